@@ -1,0 +1,89 @@
+// The walk of the nest: unit by unit, in order, in staged blocks of at most kBlock tuples.
+#pragma once
+
+#include <algorithm>
+
+#include "indices.hpp"
+#include "kernels.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// One staged stretch of the line: where it begins, how many tuples, and their checked offsets.
+struct Block {
+  Place place;
+  int n = 0;
+  bool any_invalid = false;
+  alignas(64) int64_t offsets[kBlock];
+};
+
+// The stretches of a range of units. Inside a unit the loops behind the leading `units` ones are
+// walked in row-major order, so that a scatter meets the updates of a destination in order.
+class Blocks {
+ public:
+  Blocks(const Nest& nest, int units, const Range& range)
+      : nest_(nest),
+        range_(range),
+        chunks_((nest.line_loop().extent + range.chunk - 1) / range.chunk),
+        unit_(range.begin),
+        lead_(nest.loops, units, range.begin / chunks_),
+        inner_(nest.loops + units, nest.line - units, 0) {
+    for (int i = units; i < nest.line; ++i) inner_count_ *= nest.loops[i].extent;
+    enter_chunk();
+  }
+
+  bool next(Place& place, int& n) {
+    if (position_ == chunk_end_ && !advance_inner()) return false;
+    const Place a = lead_.place(), b = inner_.place();
+    place = advance({a.data + b.data, a.index + b.index, a.other + b.other}, nest_.line_loop(), position_);
+    n = static_cast<int>(std::min<int64_t>(kBlock, chunk_end_ - position_));
+    position_ += n;
+    return true;
+  }
+
+ private:
+  void enter_chunk() {
+    chunk_begin_ = unit_ % chunks_ * range_.chunk;
+    chunk_end_ = std::min(chunk_begin_ + range_.chunk, nest_.line_loop().extent);
+    position_ = unit_ < range_.end ? chunk_begin_ : chunk_end_;
+  }
+
+  bool advance_inner() {
+    if (unit_ >= range_.end) return false;
+    position_ = chunk_begin_;
+    inner_.next();
+    if (++inner_at_ < inner_count_) return true;
+    inner_at_ = 0;
+    if (++unit_ >= range_.end) return false;
+    if (unit_ % chunks_ == 0) lead_.next();
+    enter_chunk();
+    return true;
+  }
+
+  const Nest& nest_;
+  const Range range_;
+  const int64_t chunks_;
+  int64_t unit_;
+  Odometer lead_, inner_;
+  int64_t inner_at_ = 0, inner_count_ = 1;
+  int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
+};
+
+inline bool stage_next(const Nest& nest, const char* index, Blocks& blocks, Block& block) {
+  if (!blocks.next(block.place, block.n)) return false;
+  block.any_invalid = stage(nest, index + block.place.index, nest.line_loop().index, block.n, block.offsets);
+  return true;
+}
+
+// Calls point(place) for every point of the row loops, in order.
+template <class Point>
+void each_row_point(const Loop* loops, int rank, Place place, const Point& point) {
+  if (rank == 0) return point(place);
+  for (int64_t i = 0; i < loops[0].extent; ++i, place = advance(place, loops[0], 1)) {
+    if (rank == 1)
+      point(place);
+    else
+      each_row_point(loops + 1, rank - 1, place, point);
+  }
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,201 @@
+// Reductions: what `op=` means for each value type, written once.
+//
+//   fold(a, b)      one step of the left fold, in the accumulation type
+//   finish(a, n)    the stored result of n folded values (mean divides here)
+//
+// Integers wrap modulo 2^n; float16 and bfloat16 accumulate in float32 and round once; a NaN made by
+// an operation is the canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The
+// conversions are done on bits, so a value that is only copied keeps them all, NaN payloads included.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+struct Boolean {
+  using Stored = uint8_t;
+};
+struct Half {
+  using Stored = uint16_t;
+};
+struct Brain {
+  using Stored = uint16_t;
+};
+template <class T>
+struct Complex {
+  T re, im;
+};
+
+// float16 <-> float32: exact on the way up, round to nearest even on the way down; a NaN keeps its
+// sign, its quiet bit and the payload bits that fit.
+inline float half_to_float(uint16_t h) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  const uint32_t magnitude = h & 0x7FFFu;
+  if (magnitude >= 0x7C00u) return std::bit_cast<float>(sign | 0x7F800000u | (magnitude & 0x3FFu) << 13);
+  // Shifted into place the exponent is 112 too small; one exact multiplication mends it, and
+  // normalises subnormals on the way.
+  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | sign);
+}
+
+inline uint16_t float_to_half(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7C00u | (magnitude >> 13 & 0x3FFu));
+  if (magnitude >= 0x477FF000u) return static_cast<uint16_t>(sign | 0x7C00u);  // 65520 and above round to inf
+  if (magnitude < 0x38800000u) {
+    // Below 2^-14: adding 1/2 makes the processor round at the bit that float16's subnormals end at.
+    const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - 0x3F000000u));
+  }
+  const uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+inline float brain_to_float(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+
+inline uint16_t float_to_brain(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>(bits >> 16);
+  return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+template <class T>
+GATHERUM_INLINE T canonical(T v) {
+  if constexpr (std::is_same_v<T, float>) return v == v ? v : std::bit_cast<float>(0x7FC00000u);
+  if constexpr (std::is_same_v<T, double>) return v == v ? v : std::bit_cast<double>(0x7FF8000000000000u);
+}
+
+// Integer arithmetic in an unsigned type of at least 32 bits: no promotion to a signed int that
+// could overflow.
+template <class T>
+using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+
+template <class T>
+GATHERUM_INLINE T add(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return canonical(a + b);
+  else
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+}
+
+template <class T>
+GATHERUM_INLINE T mul(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return canonical(a * b);
+  else
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+}
+
+template <class T>
+GATHERUM_INLINE Complex<T> add(Complex<T> a, Complex<T> b) {
+  return {canonical(a.re + b.re), canonical(a.im + b.im)};
+}
+
+template <class T>
+GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
+  return {canonical(a.re * b.re - a.im * b.im), canonical(a.re * b.im + a.im * b.re)};
+}
+
+template <class T>
+GATHERUM_INLINE T maximum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    // a + b is NaN when either is; equal values differ at most in the sign of zero.
+    const T larger = a > b ? a : (a == b ? (std::signbit(a) ? b : a) : b);
+    return a == a && b == b ? larger : canonical(a + b);
+  } else {
+    return a > b ? a : b;
+  }
+}
+
+template <class T>
+GATHERUM_INLINE T minimum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T smaller = a < b ? a : (a == b ? (std::signbit(a) ? a : b) : b);
+    return a == a && b == b ? smaller : canonical(a + b);
+  } else {
+    return a < b ? a : b;
+  }
+}
+
+// How type V is stored, accumulated under reduction R, and brought back.
+template <class V, Reduction R>
+struct Arithmetic {
+  using Stored = V;
+  static constexpr bool is_integer = std::is_integral_v<V>;
+  using Wide = std::conditional_t<std::is_signed_v<V>, int64_t, uint64_t>;
+  using Sum = std::conditional_t<is_integer && R == Reduction::mean, Wide, V>;
+  static Sum widen(Stored v) { return static_cast<Sum>(v); }
+  static Stored narrow(Sum v) { return static_cast<Stored>(v); }
+};
+template <Reduction R>
+struct Arithmetic<Boolean, R> {
+  using Stored = uint8_t;
+  using Sum = uint8_t;
+  static Sum widen(Stored v) { return v; }
+  static Stored narrow(Sum v) { return v; }
+};
+template <Reduction R>
+struct Arithmetic<Half, R> {
+  using Stored = uint16_t;
+  using Sum = float;
+  static Sum widen(Stored v) { return half_to_float(v); }
+  static Stored narrow(Sum v) { return float_to_half(v); }
+};
+template <Reduction R>
+struct Arithmetic<Brain, R> {
+  using Stored = uint16_t;
+  using Sum = float;
+  static Sum widen(Stored v) { return brain_to_float(v); }
+  static Stored narrow(Sum v) { return float_to_brain(v); }
+};
+
+template <class T>
+GATHERUM_INLINE T divide(T sum, int64_t count) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return canonical(sum / static_cast<T>(count));
+  } else if constexpr (std::is_signed_v<T>) {
+    const T quotient = sum / count;
+    return quotient - (sum % count < 0 ? 1 : 0);
+  } else {
+    return sum / static_cast<T>(count);
+  }
+}
+template <class T>
+GATHERUM_INLINE Complex<T> divide(Complex<T> sum, int64_t count) {
+  return {divide(sum.re, count), divide(sum.im, count)};
+}
+
+template <class V, Reduction R>
+struct Fold : Arithmetic<V, R> {
+  using Base = Arithmetic<V, R>;
+  using typename Base::Stored;
+  using typename Base::Sum;
+
+  static GATHERUM_INLINE Sum fold(Sum a, Sum b) {
+    if constexpr (std::is_same_v<V, Boolean>) {
+      constexpr bool either = R == Reduction::add || R == Reduction::max;
+      return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
+    } else if constexpr (R == Reduction::mul) {
+      return mul(a, b);
+    } else if constexpr (R == Reduction::max) {
+      return maximum(a, b);
+    } else if constexpr (R == Reduction::min) {
+      return minimum(a, b);
+    } else {
+      return add(a, b);
+    }
+  }
+
+  static GATHERUM_INLINE Stored finish(Sum a, int64_t count) {
+    if constexpr (R == Reduction::mean) return Base::narrow(divide(a, count));
+    return Base::narrow(a);
+  }
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,101 @@
+// gather, a row an index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
+//
+// A row is `block` contiguous bytes, repeated over the nest's row loops (strided operands). The plan
+// guarantees that row loops move with no index. Cost: the bytes of the rows, read and written once.
+#pragma once
+
+#include "gather_lines.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// Copies L bytes; rows are short, so a call of memcpy would be a large part of the cost.
+GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src, int64_t bytes) {
+  if (bytes >= 2048) {
+    std::memcpy(dst, src, static_cast<size_t>(bytes));
+    return;
+  }
+  int64_t r = 0;
+  for (; r + 64 <= bytes; r += 64) store_item(dst + r, load_item<64>(src + r));
+  if (r + 32 <= bytes) store_item(dst + r, load_item<32>(src + r)), r += 32;
+  if (r + 16 <= bytes) store_item(dst + r, load_item<16>(src + r)), r += 16;
+  if (r + 8 <= bytes) store_item(dst + r, load_item<8>(src + r)), r += 8;
+  for (; r < bytes; ++r) dst[r] = src[r];
+}
+
+// Rows are fetched this many ahead: far enough to hide a miss, few enough to stay in L1.
+inline constexpr int kRowsAhead = 24;
+inline constexpr int64_t kPrefetchBytes = 1024;
+
+// `Width`: std::integral_constant of the block's bytes, 0 for a run of nest.block bytes.
+template <int W>
+struct GatherRow {
+  const Nest& nest;
+  const Operands& at;
+
+  void prefetch_block(const Block&) const {}
+
+  void move(const Block& b) const {
+    const bool contiguous = nest.row_rank() == 0;
+    const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
+    const Loop& line = nest.line_loop();
+    Place place = b.place;
+    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
+      if (nest.far && j + ahead < b.n) prefetch_row(b, j + ahead);
+      if (b.offsets[j] == kInvalid) {
+        fill_row(place);
+      } else if (contiguous) {
+        copy_block(at.other + place.other, at.data + place.data + b.offsets[j]);
+      } else {
+        const char* from = at.data + b.offsets[j];
+        each_row_point(nest.rows(), nest.row_rank(), place,
+                       [&](const Place& p) { copy_block(at.other + p.other, from + p.data); });
+      }
+    }
+  }
+
+ private:
+  void copy_block(char* dst, const char* src) const {
+    if constexpr (W == 0)
+      copy_run(dst, src, nest.block);
+    else
+      store_item(dst, load_item<W>(src));
+  }
+
+  void prefetch_row(const Block& b, int j) const {
+    if (b.offsets[j] == kInvalid) return;
+    const char* row = at.data + b.place.data + j * nest.line_loop().data + b.offsets[j];
+    const int64_t bytes = std::min(nest.block, kPrefetchBytes);
+    for (int64_t r = 0; r < bytes; r += kCacheLine) prefetch(row + r);
+  }
+
+  void fill_row(Place place) const {
+    const int64_t item = nest.item;
+    each_row_point(nest.rows(), nest.row_rank(), place, [&](const Place& p) {
+      char* dst = at.other + p.other;
+      for (int64_t r = 0; r < nest.block; r += item) std::memcpy(dst + r, at.fill, static_cast<size_t>(item));
+    });
+  }
+};
+
+// Runs a gather over a range of units; the block after the current one is staged (and prefetched)
+// before the current one moves.
+template <class Kernel>
+bool gather_blocks(const Nest& nest, int units, const Operands& at, const Range& range,
+                   const Kernel& kernel) {
+  Blocks blocks(nest, units, range);
+  Block pair[2];
+  Block* now = &pair[0];
+  Block* then = &pair[1];
+  bool more = stage_next(nest, at.index, blocks, *now);
+  if (more) kernel.prefetch_block(*now);
+  while (more) {
+    if (now->any_invalid && nest.mode == Mode::raise) return false;
+    more = stage_next(nest, at.index, blocks, *then);
+    if (more) kernel.prefetch_block(*then);
+    kernel.move(*now);
+    std::swap(now, then);
+  }
+  return true;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,122 @@
+// Staging: the one place where an index is read, resolved and checked.
+//
+// About 256 tuples at a time, every component is copied from the index array into local memory,
+// resolved there (negative rule, mode), checked against its own size, and turned into one byte
+// offset a tuple. Kernels see these offsets only; an index array may change under our feet and the
+// worst that happens is another valid offset. Cost: 0.1-0.5 ns a contiguous component.
+#pragma once
+
+#include <cstring>
+#include <limits>
+
+#include "nest.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+inline constexpr int kBlock = 256;
+inline constexpr int64_t kInvalid = std::numeric_limits<int64_t>::min();
+
+template <class T>
+GATHERUM_INLINE T byte_swap(T v) {
+  if constexpr (sizeof(T) == 1) return v;
+  if constexpr (sizeof(T) == 2) return static_cast<T>((v << 8) | (v >> 8));
+  if constexpr (sizeof(T) == 4) return (v << 24) | ((v & 0xFF00u) << 8) | ((v >> 8) & 0xFF00u) | (v >> 24);
+  if constexpr (sizeof(T) == 8)
+    return (T{byte_swap(static_cast<uint32_t>(v))} << 32) | byte_swap(static_cast<uint32_t>(v >> 32));
+}
+
+// Copies n entries of unsigned type T, extended as `Signed` says, into values.
+template <class T, class Signed, bool Swapped>
+GATHERUM_INLINE void load_as(const char* at, int64_t stride, int n, int64_t* values) {
+  auto load = [&](const char* p) {
+    T v;
+    std::memcpy(&v, p, sizeof(T));
+    if constexpr (Swapped) v = byte_swap(v);
+    return static_cast<int64_t>(static_cast<Signed>(v));
+  };
+  if (stride == static_cast<int64_t>(sizeof(T)))
+    for (int i = 0; i < n; ++i) values[i] = load(at + i * static_cast<int64_t>(sizeof(T)));
+  else
+    for (int i = 0; i < n; ++i) values[i] = load(at + i * stride);
+}
+
+template <class U, class S>
+GATHERUM_INLINE void load_width(IndexType t, const char* at, int64_t stride, int n, int64_t* values) {
+  if (t.swapped && t.is_signed) return load_as<U, S, true>(at, stride, n, values);
+  if (t.swapped) return load_as<U, U, true>(at, stride, n, values);
+  if (t.is_signed) return load_as<U, S, false>(at, stride, n, values);
+  load_as<U, U, false>(at, stride, n, values);
+}
+
+inline void load(IndexType t, const char* at, int64_t stride, int n, int64_t* values) {
+  if (t.width == 8) return load_width<uint64_t, int64_t>(t, at, stride, n, values);
+  if (t.width == 4) return load_width<uint32_t, int32_t>(t, at, stride, n, values);
+  if (t.width == 2) return load_width<uint16_t, int16_t>(t, at, stride, n, values);
+  load_width<uint8_t, int8_t>(t, at, stride, n, values);
+}
+
+// clip and wrap: values become valid in place. A uint64 of 2^63 or more arrives as a negative bit
+// pattern and is told apart by `is_signed`. size >= 1 (the plan refuses 0).
+inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) {
+  const bool is_signed = nest.index.is_signed || nest.index.width < 8;
+  for (int i = 0; i < n; ++i) {
+    int64_t v = values[i];
+    if (nest.mode == Mode::wrap) {
+      if (is_signed) {
+        v %= size;
+        values[i] = v < 0 ? v + size : v;
+      } else {
+        values[i] = static_cast<int64_t>(static_cast<uint64_t>(v) % static_cast<uint64_t>(size));
+      }
+      continue;
+    }
+    if (!is_signed && v < 0) v = size - 1;
+    if (nest.negative && v < 0 && v >= -size) v += size;
+    values[i] = v < 0 ? 0 : (v >= size ? size - 1 : v);
+  }
+}
+
+// Adds component c of n checked tuples to offsets; returns nonzero when any value was invalid, whose
+// tuple is then marked in `bad`.
+GATHERUM_INLINE int64_t add_component(const Nest& nest, int c, int n, const int64_t* values,
+                                      int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
+  const int64_t size = nest.component[c].size, stride = nest.component[c].stride;
+  const int64_t from_end = nest.negative && nest.index.is_signed ? size : 0;
+  const bool first = c == 0;
+  int64_t any = 0;
+  for (int i = 0; i < n; ++i) {
+    int64_t v = values[i];
+    v += (v >> 63) & from_end;
+    const int64_t wrong = static_cast<uint64_t>(v) >= static_cast<uint64_t>(size) ? -1 : 0;
+    any |= wrong;
+    const int64_t offset = (v & ~wrong) * stride;
+    offsets[i] = first ? offset : offsets[i] + offset;
+    bad[i] = first ? wrong : bad[i] | wrong;
+  }
+  return any;
+}
+
+// Stages n <= kBlock tuples that begin at `at` and lie `stride` bytes apart. Afterwards offsets[i] is
+// a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
+inline bool stage(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
+  if (nest.components == 0) {
+    std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
+    return false;
+  }
+  alignas(64) int64_t values[kBlock];
+  alignas(64) int64_t bad[kBlock];
+  int64_t any = 0;
+  for (int c = 0; c < nest.components; ++c) {
+    load(nest.index, at + nest.component[c].offset, stride, n, values);
+    forget(values);
+    if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
+      force_valid(nest, nest.component[c].size, n, values);
+    any |= add_component(nest, c, n, values, offsets, bad);
+  }
+  if (any != 0)
+    for (int i = 0; i < n; ++i) offsets[i] = bad[i] != 0 ? kInvalid : offsets[i];
+  forget(offsets);
+  return any != 0;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,127 @@
+#include "memory.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "platform.hpp"
+
+namespace gatherum {
+namespace {
+
+struct MemoryBlock {
+  void* start;
+  size_t bytes;
+};
+
+struct Memory {
+  std::mutex mutex;
+  std::unordered_map<void*, size_t> used;
+  std::vector<MemoryBlock> cached;  // oldest first
+  size_t cached_bytes = 0;
+  size_t limit = 0;
+};
+
+// Never destroyed: arrays may be freed after the statics of this library.
+Memory& memory() {
+  static auto* m = new Memory;
+  return *m;
+}
+
+#if GATHERUM_POSIX
+// A fork while another thread holds the lock must not leave it locked in the child.
+[[maybe_unused]] const bool fork_handled =
+    (pthread_atfork([] { memory().mutex.lock(); }, [] { memory().mutex.unlock(); },
+                    [] { memory().mutex.unlock(); }),
+     true);
+#endif
+
+// Takes the smallest cached block that fits without wasting a quarter of itself.
+void* take_cached(Memory& m, size_t bytes, size_t& got) {
+  auto best = m.cached.end();
+  for (auto it = m.cached.begin(); it != m.cached.end(); ++it)
+    if (it->bytes >= bytes && it->bytes - bytes <= bytes / 4 &&
+        (best == m.cached.end() || it->bytes < best->bytes))
+      best = it;
+  if (best == m.cached.end()) return nullptr;
+  void* p = best->start;
+  got = best->bytes;
+  m.cached_bytes -= got;
+  m.cached.erase(best);
+  return p;
+}
+
+// Gives the oldest blocks back to the system until at most `limit` bytes are cached.
+void shrink(Memory& m, size_t limit) {
+  size_t kept = 0;
+  while (m.cached_bytes > limit) {
+    const MemoryBlock block = m.cached[kept++];
+    m.cached_bytes -= block.bytes;
+    unmap_huge(block.start, block.bytes);
+  }
+  m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
+}
+
+}  // namespace
+
+void* allocate_large(size_t bytes) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  if (bytes > SIZE_MAX - 2 * kHugePage) return nullptr;
+  size_t rounded = (bytes + kHugePage - 1) & ~(kHugePage - 1);
+  void* p = take_cached(m, rounded, rounded);
+  if (p == nullptr) p = map_huge(rounded);
+  if (p == nullptr && m.cached_bytes > 0) {
+    shrink(m, 0);
+    p = map_huge(rounded);
+  }
+  if (p != nullptr) m.used.emplace(p, rounded);
+  return p;
+}
+
+bool free_large(void* p) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const auto it = m.used.find(p);
+  if (it == m.used.end()) return false;
+  m.cached.push_back({p, it->second});
+  m.cached_bytes += it->second;
+  m.used.erase(it);
+  shrink(m, m.limit);
+  return true;
+}
+
+size_t size_of_large(void* p) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const auto it = m.used.find(p);
+  return it == m.used.end() ? 0 : it->second;
+}
+
+void set_cache_limit(size_t bytes) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  m.limit = bytes;
+  shrink(m, bytes);
+}
+
+size_t get_cache_limit() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  return m.limit;
+}
+
+size_t cached_bytes() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  return m.cached_bytes;
+}
+
+void clear_cache() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  shrink(m, 0);
+}
+
+}  // namespace gatherum

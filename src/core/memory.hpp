@@ -1,0 +1,23 @@
+// Memory of large results: huge pages, and a bounded cache of freed blocks, because the first touch
+// of fresh pages costs several times what a gather into them does.
+#pragma once
+
+#include <cstddef>
+
+namespace gatherum {
+
+// Results of at least this many bytes come from here; smaller ones from NumPy's own allocator.
+inline constexpr size_t kLargeResult = size_t{2} << 20;
+
+void* allocate_large(size_t bytes);
+// Returns false when `p` was not allocated here.
+bool free_large(void* p);
+// Bytes usable at `p`, 0 when it was not allocated here.
+size_t size_of_large(void* p);
+
+void set_cache_limit(size_t bytes);
+size_t get_cache_limit();
+size_t cached_bytes();
+void clear_cache();
+
+}  // namespace gatherum

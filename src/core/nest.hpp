@@ -1,0 +1,101 @@
+// The one loop nest that every operator is lowered to, and the walk over its outer loops.
+//
+//   addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
+//   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
+//
+// D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a
+// scatter's updates). All strides are bytes. Python makes the nest (gatherum/lowering.py) and
+// guarantees its form; nothing here depends on the element type.
+#pragma once
+
+#include <cstdint>
+
+#include "platform.hpp"
+
+namespace gatherum {
+
+inline constexpr int kMaxLoops = 64;
+inline constexpr int kMaxComponents = 32;
+
+struct Loop {
+  int64_t extent, data, index, other;
+};
+
+struct Component {
+  int64_t size, stride, offset;
+};
+
+enum class Mode : uint8_t { raise, clip, wrap, drop };
+
+struct IndexType {
+  uint8_t width = 8;  // bytes: 1, 2, 4, 8
+  bool is_signed = true;
+  bool swapped = false;
+};
+
+// Loops stand outermost first: `line` outer loops, then the line, whose points are staged together,
+// then `rank - line - 1` row loops, which move with no index (index stride 0). Every point moves
+// `block` contiguous bytes. The order in which a scatter visits the points of one destination is
+// row-major order of the indices.
+struct Nest {
+  int rank = 1;
+  int line = 0;
+  int components = 0;
+  Mode mode = Mode::raise;
+  bool negative = true;
+  IndexType index;
+  int64_t block = 0;  // contiguous bytes moved at a point: a multiple of item
+  int64_t item = 0;   // bytes of one element
+  bool far = false;   // the addressed data is larger than a core's cache: prefetch pays
+  Loop loops[kMaxLoops] = {};
+  Component component[kMaxComponents] = {};
+
+  int64_t outer_count() const {
+    int64_t n = 1;
+    for (int i = 0; i < line; ++i) n *= loops[i].extent;
+    return n;
+  }
+  const Loop& line_loop() const { return loops[line]; }
+  const Loop* rows() const { return loops + line + 1; }
+  int row_rank() const { return rank - line - 1; }
+};
+
+// Byte offsets into the three operands.
+struct Place {
+  int64_t data = 0, index = 0, other = 0;
+};
+
+GATHERUM_INLINE Place advance(Place p, const Loop& loop, int64_t steps) {
+  return {p.data + steps * loop.data, p.index + steps * loop.index, p.other + steps * loop.other};
+}
+
+// Steps through the points of a few loops in row-major order, from any linear position.
+class Odometer {
+ public:
+  Odometer(const Loop* loops, int rank, int64_t position) : loops_(loops), rank_(rank) {
+    for (int i = rank - 1; i >= 0; --i) {
+      at_[i] = position % loops[i].extent;
+      position /= loops[i].extent;
+      place_ = advance(place_, loops[i], at_[i]);
+    }
+  }
+
+  const Place& place() const { return place_; }
+
+  void next() {
+    for (int i = rank_ - 1; i >= 0; --i) {
+      place_ = advance(place_, loops_[i], 1);
+      if (++at_[i] < loops_[i].extent) return;
+      place_ = advance(place_, loops_[i], -at_[i]);
+      at_[i] = 0;
+    }
+  }
+
+ private:
+  const Loop* loops_;
+  int rank_;
+  int64_t at_[kMaxLoops];
+  Place place_;
+};
+
+}  // namespace gatherum

@@ -1,0 +1,169 @@
+// Everything that differs between compilers, processors and systems: the only #ifdefs of the core.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define GATHERUM_X86 1
+#include <immintrin.h>
+#else
+#define GATHERUM_X86 0
+#endif
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <malloc.h>
+#define GATHERUM_INLINE __forceinline
+#define GATHERUM_RESTRICT __restrict
+#else
+#define GATHERUM_INLINE inline __attribute__((always_inline))
+#define GATHERUM_RESTRICT __restrict__
+#endif
+
+#if defined(__unix__) || defined(__APPLE__)
+#define GATHERUM_POSIX 1
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#else
+#define GATHERUM_POSIX 0
+#endif
+
+namespace gatherum {
+
+inline constexpr int64_t kCacheLine = 64;
+
+// Hints that the line at `p` will be read (or written) soon. Never faults, whatever `p` is.
+GATHERUM_INLINE void prefetch(const void* p) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+#else
+  __builtin_prefetch(p, 0, 3);
+#endif
+}
+
+GATHERUM_INLINE void prefetch_write(const void* p) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+#else
+  __builtin_prefetch(p, 1, 3);
+#endif
+}
+
+// Makes the compiler forget what it knows of memory at `p`. Behind it, a value that was copied to
+// local memory can only be read from there, never a second time from where it came.
+GATHERUM_INLINE void forget(const void* p) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  static_cast<void>(p);
+  _ReadWriteBarrier();
+#else
+  asm volatile("" : : "r"(p) : "memory");
+#endif
+}
+
+// Sets rounding to nearest with subnormals kept for one scope: another library of this process may
+// have set flush-to-zero on the calling thread, and a sum must not depend on that.
+class FloatMode {
+ public:
+#if GATHERUM_X86
+  FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~FloatMode() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#elif defined(__aarch64__)
+  FloatMode() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
+  }
+  ~FloatMode() { asm volatile("msr fpcr, %0" : : "r"(saved_)); }
+
+ private:
+  uint64_t saved_ = 0;
+#else
+  FloatMode() {}
+#endif
+ public:
+  FloatMode(const FloatMode&) = delete;
+  FloatMode& operator=(const FloatMode&) = delete;
+};
+
+// Instruction-set levels: the psABI's x86-64-v2, v3 and v4; `portable` is the compiler's default.
+inline bool processor_has(int level) {
+#if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
+  __builtin_cpu_init();
+  if (level == 2) return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  if (level == 3)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+  if (level == 4)
+    return processor_has(3) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+#endif
+  return level == 0;
+}
+
+// The number of processors that this process may use (affinity masks and cpusets counted).
+inline int usable_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+#if GATHERUM_POSIX
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  if (n > 0) return static_cast<int>(n);
+#endif
+  return 1;
+}
+
+// Calls `child` in every child process right after fork(); does nothing where there is no fork.
+inline void after_fork_in_child(void (*child)()) {
+#if GATHERUM_POSIX
+  pthread_atfork(nullptr, nullptr, child);
+#else
+  static_cast<void>(child);
+#endif
+}
+
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
+// Memory whose address and size are multiples of kHugePage, backed by huge pages where the system
+// gives them; nullptr when there is none.
+inline void* map_huge(size_t bytes) {
+#if GATHERUM_POSIX
+  size_t padded = bytes + kHugePage;
+  void* raw = mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  auto start = reinterpret_cast<uintptr_t>(raw);
+  auto aligned = (start + kHugePage - 1) & ~(uintptr_t{kHugePage} - 1);
+  if (aligned != start) munmap(raw, aligned - start);
+  size_t tail = start + padded - (aligned + bytes);
+  if (tail != 0) munmap(reinterpret_cast<void*>(aligned + bytes), tail);
+#if defined(MADV_HUGEPAGE)
+  madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
+#endif
+  return reinterpret_cast<void*>(aligned);
+#elif defined(_MSC_VER)
+  return _aligned_malloc(bytes, kHugePage);
+#else
+  return std::aligned_alloc(kHugePage, bytes);
+#endif
+}
+
+inline void unmap_huge(void* p, size_t bytes) {
+#if GATHERUM_POSIX
+  munmap(p, bytes);
+#elif defined(_MSC_VER)
+  static_cast<void>(bytes);
+  _aligned_free(p);
+#else
+  static_cast<void>(bytes);
+  std::free(p);
+#endif
+}
+
+}  // namespace gatherum

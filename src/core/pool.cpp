@@ -1,0 +1,126 @@
+#include "pool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "platform.hpp"
+
+namespace gatherum {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
+
+// The tasks of one loop, handed out one at a time.
+struct Job {
+  ParallelLoop loop;
+  std::atomic<int64_t> next{0};
+  std::atomic<bool> cancelled{false};
+
+  bool take(int64_t& i) {
+    if (cancelled.load(std::memory_order_relaxed)) return false;
+    i = next.fetch_add(1, std::memory_order_relaxed);
+    return i < loop.tasks;
+  }
+
+  void work() {
+    for (int64_t i; take(i);) loop.task(loop.context, i);
+  }
+
+  // The caller's share: as work(), with a look at the clock between tasks.
+  bool work_and_poll() {
+    auto asked = Clock::now();
+    for (int64_t i; take(i);) {
+      loop.task(loop.context, i);
+      if (loop.poll == nullptr || Clock::now() - asked < kPollInterval) continue;
+      if (loop.poll(loop.poll_context)) cancelled.store(true, std::memory_order_relaxed);
+      asked = Clock::now();
+    }
+    return !cancelled.load(std::memory_order_relaxed);
+  }
+};
+
+class Pool {
+ public:
+  // Returns false, having done nothing, when another thread's loop is running.
+  bool try_run(Job& job, int helpers, bool& finished) {
+    std::unique_lock lock(busy_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    helpers = hire(helpers);
+    job_ = &job;
+    wanted_.store(helpers, std::memory_order_relaxed);
+    running_.store(helpers, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    if (helpers > 0) round_.notify_all();
+    finished = job.work_and_poll();
+    for (int left; (left = running_.load(std::memory_order_acquire)) != 0;) running_.wait(left);
+    return true;
+  }
+
+ private:
+  // Starts threads up to the number asked for; returns how many there are of those.
+  int hire(int helpers) {
+    while (hired_ < helpers) {
+      try {
+        std::thread([this, id = hired_, seen = round_.load()] { serve(id, seen); }).detach();
+      } catch (const std::system_error&) {
+        break;  // no more threads to be had: the loop runs on those there are
+      }
+      ++hired_;
+    }
+    return std::min(helpers, hired_);
+  }
+
+  void serve(int id, uint32_t seen) {
+    for (;;) {
+      round_.wait(seen, std::memory_order_acquire);
+      seen = round_.load(std::memory_order_acquire);
+      if (id >= wanted_.load(std::memory_order_relaxed)) continue;
+      job_->work();
+      if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    }
+  }
+
+  std::mutex busy_;
+  std::atomic<uint32_t> round_{0};
+  std::atomic<int> wanted_{0}, running_{0};
+  Job* job_ = nullptr;
+  int hired_ = 0;
+};
+
+// Never destroyed: its workers may sleep in it until the process ends.
+std::atomic<Pool*> pool{nullptr};
+std::atomic<int> threads{1};
+
+// The parent's workers do not exist in a forked child, and its mutex may be locked by one of them.
+void forget_pool() { pool.store(nullptr); }
+
+Pool& the_pool() {
+  Pool* p = pool.load(std::memory_order_acquire);
+  if (p != nullptr) return *p;
+  auto* fresh = new Pool;
+  if (pool.compare_exchange_strong(p, fresh)) return *fresh;
+  delete fresh;
+  return *p;
+}
+
+[[maybe_unused]] const bool fork_handled = (after_fork_in_child(forget_pool), true);
+
+}  // namespace
+
+bool parallel_run(const ParallelLoop& loop, int wanted) {
+  Job job;
+  job.loop = loop;
+  bool finished = false;
+  const auto helpers = static_cast<int>(std::min<int64_t>(wanted, loop.tasks)) - 1;
+  if (helpers > 0 && the_pool().try_run(job, helpers, finished)) return finished;
+  return job.work_and_poll();
+}
+
+void set_threads(int n) { threads.store(n); }
+int get_threads() { return threads.load(); }
+
+}  // namespace gatherum

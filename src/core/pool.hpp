@@ -1,0 +1,27 @@
+// A small thread pool: workers sleep until a loop is worth waking them for, a forked child starts its
+// own, and a caller that finds it busy simply works alone.
+#pragma once
+
+#include <cstdint>
+
+namespace gatherum {
+
+// One parallel loop: `task(context, i)` for every i in [0, tasks), each once, in no fixed order.
+// Between its own tasks the caller asks `poll(poll_context)` a few times a second; when that returns
+// true, tasks not yet begun are left out.
+struct ParallelLoop {
+  void (*task)(void* context, int64_t i) = nullptr;
+  void* context = nullptr;
+  int64_t tasks = 0;
+  bool (*poll)(void* poll_context) = nullptr;
+  void* poll_context = nullptr;
+};
+
+// Runs the loop on at most `threads` threads, the caller's among them. Returns false when it was cut
+// short by poll.
+bool parallel_run(const ParallelLoop& loop, int threads);
+
+void set_threads(int n);
+int get_threads();
+
+}  // namespace gatherum

@@ -1,0 +1,72 @@
+// scatter, one small item an index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
+//
+// The plan guarantees: no row loops, block == item. `Apply` is what happens to one run of bytes: Set
+// moves them, FoldInto combines element by element. Invalid offsets (drop mode) are skipped.
+// Cost: one random read and write of the destination an update.
+#pragma once
+
+#include "gather_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <int W>
+struct Set {
+  int64_t bytes;
+  GATHERUM_INLINE void operator()(char* dst, const char* src) const {
+    if constexpr (W == 0)
+      copy_run(dst, src, bytes);
+    else
+      store_item(dst, load_item<W>(src));
+  }
+};
+
+template <class T>
+GATHERUM_INLINE T load_value(const char* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+// Folds `count` elements. Only for reductions whose accumulation type loses nothing when it is
+// stored after every step.
+template <class F>
+struct FoldInto {
+  int64_t count;
+  GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
+    using T = typename F::Stored;
+    for (int64_t e = 0; e < count; ++e) {
+      const auto at = e * static_cast<int64_t>(sizeof(T));
+      const T v = F::narrow(F::fold(F::widen(load_value<T>(dst + at)), F::widen(load_value<T>(src + at))));
+      std::memcpy(dst + at, &v, sizeof v);
+    }
+  }
+};
+
+template <class Apply>
+struct ScatterLine {
+  const Nest& nest;
+  const Operands& at;
+  const Apply& apply;
+
+  void prefetch_block(const Block& b) const {
+    if (!nest.far) return;
+    const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
+    const int64_t sd = nest.line_loop().data;
+    for (int j = 0; j < b.n; ++j)
+      prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd + b.offsets[j])));
+  }
+
+  void move(const Block& b) const {
+    char* dst = at.data + b.place.data;
+    const char* src = at.other + b.place.other;
+    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    if (b.any_invalid) {
+      for (int j = 0; j < b.n; ++j)
+        if (b.offsets[j] != kInvalid) apply(dst + j * sd + b.offsets[j], src + j * su);
+    } else {
+      for (int j = 0; j < b.n; ++j) apply(dst + j * sd + b.offsets[j], src + j * su);
+    }
+  }
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

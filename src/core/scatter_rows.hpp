@@ -1,0 +1,62 @@
+// scatter, a row an index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
+//
+// A row is `block` contiguous bytes repeated over the row loops, which move with no index and are
+// independent of each other. Cost: the rows of U read once, those of D read (folds) and written.
+#pragma once
+
+#include "scatter_lines.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class Apply>
+struct ScatterRow {
+  const Nest& nest;
+  const Operands& at;
+  const Apply& apply;
+
+  void prefetch_block(const Block&) const {}
+
+  void move(const Block& b) const {
+    const bool contiguous = nest.row_rank() == 0;
+    const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
+    const Loop& line = nest.line_loop();
+    Place place = b.place;
+    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
+      if (nest.far && j + ahead < b.n) prefetch_row(b, j + ahead);
+      if (b.offsets[j] == kInvalid) continue;
+      char* to = at.data + b.offsets[j];
+      if (contiguous)
+        apply(to + place.data, at.other + place.other);
+      else
+        each_row_point(nest.rows(), nest.row_rank(), place,
+                       [&](const Place& p) { apply(to + p.data, at.other + p.other); });
+    }
+  }
+
+ private:
+  void prefetch_row(const Block& b, int j) const {
+    if (b.offsets[j] == kInvalid) return;
+    const char* row = at.data + b.place.data + j * nest.line_loop().data + b.offsets[j];
+    const int64_t bytes = std::min(nest.block, kPrefetchBytes);
+    for (int64_t r = 0; r < bytes; r += kCacheLine) prefetch_write(row + r);
+  }
+};
+
+template <class Kernel>
+void scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range,
+                    const Kernel& kernel) {
+  Blocks blocks(nest, units, range);
+  Block pair[2];
+  Block* now = &pair[0];
+  Block* then = &pair[1];
+  bool more = stage_next(nest, at.index, blocks, *now);
+  if (more) kernel.prefetch_block(*now);
+  while (more) {
+    more = stage_next(nest, at.index, blocks, *then);
+    if (more) kernel.prefetch_block(*then);
+    kernel.move(*now);
+    std::swap(now, then);
+  }
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

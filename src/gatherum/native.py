@@ -1,0 +1,152 @@
+"""The only door to the compiled core: its level, threads, output memory, and calls."""
+
+from __future__ import annotations
+
+import atexit
+import os
+
+from . import _core
+
+LEVELS = ("v4", "v3", "v2", "portable")
+Program = _core.Program
+call = _core.call
+run = _core.run
+set_hooks = _core.set_hooks
+clear_plans = _core.clear_plans
+number_destinations = _core.number_destinations
+
+_DEFAULT_CACHE = 1 << 30
+
+
+def level() -> str:
+    """Return the instruction-set level in use."""
+    return _core.level()
+
+
+def available_levels() -> tuple[str, ...]:
+    """Return the instruction-set levels that this processor and build have, best first."""
+    return tuple(name for name in LEVELS if _has(name))
+
+
+def _has(name: str) -> bool:
+    return name == "portable" or _core.processor_has(int(name[1:]))
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a call may use.
+
+    Every answer is the same for any number. The default is the environment variable
+    ``GATHERUM_NUM_THREADS``, or else the number of processors that this process may use.
+
+    Parameters
+    ----------
+    n : int
+        At least 1, at most 1024.
+
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `n` is out of range.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> before = gatherum.get_num_threads()
+    >>> gatherum.set_num_threads(1)
+    >>> gatherum.get_num_threads()
+    1
+    >>> gatherum.set_num_threads(before)
+    """
+    if not isinstance(n, int):
+        raise TypeError(f"set_num_threads: `n` must be an integer, got {n!r}")
+    if not 1 <= n <= 1024:
+        raise ValueError(f"set_num_threads: `n` must be in [1, 1024], got {n}")
+    _core.set_threads(n)
+
+
+def get_num_threads() -> int:
+    """Return how many threads a call may use.
+
+    Returns
+    -------
+    int
+        The number that `set_num_threads` or the environment has set.
+    """
+    return _core.get_threads()
+
+
+def set_output_cache_limit(nbytes: int) -> None:
+    """Set how many bytes of freed large results are kept for the next ones.
+
+    The first touch of fresh memory costs more than a gather into it, so the memory of results of
+    2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
+    (bytes), or else 1 GiB.
+
+    Parameters
+    ----------
+    nbytes : int
+        The cap in bytes; 0 keeps nothing.
+
+    Raises
+    ------
+    TypeError
+        If `nbytes` is not an integer.
+    ValueError
+        If `nbytes` is negative.
+    """
+    if not isinstance(nbytes, int):
+        raise TypeError(f"set_output_cache_limit: `nbytes` must be an integer, got {nbytes!r}")
+    if not 0 <= nbytes < 1 << 62:
+        raise ValueError(f"set_output_cache_limit: `nbytes` must be in [0, 2**62), got {nbytes}")
+    _core.set_cache_limit(nbytes)
+
+
+def get_output_cache_limit() -> int:
+    """Return the cap on recycled memory, in bytes.
+
+    Returns
+    -------
+    int
+        The cap that `set_output_cache_limit` or the environment has set.
+    """
+    return _core.get_cache_limit()
+
+
+def clear_output_cache() -> None:
+    """Give all memory that is kept for later results back to the system."""
+    _core.clear_cache()
+
+
+def cached_output_bytes() -> int:
+    """Return how many bytes are kept for later results at the moment."""
+    return _core.cached_bytes()
+
+
+def _from_environment(name: str, default: int, low: int, high: int) -> int:
+    text = os.environ.get(name)
+    if text is None or text.strip() == "":
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError(f"gatherum: {name} must be an integer, got {text!r}") from None
+    if not low <= value <= high:
+        raise ValueError(f"gatherum: {name} must be in [{low}, {high}], got {value}")
+    return value
+
+
+def _start() -> None:
+    forced = os.environ.get("GATHERUM_ISA", "")
+    if not _core.choose_level(forced):
+        have = ", ".join(available_levels())
+        raise ValueError(f"gatherum: GATHERUM_ISA must be one of {have} here, got {forced!r}")
+    threads = min(_core.usable_processors(), 1024)
+    _core.set_threads(_from_environment("GATHERUM_NUM_THREADS", threads, 1, 1024))
+    cache = _from_environment("GATHERUM_OUTPUT_CACHE", _DEFAULT_CACHE, 0, (1 << 62) - 1)
+    _core.set_cache_limit(cache)
+
+
+_start()
+atexit.register(clear_plans)  # plans are Python objects: they go before the interpreter does

@@ -1,0 +1,135 @@
+"""The shape rules, one pure function an operator: attributes and shapes in, result shape out.
+
+`r = len(data)`, `q = len(indices)`, `k = indices[-1]`, `b = batch_dims`. Sources: the ONNX operator
+texts Gather 13, GatherElements 13, GatherND 13, ScatterElements 18 and ScatterND 18; what they leave
+open is ruled in the documentation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .errors import Shape
+
+MAX_RANK = 32
+MAX_BYTES = int(np.iinfo(np.intp).max)
+
+
+def check_rank(op: str, what: str, rank: int) -> None:
+    """Raise ValueError above the largest rank that operands and results may have."""
+    if rank > MAX_RANK:
+        raise errors.too_many_dimensions(op, what, MAX_RANK, rank)
+
+
+def resolve_axis(op: str, data: Shape, axis: int) -> int:
+    """Return `axis` counted from the front."""
+    r = len(data)
+    if r == 0:
+        raise errors.too_few_dimensions(op, "data", 0)
+    if not -r <= axis < r:
+        raise errors.out_of_range(op, "axis", axis, -r, r)
+    return axis % r
+
+
+def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
+    """Return `batch_dims`, which may not be negative and leaves the tuple dimension alone."""
+    q = len(indices)
+    if q == 0:
+        raise errors.too_few_dimensions(op, "indices", 0)
+    if not 0 <= batch_dims < q:
+        raise errors.out_of_range(op, "batch_dims", batch_dims, 0, q)
+    return batch_dims
+
+
+def gather_shape(data: Shape, indices: Shape, axis: int) -> Shape:
+    """``data[:axis] + indices + data[axis+1:]``."""
+    return data[:axis] + indices + data[axis + 1 :]
+
+
+def elements_shape(op: str, data: Shape, indices: Shape, axis: int) -> Shape:
+    """``indices``, which addresses the leading part of `data` off the axis."""
+    if len(indices) != len(data):
+        raise errors.other_rank(op, len(data), len(indices))
+    for d, (size, found) in enumerate(zip(data, indices, strict=True)):
+        if d != axis and found > size:
+            raise errors.larger_than_data(op, d, size, found)
+    return indices
+
+
+def nd_shape(op: str, data: Shape, indices: Shape, batch_dims: int) -> Shape:
+    """``indices[:-1] + data[b+k:]``: a gather's result, a scatter's updates."""
+    b, k = batch_dims, indices[-1]
+    if indices[:b] != data[:b]:
+        raise errors.other_batch_shape(op, data[:b], indices[:b])
+    if k > len(data) - b:
+        raise errors.tuple_too_long(op, len(data) - b, k)
+    return indices[:-1] + data[b + k :]
+
+
+def check_result(op: str, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError for a result that no array can hold."""
+    check_rank(op, "the result", len(shape))
+    size = dtype.itemsize
+    for extent in shape:
+        size *= max(extent, 1)
+    if size > MAX_BYTES:
+        raise errors.result_too_big(op, shape, dtype)
+
+
+def broadcast_strides(
+    op: str, operand: str, shape: Shape, strides: Shape, expected: Shape
+) -> Shape:
+    """Return the strides that stretch an operand to the expected shape, by NumPy's rule."""
+    missing = len(expected) - len(shape)
+    if missing < 0:
+        raise errors.other_shape(op, operand, expected, shape)
+    stretched = [0] * missing
+    for extent, stride, want in zip(shape, strides, expected[missing:], strict=True):
+        if extent not in (want, 1):
+            raise errors.other_shape(op, operand, expected, shape)
+        stretched.append(stride if extent == want else 0)
+    return tuple(stretched)
+
+
+def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
+    """Return the byte strides of a C-contiguous array."""
+    strides: list[int] = []
+    step = itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Whether two elements share a byte. Exact for small arrays; when in doubt, True."""
+    loops = sorted(
+        (abs(stride), extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1
+    )
+    if 0 in shape or itemsize == 0:
+        return False
+    reach = itemsize
+    for stride, extent in loops:
+        if stride < reach:
+            break
+        reach += stride * (extent - 1)
+    else:
+        return False
+    return _collides(loops, itemsize)
+
+
+def _collides(loops: list[tuple[int, int]], itemsize: int, limit: int = 1_000_000) -> bool:
+    """Look at the offset of every element; above `limit` of them, undecided counts as True."""
+    count = 1
+    for _, extent in loops:
+        count *= extent
+        if count > limit:
+            return True
+    offsets = np.zeros(1, np.int64)
+    for stride, extent in loops:
+        offsets = (offsets[:, None] + stride * np.arange(extent, dtype=np.int64)).ravel()
+    offsets.sort()
+    return bool((np.diff(offsets) < itemsize).any())
