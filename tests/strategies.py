@@ -1,0 +1,486 @@
+"""Hypothesis strategies for calls of the five operators, and the comparisons that go with them.
+
+Shapes, dtypes, layouts and attributes are drawn one by one, so they shrink.
+Values come in bulk from one drawn seed, which keeps an example at about a
+millisecond.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import settings
+from numpy.typing import NDArray
+
+try:
+    import ml_dtypes
+except ImportError:  # optional: its types are drawn where it is installed
+    ml_dtypes = None
+
+__all__ = [
+    "DATA_DTYPES",
+    "INDEX_DTYPES",
+    "OPERATORS",
+    "REDUCTIONS_OF",
+    "Call",
+    "Destination",
+    "byte_rows",
+    "calls",
+    "destinations",
+    "outcome",
+    "same_bits",
+    "same_outcome",
+]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+# A machine at work on something else is no failure.
+settings.register_profile("gatherum", deadline=None)
+settings.load_profile("gatherum")
+
+OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
+SCATTERS = ("scatter_elements", "scatter_nd")
+MODES = ("raise", "clip", "wrap", "fill", "drop")
+INDEX_DTYPES = [
+    np.dtype(f"{kind}{width}").newbyteorder(order)
+    for order in "=S"
+    for kind in "iu"
+    for width in (8, 4, 2, 1)
+]
+
+_ml_names = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "int4", "uint4")
+ML_DTYPES = [np.dtype(getattr(ml_dtypes, name)) for name in _ml_names] if ml_dtypes else []
+FLOATS = [np.dtype(code) for code in ("f4", "f8", "f2")] + ML_DTYPES[:1]
+INTEGERS = [np.dtype(f"{kind}{width}") for kind in "iu" for width in (8, 4, 2, 1)]
+COMPLEXES = [np.dtype("c8"), np.dtype("c16")]
+BOOL = np.dtype(bool)
+PADDED = np.dtype([("a", "u1"), ("b", "<f4"), ("c", "S3")], align=True)
+DATA_DTYPES = [
+    *FLOATS,
+    *INTEGERS,
+    *COMPLEXES,
+    BOOL,
+    np.dtype("g"),
+    np.dtype("M8[s]"),
+    np.dtype("m8[ns]"),
+    np.dtype("S5"),
+    np.dtype("U3"),
+    PADDED,
+    np.dtype("f4").newbyteorder("S"),
+    np.dtype("V3"),
+    *ML_DTYPES[1:],
+]
+REDUCTIONS_OF = {
+    "add": [*FLOATS, *INTEGERS, *COMPLEXES, BOOL],
+    "mul": [*FLOATS, *INTEGERS, *COMPLEXES, BOOL],
+    "max": [*FLOATS, *INTEGERS, BOOL],
+    "min": [*FLOATS, *INTEGERS, BOOL],
+    "mean": [*FLOATS, *INTEGERS, *COMPLEXES],
+    "none": DATA_DTYPES,
+}
+
+
+# --- Calls
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The name, operands and attributes of one call."""
+
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def run(self, operators: Any, **more: Any) -> Array:
+        """Call the operator of this name in `operators`, a module with the five functions."""
+        result: Array = getattr(operators, self.op)(*self.args, **self.kwargs, **more)
+        return result
+
+    def __repr__(self) -> str:
+        operands = ", ".join(_described(operand) for operand in self.args)
+        return f"{self.op}({operands}, {self.kwargs})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # what Hypothesis prints of a failing example
+
+
+def _described(operand: Any) -> str:
+    if not isinstance(operand, np.ndarray):
+        return repr(operand)
+    values = operand.tolist() if operand.dtype.kind in "iu" else byte_rows(operand).tobytes().hex()
+    access = "" if operand.flags.writeable else " read-only"
+    return f"<{operand.dtype} {operand.shape} strides {operand.strides}{access}: {values}>"
+
+
+@st.composite
+def calls(
+    draw: st.DrawFn,
+    ops: Sequence[str] = OPERATORS,
+    invalid: float | None = None,
+    data_dtypes: Sequence[Any] = DATA_DTYPES,
+) -> Call:
+    """Draw a call that is right in everything but, at times, its index values.
+
+    Parameters
+    ----------
+    draw
+        Given by Hypothesis.
+    ops
+        The operators to choose from.
+    invalid
+        The share of invalid index values; drawn when None, and mostly 0.
+    data_dtypes
+        The dtypes of `data` to choose from.
+
+    Returns
+    -------
+    Call
+        For any module that has the five functions.
+    """
+    op = draw(st.sampled_from(ops))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kwargs: dict[str, Any] = {}
+    if draw(st.booleans()):
+        kwargs["mode"] = draw(st.sampled_from(MODES))
+    if draw(st.integers(0, 3)) == 3:
+        kwargs["negative"] = draw(st.booleans())
+    dtype = draw(_data_dtype(op, list(data_dtypes), kwargs))
+    data_shape, index_shape, sizes, updates_shape = draw(_shapes(op, kwargs))
+    if op not in SCATTERS and kwargs.get("mode") in ("fill", "drop"):
+        _draw_fill(draw, dtype, kwargs)
+    if invalid is None:
+        often = kwargs.get("mode", "raise") != "raise"
+        invalid = draw(st.sampled_from([0.3, 0.0, 1.0] if often else [0.0, 0.0, 0.0, 0.05]))
+
+    data = draw(_inputs(rng, data_shape, dtype))
+    indices = draw(
+        _indices(rng, index_shape, sizes, negative=kwargs.get("negative", True), invalid=invalid)
+    )
+    if op not in SCATTERS:
+        return Call(op, (data, indices), kwargs)
+    updates = draw(_updates(rng, updates_shape, dtype))
+    return Call(op, (data, indices, updates), kwargs)
+
+
+@st.composite
+def _data_dtype(draw: st.DrawFn, op: str, dtypes: list[Any], kwargs: dict[str, Any]) -> Any:
+    if op in SCATTERS and draw(st.booleans()):
+        reduction = draw(st.sampled_from(sorted(REDUCTIONS_OF)))
+        reducible = [dtype for dtype in dtypes if dtype in REDUCTIONS_OF[reduction]]
+        if reducible:
+            kwargs["reduction"] = reduction
+            kwargs["include_self"] = draw(st.booleans())
+            return draw(st.sampled_from(reducible))
+    return draw(st.sampled_from(dtypes))
+
+
+def _draw_fill(draw: st.DrawFn, dtype: Any, kwargs: dict[str, Any]) -> None:
+    choices: list[Any] = [0, False]
+    if dtype.kind in "iufc":
+        choices += [1, 1.0, np.int8(1)]
+    if dtype.kind in "fc":
+        choices += [-0.0, float("nan"), float("inf"), np.float32(-2.5)]
+    kwargs["fill_value"] = draw(st.sampled_from(choices))
+
+
+# --- Shapes
+
+LENGTHS = [1, 2, 3, 4, 2, 3, 5, 0, 1, 8, 17]
+LONG = [300, 257, 64]  # more than the core stages or copies at once
+
+
+@st.composite
+def _dims(draw: st.DrawFn, rank: int, most: int = 96) -> Shape:
+    shape: list[int] = []
+    for _ in range(rank):
+        room = most // max(1, int(np.prod([max(1, size) for size in shape])))
+        shape.append(min(draw(st.sampled_from(LENGTHS)), max(1, room)))
+    if shape and draw(st.integers(0, 15)) == 15:
+        long = draw(st.integers(0, rank - 1))
+        shape = [
+            draw(st.sampled_from(LONG)) if d == long else min(n, 2) for d, n in enumerate(shape)
+        ]
+    return tuple(shape)
+
+
+@st.composite
+def _shapes(draw: st.DrawFn, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Array, Shape]:
+    """Draw the shapes of `data`, `indices` and `updates`, and the size that each index has."""
+    if op.endswith("_nd"):
+        return draw(_nd_shapes(kwargs))
+    data = draw(_dims(draw(st.integers(1, 5))))
+    axis = draw(st.integers(0, len(data) - 1))
+    if axis or draw(st.booleans()):
+        kwargs["axis"] = axis - len(data) if draw(st.booleans()) else axis
+    if op == "gather":
+        indices = draw(_dims(draw(st.integers(0, 3)), 24))
+    else:
+        whole = draw(st.booleans())
+        indices = tuple(
+            draw(st.sampled_from([4, 1, 2, 6, 0]))
+            if d == axis
+            else n
+            if whole
+            else draw(st.integers(min(1, n), n))
+            for d, n in enumerate(data)
+        )
+    return data, indices, np.broadcast_to(np.int64(data[axis]), indices), indices
+
+
+@st.composite
+def _nd_shapes(draw: st.DrawFn, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Array, Shape]:
+    data = draw(_dims(draw(st.sampled_from([2, 3, 1, 4, 5, 0]))))
+    b = draw(st.integers(0, min(2, len(data))))
+    if b or draw(st.booleans()):
+        kwargs["batch_dims"] = b
+    most = len(data) - b
+    k = draw(st.sampled_from([min(1, most), min(2, most), most, 0]))
+    lead = data[:b] + draw(_dims(draw(st.integers(0, 2)), 12))
+    indices = (*lead, k)
+    sizes = np.broadcast_to(np.array(data[b : b + k], dtype=np.int64), indices)
+    return data, indices, sizes, lead + data[b + k :]
+
+
+# --- Values
+
+
+def _value_bytes(rng: np.random.Generator, dtype: Any, count: int) -> bytes:
+    """Make items of any bits, with as many of the telling ones among them."""
+    rows = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8)
+    special = _special_rows(dtype)
+    if special is not None and count:
+        chosen = rng.random(count) < rng.choice([0.5, 0.9, 1.0])
+        rows[chosen] = special[rng.integers(0, len(special), int(chosen.sum()))]
+    return rows.tobytes()
+
+
+@cache
+def _special_rows(dtype: Any) -> Array | None:
+    """Give the bytes of the values where arithmetic or text may go wrong, if any."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return byte_rows(np.array([0, 1, 2, 3, info.max, info.min, info.max - 1], dtype))
+    if dtype.kind in "Mm":
+        return byte_rows(np.array([0, 1, -1, np.iinfo("i8").min]))
+    if dtype.kind == "c":
+        parts = _special_floats(np.dtype(f"f{dtype.itemsize // 2}"))
+        return np.array([np.concatenate([one, other]) for one in parts for other in parts])
+    if dtype in FLOATS or dtype.newbyteorder("=") in FLOATS:
+        rows = _special_floats(dtype.newbyteorder("="))
+        return rows if dtype.isnative else rows[:, ::-1]
+    texts: dict[str, list[Any]] = {
+        "b": [0, 1],
+        "S": [b"", b"abc", b"a\0b"],
+        "U": ["", "\u00e9t\u00e9"],
+    }
+    return byte_rows(np.array(texts[dtype.kind], dtype)) if dtype.kind in texts else None
+
+
+def _special_floats(dtype: Any) -> NDArray[np.uint8]:
+    """Give zeros, subnormals, bounds, infinities and NaNs of several payloads, in both signs."""
+    name = dtype.name
+    exponent = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(name, 0x7FF << 52)
+    quiet = exponent | (exponent >> 1)
+    magnitudes = [0, 1, exponent - 1, exponent, quiet, quiet | 3, exponent | 1]
+    sign = 1 << (8 * dtype.itemsize - 1)
+    bits = np.array([m | s for m in magnitudes for s in (0, sign)], f"u{dtype.itemsize}")
+    plain = np.array([1, 2, 3, -1, 0.5, 2049, -7.25] * 2, np.float32).astype(dtype)
+    return np.concatenate([byte_rows(bits), byte_rows(plain)])
+
+
+@st.composite
+def _indices(
+    draw: st.DrawFn,
+    rng: np.random.Generator,
+    shape: Shape,
+    sizes: Array,
+    *,
+    negative: bool,
+    invalid: float,
+) -> Any:
+    dtype = draw(st.sampled_from(INDEX_DTYPES))
+    info = np.iinfo(dtype)
+    narrow = draw(st.booleans())  # few distinct values, so many duplicates
+    values = np.empty(shape, dtype=object)
+    for position in np.ndindex(shape):
+        value = _index(
+            rng, int(sizes[position]), info, negative=negative, invalid=invalid, narrow=narrow
+        )
+        values[position] = value if info.min <= value <= info.max else 0
+    array = values.astype(dtype.newbyteorder("=")).astype(dtype)
+    if dtype == np.int64 and draw(st.integers(0, 9)) == 9:
+        return array.tolist()
+    still = len(shape) - 1 if len(shape) else 0
+    return draw(_laid_out(array, stretch=range(still)))
+
+
+def _index(
+    rng: np.random.Generator,
+    size: int,
+    info: Any,
+    *,
+    negative: bool,
+    invalid: float,
+    narrow: bool,
+) -> int:
+    if rng.random() < invalid:
+        return (
+            int(rng.choice([size, size + 1, info.max]))
+            if rng.random() < 0.5
+            else int(rng.choice(np.array([-size - 1, info.min, -1, 2 * size], dtype=object)))
+        )
+    value = int(rng.integers(0, max(1, min(size, 2) if narrow else size)))
+    if rng.random() < 0.2:
+        value = max(size - 1, 0)
+    return value - size if negative and info.min < 0 and rng.random() < 0.3 else value
+
+
+# --- Layouts
+
+
+@st.composite
+def _inputs(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any) -> Array:
+    items = _value_bytes(rng, dtype, int(np.prod(shape, dtype=int)))
+    values = np.ndarray(shape, dtype, buffer=np.frombuffer(bytearray(items), np.uint8))
+    return draw(_laid_out(values, stretch=range(len(shape))))
+
+
+@st.composite
+def _updates(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any) -> Any:
+    """Draw what broadcasts to `shape`: mostly all of it."""
+    how = draw(st.integers(0, 7))
+    if how == 7 and dtype.kind in "iufc":
+        return draw(st.sampled_from([0, 1, True]))
+    if how >= 5:
+        shape = shape[draw(st.integers(0, len(shape))) :]
+        shape = tuple(1 if draw(st.booleans()) else size for size in shape)
+    return draw(_inputs(rng, shape, dtype))
+
+
+@st.composite
+def _laid_out(draw: st.DrawFn, values: Array, stretch: Sequence[int]) -> Array:
+    """Put values into memory somehow; dimensions in `stretch` may be given stride 0."""
+    if draw(st.integers(0, 2)) == 0:
+        array = values
+    else:
+        zero = {d for d in stretch if draw(st.integers(0, 7)) == 7}
+        array = draw(_strided(values.shape, values.dtype, zero))[0]
+        byte_rows(array, writable=True)[...] = byte_rows(values)
+    if draw(st.integers(0, 3)) == 3:
+        array.flags.writeable = False
+    return array
+
+
+@st.composite
+def _strided(
+    draw: st.DrawFn, shape: Shape, dtype: Any, zero: set[int]
+) -> tuple[Array, NDArray[np.uint8]]:
+    """Draw an array with gaps, reversed and permuted dimensions, at any address."""
+    strides = [0] * len(shape)
+    start = draw(st.sampled_from([0, 0, 1, 3, 8]))
+    extent = dtype.itemsize
+    order = draw(st.permutations(range(len(shape)))) if draw(st.booleans()) else range(len(shape))
+    for d in reversed(order):
+        if d in zero or shape[d] == 0:
+            continue
+        gap = draw(st.sampled_from([0, 0, 0, extent, 1, dtype.itemsize]))
+        strides[d] = extent + gap
+        if draw(st.integers(0, 3)) == 3:
+            start += strides[d] * (shape[d] - 1)
+            strides[d] = -strides[d]
+        extent = abs(strides[d]) * shape[d]
+    low = sum(min(0, stride * (size - 1)) for stride, size in zip(strides, shape, strict=True))
+    high = sum(max(0, stride * (size - 1)) for stride, size in zip(strides, shape, strict=True))
+    buffer = np.full(max(start - low, start) + high + dtype.itemsize + 9, 0xA5, dtype=np.uint8)
+    return np.ndarray(shape, dtype, buffer=buffer, offset=start, strides=strides), buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Destination:
+    """An array to write to, inside a larger buffer that must not change elsewhere."""
+
+    array: Array
+    buffer: NDArray[np.uint8]
+    before: NDArray[np.uint8] = field(repr=False)
+
+    def strays(self) -> list[int]:
+        """Give the offsets in the buffer that changed without being part of the array."""
+        changed = self.buffer != self.before
+        base = self.array.__array_interface__["data"][0] - self.buffer.ctypes.data
+        inside = np.ndarray(
+            (*self.array.shape, self.array.dtype.itemsize),
+            bool,
+            buffer=changed,
+            offset=base,
+            strides=(*self.array.strides, 1),
+        )
+        inside[...] = False
+        return [int(offset) for offset in np.flatnonzero(changed)]
+
+
+@st.composite
+def destinations(
+    draw: st.DrawFn, shape: Shape, dtype: Any, contents: Array | None = None
+) -> Destination:
+    """Draw a place for `out` of any layout; `contents` gives it the bytes of another array."""
+    array, buffer = draw(_strided(shape, np.dtype(dtype), set()))
+    if contents is not None:
+        byte_rows(array, writable=True)[...] = byte_rows(contents)
+    return Destination(array, buffer, buffer.copy())
+
+
+# --- Comparisons
+
+
+class _Bytes:
+    def __init__(self, array: Array, writable: bool) -> None:
+        self.owner = array
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "data": (array.__array_interface__["data"][0], not writable),
+            "shape": (*array.shape, array.dtype.itemsize),
+            "strides": (*array.strides, 1),
+        }
+
+
+def byte_rows(array: Array, writable: bool = False) -> NDArray[np.uint8]:
+    """View the memory of an array, padding included, as one more dimension of bytes."""
+    return np.asarray(_Bytes(array, writable))
+
+
+def same_bits(one: Array, other: Array) -> bool:
+    """Compare dtype, shape and every byte of every item, padding included."""
+    return (
+        isinstance(one, np.ndarray)
+        and isinstance(other, np.ndarray)
+        and one.dtype == other.dtype
+        and one.shape == other.shape
+        and byte_rows(one).tobytes() == byte_rows(other).tobytes()
+    )
+
+
+def outcome(operators: Any, call: Call, **more: Any) -> Array | Exception:
+    """Give the result of a call, or the exception of the documented types that it raises."""
+    try:
+        return call.run(operators, **more)
+    except (TypeError, ValueError, IndexError) as error:
+        return error
+
+
+def same_outcome(one: Array | Exception, other: Array | Exception) -> bool:
+    """Compare results by bits, exceptions by type, and bad indices also by their numbers."""
+    if not isinstance(one, Exception) or not isinstance(other, Exception):
+        return same_bits(one, other)  # type: ignore[arg-type]
+    if isinstance(one, IndexError):
+        return type(one) is type(other) and _numbers(one) == _numbers(other)
+    return type(one) is type(other)
+
+
+def _numbers(error: Exception) -> list[str]:
+    return re.findall(r"-?\d+", str(error))
