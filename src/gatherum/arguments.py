@@ -66,7 +66,8 @@ def as_updates(op: str, value: object, dtype: DType) -> Array:
 
 def _convert_weak(op: str, value: object, dtype: DType) -> Array:
     """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
-    range of an integer; floats round."""
+    range of an integer; floats round.
+    """
     found = as_array(op, "updates", value)
     if found.size == 0:
         return np.empty(found.shape, dtype)
@@ -97,13 +98,19 @@ def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Ar
     """Convert strings, dates and records, which must come back unchanged."""
     if found.dtype.kind == "O" and dtype.kind in "iu" and _all_integers(found):
         raise errors.does_not_fit(op, "updates", dtype, value)
-    if found.dtype.kind in _KIND_RANK or (found.dtype.kind != dtype.kind and dtype.kind not in "VmM"):
+    if found.dtype.kind in _KIND_RANK or (
+        found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
+    ):
         raise errors.loses_kind(op, dtype, value)
     try:
         converted = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError):
         raise errors.loses_kind(op, dtype, value) from None
-    if found.dtype.kind == dtype.kind and dtype.names is None and not np.array_equal(found, converted):
+    if (
+        found.dtype.kind == dtype.kind
+        and dtype.names is None
+        and not np.array_equal(found, converted)
+    ):
         raise errors.does_not_fit(op, "updates", dtype, value)
     return converted
 
@@ -114,7 +121,8 @@ def _all_integers(found: Array) -> bool:
 
 def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
     """Return `fill_value` as one item of the data's dtype, or raise ValueError unless it converts
-    exactly. An integer 0 is the all-zero item of any dtype."""
+    exactly. An integer 0 is the all-zero item of any dtype.
+    """
     item = np.zeros((), dtype)
     if isinstance(fill_value, (int, np.integer)) and fill_value == 0:
         return item
@@ -145,16 +153,25 @@ def _is_same_value(given: Array, converted: Array) -> bool:
 
 
 def _is_same_number(given: Any, converted: Array) -> bool:
-    # Python compares int, float and complex exactly, whatever their size.
+    # Python compares int, float and complex exactly, whatever their size; NaN is not itself.
     found = converted.item()
     if not isinstance(found, (bool, int, float, complex)):
         found = converted.astype(np.float64).item()
-    return bool(found == given) or (found != found and given != given)
+    return bool(found == given) or (found != found and given != given)  # noqa: PLR0124
 
 
 def normalise(
-    op: str, data: object, indices: object, updates: object, axis: object, reduction: object,
-    include_self: object, mode: object, negative: object, fill_value: object, out: object,
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+    out: object,
 ) -> tuple[object, ...]:
     """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
     axis = as_axis(op, axis)
@@ -164,5 +181,16 @@ def normalise(
     check_axis(op, data.shape, indices.shape, axis)
     if op.startswith("scatter"):
         updates = as_updates(op, updates, data.dtype)
-    return (op, data, indices, updates, axis, reduction, bool(include_self), mode, bool(negative),
-            fill_value, out)
+    return (
+        op,
+        data,
+        indices,
+        updates,
+        axis,
+        reduction,
+        bool(include_self),
+        mode,
+        bool(negative),
+        fill_value,
+        out,
+    )

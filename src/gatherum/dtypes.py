@@ -66,9 +66,7 @@ def needs_accumulator(value: Value, reduction: str, include_self: bool) -> bool:
     if reduction == "none":
         return False
     return (
-        not include_self
-        or reduction == "mean"
-        or (value in _HALF and reduction in ("add", "mul"))
+        not include_self or reduction == "mean" or (value in _HALF and reduction in ("add", "mul"))
     )
 
 

@@ -1,6 +1,7 @@
 """Every sentence that the operators can answer with, worded once.
 
-Each function returns the exception to raise: operator, operand, what was expected, what came, where.
+Each function returns the exception to raise: operator, operand, what was expected, what came,
+where.
 """
 
 from __future__ import annotations
@@ -55,9 +56,7 @@ def not_an_index_dtype(op: str, dtype: np.dtype[Any]) -> TypeError:
     return TypeError(f"{op}: `indices` must have an integer dtype, got {dtype}")
 
 
-def other_dtype(
-    op: str, operand: str, expected: np.dtype[Any], found: np.dtype[Any]
-) -> TypeError:
+def other_dtype(op: str, operand: str, expected: np.dtype[Any], found: np.dtype[Any]) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}")
 
 
@@ -153,7 +152,7 @@ def _where(position: Shape) -> str:
 def index_out_of_bounds(
     op: str, value: int, axis: int, size: int, position: Shape | None, mode: str
 ) -> IndexError:
-    """The first bad index; `position` is None when another thread changed it meanwhile."""
+    """Name the first bad index; `position` is None when another thread changed it meanwhile."""
     where = "`indices` changed during the call" if position is None else _where(position)
     if mode in ("clip", "wrap"):
         problem = f"cannot be brought into axis {axis} of size {size} by mode {mode!r}"

@@ -22,7 +22,7 @@ class Loop(NamedTuple):
 
     extent: int
     data: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     other: int
 
 

@@ -319,7 +319,7 @@ def _normalise(*call: object) -> tuple[object, ...]:
     plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and (not isinstance(out, np.ndarray) or arguments.is_masked(out)):
-        _make_plan(*plain[:9], None)  # type: ignore[arg-type]  # earlier errors come first
+        _make_plan(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
         op = str(plain[0])
         raise errors.masked_array(op, "out") if arguments.is_masked(out) else errors.out_not_an_array(op, out)
     return plain
@@ -358,7 +358,8 @@ def _is_same_place(a: Array, b: Array) -> bool:
 
 def _shares_memory(a: Array, b: Array) -> bool:
     try:
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
+        # NumPy's stubs know two of the values only.
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

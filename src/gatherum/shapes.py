@@ -1,8 +1,8 @@
 """The shape rules, one pure function an operator: attributes and shapes in, result shape out.
 
 `r = len(data)`, `q = len(indices)`, `k = indices[-1]`, `b = batch_dims`. Sources: the ONNX operator
-texts Gather 13, GatherElements 13, GatherND 13, ScatterElements 18 and ScatterND 18; what they leave
-open is ruled in the documentation.
+texts Gather 13, GatherElements 13, GatherND 13, ScatterElements 18 and ScatterND 18; what they
+leave open is ruled in the documentation.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
 
 
 def gather_shape(data: Shape, indices: Shape, axis: int) -> Shape:
-    """``data[:axis] + indices + data[axis+1:]``."""
+    """Return ``data[:axis] + indices + data[axis+1:]``."""
     return data[:axis] + indices + data[axis + 1 :]
 
 
 def elements_shape(op: str, data: Shape, indices: Shape, axis: int) -> Shape:
-    """``indices``, which addresses the leading part of `data` off the axis."""
+    """Return ``indices``, which addresses the leading part of `data` off the axis."""
     if len(indices) != len(data):
         raise errors.other_rank(op, len(data), len(indices))
     for d, (size, found) in enumerate(zip(data, indices, strict=True)):
@@ -60,7 +60,7 @@ def elements_shape(op: str, data: Shape, indices: Shape, axis: int) -> Shape:
 
 
 def nd_shape(op: str, data: Shape, indices: Shape, batch_dims: int) -> Shape:
-    """``indices[:-1] + data[b+k:]``: a gather's result, a scatter's updates."""
+    """Return ``indices[:-1] + data[b+k:]``: a gather's result, a scatter's updates."""
     b, k = batch_dims, indices[-1]
     if indices[:b] != data[:b]:
         raise errors.other_batch_shape(op, data[:b], indices[:b])

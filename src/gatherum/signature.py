@@ -71,7 +71,8 @@ class Signature:
 class Checked(NamedTuple):
     """What the checks have found out: the axis counted from the front, the result's shape, and the
     layouts that the loops step through: D (a scatter's output), and U (a gather's output, or a
-    scatter's updates, broadcast)."""
+    scatter's updates, broadcast).
+    """
 
     axis: int
     shape: Shape
@@ -101,9 +102,7 @@ def check(s: Signature) -> Checked:
         target = _check_out(s, moved)
         return Checked(axis, moved, s.data.layout, target)
     shapes.check_rank(s.op, "`updates`", max(len(moved), len(s.updates.shape)))
-    strides = shapes.broadcast_strides(
-        s.op, "updates", s.updates.shape, s.updates.strides, moved
-    )
+    strides = shapes.broadcast_strides(s.op, "updates", s.updates.shape, s.updates.strides, moved)
     shapes.check_result(s.op, Layout.contiguous(s.data.shape, item).shape, s.data.dtype)
     return Checked(axis, s.data.shape, _check_out(s, s.data.shape), Layout(moved, strides))
 
@@ -122,7 +121,7 @@ def _check_dtypes(s: Signature) -> None:
 
 
 def _moved_shape(s: Signature, axis: int) -> Shape:
-    """The shape that moves: a gather's result, a scatter's updates."""
+    """Return the shape that moves: a gather's result, a scatter's updates."""
     shapes.check_rank(s.op, "`data`", len(s.data.shape))
     shapes.check_rank(s.op, "`indices`", len(s.indices.shape))
     if s.op == "gather":
