@@ -18,8 +18,8 @@ def _choices(values: Iterable[str]) -> str:
     return ", ".join(repr(value) for value in values)
 
 
-def unknown_operator(op: object, operators: Sequence[str]) -> ValueError:
-    return ValueError(f"plan: `op` must be one of {_choices(operators)}, got {op!r}")
+def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan") -> ValueError:
+    return ValueError(f"{caller}: `op` must be one of {_choices(operators)}, got {op!r}")
 
 
 def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
@@ -125,6 +125,18 @@ def result_too_big(op: str, shape: Shape, dtype: np.dtype[Any]) -> ValueError:
     return ValueError(
         f"{op}: the result, shape {shape} of dtype {dtype}, has more bytes than can be addressed"
     )
+
+
+def data_too_big(op: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `data`, shape {shape}, has more elements than can be addressed")
+
+
+def not_a_shape(op: str, name: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{name}` must be a tuple of integers, got {value!r}")
+
+
+def negative_size(op: str, name: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
 
 
 def out_not_an_array(op: str, out: object) -> TypeError:
