@@ -1,0 +1,51 @@
+"""DirectML's gather and scatter operators as DirectML describes them, on any machine.
+
+Descs are made of `BufferTensorDesc` and one of the six operator descs; `check` says which
+feature level accepts one and why not; `Device` compiles it to the plan that the functions of
+`gatherum` run, and dispatches it on flat byte buffers.
+"""
+
+from .check import check
+from .descs import (
+    GatherElementsOperatorDesc,
+    GatherNd1OperatorDesc,
+    GatherNdOperatorDesc,
+    GatherOperatorDesc,
+    OperatorDesc,
+    ScatterElementsOperatorDesc,
+    ScatterNdOperatorDesc,
+    ScatterOperatorDesc,
+)
+from .device import CompiledOperator, Device
+from .dxdispatch import from_json, to_json
+from .report import CheckReport, check_file, check_text
+from .sizes import calc_buffer_tensor_size, helper_buffer_tensor_size
+from .tensors import BufferTensorDesc
+from .types import FeatureLevel, TensorDataType, TensorFlags
+from .violations import Violation
+
+__all__ = [
+    "BufferTensorDesc",
+    "CheckReport",
+    "CompiledOperator",
+    "Device",
+    "FeatureLevel",
+    "GatherElementsOperatorDesc",
+    "GatherNd1OperatorDesc",
+    "GatherNdOperatorDesc",
+    "GatherOperatorDesc",
+    "OperatorDesc",
+    "ScatterElementsOperatorDesc",
+    "ScatterNdOperatorDesc",
+    "ScatterOperatorDesc",
+    "TensorDataType",
+    "TensorFlags",
+    "Violation",
+    "calc_buffer_tensor_size",
+    "check",
+    "check_file",
+    "check_text",
+    "from_json",
+    "helper_buffer_tensor_size",
+    "to_json",
+]

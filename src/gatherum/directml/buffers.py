@@ -1,0 +1,85 @@
+"""Flat byte buffers and arrays as the operands of a tensor desc."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .sizes import packed_strides
+from .tensors import BufferTensorDesc
+from .violations import listing
+
+# Bound on the search for a shared byte of two strided tensors; beyond it they count as sharing.
+_OVERLAP_WORK: Final = 10_000
+
+
+def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview:
+    """Return a buffer as flat bytes, or raise with ``where`` in front of the reason."""
+    try:
+        flat = memoryview(buffer).cast("B")  # type: ignore[arg-type]  # the point of trying
+    except (TypeError, ValueError, BufferError) as error:
+        raise TypeError(
+            f"{where} must be a contiguous buffer, got {type(buffer).__name__} ({error})"
+        ) from None
+    needed = tensor.required_bytes
+    if flat.nbytes < needed:
+        raise ValueError(f"{where} needs a buffer of {needed} bytes, got {flat.nbytes}")
+    return flat
+
+
+def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:
+    """Return the strides in bytes of the last ``rank`` dimensions.
+
+    A dimension of size 1 takes its packed stride: the given one moves nothing and would tell
+    equal views apart.
+    """
+    sizes = tensor.sizes
+    strides = zip(sizes, tensor.element_strides, packed_strides(sizes), strict=True)
+    itemsize = tensor.data_type.dtype.itemsize
+    first = len(sizes) - rank
+    return tuple((p if n == 1 else s) * itemsize for n, s, p in strides)[first:]
+
+
+def strided_view(tensor: BufferTensorDesc, rank: int, flat: memoryview) -> npt.NDArray[Any]:
+    """Return the last ``rank`` dimensions of a tensor as an array on its buffer."""
+    sizes = tensor.sizes[tensor.dimension_count - rank :]
+    strides = view_strides(tensor, rank)
+    return np.ndarray(sizes, tensor.data_type.dtype, flat, 0, strides)
+
+
+def same_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two views are of the same elements at the same places."""
+    return a.__array_interface__["data"][0] == b.__array_interface__["data"][0] and (
+        a.shape,
+        a.strides,
+        a.dtype,
+    ) == (b.shape, b.strides, b.dtype)
+
+
+def overlap(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two views share a byte; True where bounded work does not decide."""
+    try:
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any int
+    except np.exceptions.TooHardError:
+        return True
+
+
+def array_operand(value: npt.ArrayLike, tensor: BufferTensorDesc, where: str) -> npt.NDArray[Any]:
+    """Return an array of a tensor's Sizes and DataType, or raise with ``where`` in front."""
+    dtype, name = tensor.data_type.dtype, tensor.data_type.name
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    kinds = "iu" if dtype.kind in "iu" else "iuf"
+    if not hasattr(value, "dtype") and array.dtype.kind in kinds:  # numbers without a width
+        try:
+            array = np.asarray(value, dtype)
+        except OverflowError:
+            raise ValueError(f"{where} has a number that {name} cannot hold") from None
+    if array.dtype != dtype:
+        raise TypeError(f"{where} must have dtype {dtype} ({name}), got {array.dtype}")
+    if array.shape != tensor.sizes:
+        raise ValueError(
+            f"{where} must have the shape {listing(tensor.sizes)}, got {listing(array.shape)}"
+        )
+    return array

@@ -1,0 +1,261 @@
+"""`Device` and `CompiledOperator`: operator descs, run on flat byte buffers or on arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gatherum.plan import apply, plan
+from gatherum.report import IndexReport, index_report
+
+from .buffers import array_operand, bytes_of, overlap, same_elements, strided_view, view_strides
+from .check import check
+from .descs import OperatorDesc
+from .lowering import lower
+from .types import LATEST, FeatureLevel, LevelLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
+
+
+
+class Device:
+    """Stands in for a DirectML device of a feature level.
+
+    Parameters
+    ----------
+    feature_level : FeatureLevel, str or int, optional
+        The latest by default.
+
+    Examples
+    --------
+    >>> from gatherum.directml import Device
+    >>> Device("4_1")
+    Device('4_1')
+    """
+
+    def __init__(self, feature_level: LevelLike = LATEST) -> None:
+        self.feature_level = FeatureLevel.of(feature_level)
+
+    def __repr__(self) -> str:
+        return f"Device('{self.feature_level}')"
+
+    def compile(self, desc: OperatorDesc) -> CompiledOperator:
+        """Check an operator desc and plan its execution.
+
+        Parameters
+        ----------
+        desc : operator desc
+            One of the six, with its output tensor.
+
+        Returns
+        -------
+        CompiledOperator
+
+        Raises
+        ------
+        ValueError
+            If the feature level does not accept it, with every reason that `check` gives.
+        """
+        violations = check(desc, self.feature_level)
+        if violations:
+            reasons = "".join(f"\n- {violation}" for violation in violations)
+            raise ValueError(
+                f"{desc.operator}: feature level {self.feature_level} does not accept this desc:"
+                f"{reasons}"
+            )
+        return CompiledOperator(desc, self.feature_level)
+
+
+class CompiledOperator:
+    """An accepted operator desc with its plan: what `Device.compile` returns.
+
+    It runs the plan that the functions of `gatherum` run. Reads at invalid indices are
+    clamped into the dimension, writes at invalid indices are dropped, and of several writes
+    to one element the last in row-major order of the indices stays.
+
+    Attributes
+    ----------
+    desc : operator desc
+    feature_level : FeatureLevel
+    """
+
+    def __init__(self, desc: OperatorDesc, feature_level: FeatureLevel) -> None:
+        self.desc = desc
+        self.feature_level = feature_level
+        self._lowered = lower(desc, feature_level)
+        self._tensors = desc.tensors
+        operands = {name: self._planned(name) for name in self._tensors}
+        self._plan = plan(
+            self._lowered.op,
+            operands["InputTensor"],
+            operands["IndicesTensor"],
+            operands.get("UpdatesTensor"),
+            out=operands["OutputTensor"],
+            **self._lowered.attributes,
+        )
+
+    def __repr__(self) -> str:
+        return f"<CompiledOperator {self.desc.operator} at feature level {self.feature_level}>"
+
+    def dispatch(
+        self,
+        *,
+        input_tensor: Buffer,
+        indices_tensor: Buffer,
+        output_tensor: Buffer,
+        updates_tensor: Buffer | None = None,
+    ) -> None:
+        """Run the operator on flat buffers, through the sizes and strides of its tensors.
+
+        Parameters
+        ----------
+        input_tensor, indices_tensor, updates_tensor : buffer
+            Anything contiguous with the buffer protocol (bytes, memoryview, ndarray, mmap),
+            read-only ones too; ``updates_tensor`` for scatters only. Element 0 is at the
+            buffer's first byte.
+        output_tensor : buffer
+            Written through sizes and strides: a byte that no element owns is not touched.
+            For SCATTER and SCATTER_ND it may be exactly the input (the same elements).
+
+        Raises
+        ------
+        TypeError
+            If an operand is missing, superfluous, or no contiguous buffer.
+        ValueError
+            If a buffer is too small, the output's is read-only, or the output shares memory
+            with an input.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gatherum.directml import BufferTensorDesc, Device, GatherOperatorDesc
+        >>> data = BufferTensorDesc("FLOAT32", (4,))
+        >>> indices = BufferTensorDesc("INT32", (3,))
+        >>> spread = BufferTensorDesc("FLOAT32", (3,), strides=(2,))
+        >>> compiled = Device().compile(GatherOperatorDesc(data, indices, spread, 0, 1))
+        >>> out = np.zeros(6, "float32")
+        >>> compiled.dispatch(
+        ...     input_tensor=np.float32([11, 12, 13, 14]),
+        ...     indices_tensor=np.int32([3, -3, 9]),
+        ...     output_tensor=out,
+        ... )
+        >>> out
+        array([14.,  0., 12.,  0., 14.,  0.], dtype=float32)
+        """
+        views = {
+            "InputTensor": self._view("InputTensor", input_tensor),
+            "IndicesTensor": self._view("IndicesTensor", indices_tensor),
+        }
+        if self._takes_updates(updates_tensor):
+            views["UpdatesTensor"] = self._view("UpdatesTensor", updates_tensor)
+        out = self._view("OutputTensor", output_tensor)
+        operator = self.desc.operator
+        if not out.flags.writeable:
+            raise ValueError(f"{operator}: `OutputTensor` must be writable, got a read-only buffer")
+        if operator.startswith("SCATTER") and same_elements(views["InputTensor"], out):
+            views["InputTensor"] = out
+        for name, view in views.items():
+            if view is not out and overlap(view, out):
+                exception = " other than exactly its own" if name == "InputTensor" else ""
+                where = exception if operator.startswith("SCATTER") else ""
+                raise ValueError(
+                    f"{operator}: `OutputTensor` must share no memory with `{name}`{where}"
+                )
+        self._plan.run(
+            views["InputTensor"], views["IndicesTensor"], views.get("UpdatesTensor"), out=out
+        )
+
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        updates: npt.ArrayLike | None = None,
+    ) -> npt.NDArray[Any]:
+        """Run the operator on arrays.
+
+        Parameters
+        ----------
+        input, indices, updates : array_like
+            Of the Sizes and DataType of their tensors, with any strides; ``updates`` for
+            scatters only. Lists of numbers take the tensor's type.
+
+        Returns
+        -------
+        ndarray
+            New, packed, of the Sizes of OutputTensor.
+
+        Raises
+        ------
+        TypeError
+            If a dtype is not the tensor's, or updates are missing or superfluous.
+        ValueError
+            If a shape is not the tensor's.
+
+        Examples
+        --------
+        >>> from gatherum.directml import BufferTensorDesc, Device, GatherOperatorDesc
+        >>> data, indices = BufferTensorDesc("FLOAT32", (4,)), BufferTensorDesc("UINT32", (5,))
+        >>> desc = GatherOperatorDesc(data, indices, None, 0, 1).with_inferred_output()
+        >>> Device().compile(desc)([11, 12, 13, 14], [3, 1, 3, 0, 2])
+        array([14., 12., 14., 11., 13.], dtype=float32)
+        """
+        values = {"InputTensor": input, "IndicesTensor": indices}
+        if self._takes_updates(updates) and updates is not None:
+            values["UpdatesTensor"] = updates
+        arrays = {name: self._cropped(name, value) for name, value in values.items()}
+        result = apply(
+            self._lowered.op,
+            arrays["InputTensor"],
+            arrays["IndicesTensor"],
+            arrays.get("UpdatesTensor"),
+            **self._lowered.attributes,
+        )
+        return result.reshape(self._tensors["OutputTensor"].sizes)
+
+    def index_report(self, indices_tensor: Buffer) -> IndexReport:
+        """Report invalid and duplicate entries of given index data.
+
+        Parameters
+        ----------
+        indices_tensor : buffer
+            As for `dispatch`.
+
+        Returns
+        -------
+        IndexReport
+            Counts of entries (for the ND operators: tuples), invalid and duplicate ones, and
+            the first of each; positions are in the meaningful dimensions of the indices.
+        """
+        lowered, sizes = self._lowered, self._tensors["InputTensor"].sizes
+        attributes = {k: v for k, v in lowered.attributes.items() if k != "mode"}
+        rank = lowered.ranks["InputTensor"]
+        indices = self._view("IndicesTensor", indices_tensor)
+        return index_report(lowered.op, sizes[len(sizes) - rank :], indices, **attributes)
+
+    def _takes_updates(self, updates: object) -> bool:
+        """Return whether there are updates, or raise TypeError if that is wrong."""
+        wanted = "UpdatesTensor" in self._tensors
+        if wanted != (updates is not None):
+            what = "is missing" if wanted else "must be absent: the operator has none"
+            raise TypeError(f"{self.desc.operator}: `UpdatesTensor` {what}")
+        return wanted
+
+    def _planned(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]:
+        tensor, rank = self._tensors[name], self._lowered.ranks[name]
+        first = tensor.dimension_count - rank
+        return tensor.sizes[first:], tensor.data_type.dtype, view_strides(tensor, rank)
+
+    def _view(self, name: str, buffer: object) -> npt.NDArray[Any]:
+        tensor = self._tensors[name]
+        where = f"{self.desc.operator}: `{name}`"
+        return strided_view(tensor, self._lowered.ranks[name], bytes_of(buffer, tensor, where))
+
+    def _cropped(self, name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+        tensor = self._tensors[name]
+        array = array_operand(value, tensor, f"{self.desc.operator}: `{name}`")
+        leading = tensor.dimension_count - self._lowered.ranks[name]
+        cropped: npt.NDArray[Any] = array[(0,) * leading + (...,)]
+        return cropped

@@ -1,0 +1,308 @@
+"""The JSON form of operator descs that DirectML's DxDispatch tool reads.
+
+Read is what DxDispatch reads: short and full names of enumerations, fields inside ``Desc`` or
+beside ``Type``, fields left to their defaults, comments and trailing commas. Read is *not*
+what DxDispatch passes over in silence: unknown and repeated members, a DimensionCount that
+its Sizes contradict. Written is the form with everything spelled out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from .descs import (
+    GatherElementsOperatorDesc,
+    GatherNd1OperatorDesc,
+    GatherNdOperatorDesc,
+    GatherOperatorDesc,
+    OperatorDesc,
+    ScatterNdOperatorDesc,
+    ScatterOperatorDesc,
+)
+from .jsontext import parse_json
+from .tensors import BufferTensorDesc
+from .types import UINT32_MAX, UINT64_MAX, TensorDataType, TensorFlags
+
+_DESCS: Final[Mapping[str, type[OperatorDesc]]] = {
+    desc.operator: desc
+    for desc in (
+        GatherOperatorDesc,
+        GatherElementsOperatorDesc,
+        GatherNdOperatorDesc,
+        GatherNd1OperatorDesc,
+        ScatterOperatorDesc,
+        ScatterNdOperatorDesc,
+    )
+} | {"SCATTER_ELEMENTS": ScatterOperatorDesc}
+
+_OPERATOR_PREFIX: Final = "DML_OPERATOR_"
+_TYPE_PREFIX: Final = "DML_TENSOR_DATA_TYPE_"
+_FLAG_PREFIX: Final = "DML_TENSOR_FLAG_"
+_BUFFER: Final = "DML_TENSOR_TYPE_BUFFER"
+
+# What a dispatchable of a DxDispatch model says besides its desc; no part of the operator.
+_DISPATCHABLE_MEMBERS: Final = ("dmlCompileType", "executionFlags", "bindings")
+_TENSOR_MEMBERS: Final = (
+    "DataType",
+    "Flags",
+    "DimensionCount",
+    "Sizes",
+    "Strides",
+    "TotalTensorSizeInBytes",
+    "GuaranteedBaseOffsetAlignment",
+)
+
+
+def from_json(source: str | bytes | Mapping[str, Any]) -> OperatorDesc:
+    """Read an operator desc in DxDispatch's JSON form.
+
+    Parameters
+    ----------
+    source : str, bytes or mapping
+        JSON text, or what `json.load` made of it: one dispatchable of a model.
+
+    Returns
+    -------
+    operator desc
+        One of the six.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON or no such desc: one sentence with the member at fault.
+    TypeError
+        If ``source`` is neither text nor a mapping.
+
+    Examples
+    --------
+    >>> desc = from_json('''{
+    ...     "type": "GATHER_ELEMENTS",
+    ...     "desc": {
+    ...         "InputTensor": {"DataType": "FLOAT32", "Sizes": [3, 3]},
+    ...         "IndicesTensor": {"DataType": "UINT32", "Sizes": [2, 3]},
+    ...         "OutputTensor": {"DataType": "FLOAT32", "Sizes": [2, 3]},
+    ...         "Axis": 0,
+    ...     },
+    ... }''')
+    >>> desc.operator, desc.axis
+    ('GATHER_ELEMENTS', 0)
+    """
+    if isinstance(source, (str, bytes)):
+        source = parse_json(source)
+    elif not isinstance(source, Mapping):
+        raise TypeError(
+            f"from_json: `source` must be JSON text or a mapping, got {type(source).__name__}"
+        )
+    if not isinstance(source, Mapping):
+        raise ValueError(f"the operator desc must be an object, got {_kind(source)}")
+    if "dispatchables" in source:
+        raise ValueError(
+            "the operator desc is a whole DxDispatch model: give one of its dispatchables"
+        )
+    return _read_operator(source)
+
+
+def operator_of(dispatchable: Mapping[str, Any]) -> str | None:
+    """Return which of the six operators an object in JSON is for, by its type; else None."""
+    name = dispatchable.get("Type", dispatchable.get("type"))
+    if not isinstance(name, str):
+        return None
+    desc = _DESCS.get(name.removeprefix(_OPERATOR_PREFIX))
+    return desc.operator if desc else None
+
+
+def to_json(desc: OperatorDesc) -> dict[str, Any]:
+    """Write an operator desc in DxDispatch's JSON form, everything spelled out.
+
+    Parameters
+    ----------
+    desc : operator desc
+        With its output tensor.
+
+    Returns
+    -------
+    dict
+        For `json.dumps`, or as one dispatchable of a DxDispatch model. `from_json` gives an
+        equal desc back.
+
+    Raises
+    ------
+    ValueError
+        If the output tensor is missing, or a number does not fit DirectML's field.
+
+    Examples
+    --------
+    >>> from gatherum.directml import BufferTensorDesc, GatherElementsOperatorDesc, to_json
+    >>> tensor = BufferTensorDesc("FLOAT16", (2,))
+    >>> indices = BufferTensorDesc("INT32", (2,))
+    >>> text = to_json(GatherElementsOperatorDesc(tensor, indices, tensor, 0))
+    >>> text["type"], text["desc"]["IndicesTensor"]["Desc"]["DataType"]
+    ('DML_OPERATOR_GATHER_ELEMENTS', 'DML_TENSOR_DATA_TYPE_INT32')
+    """
+    members: dict[str, Any] = {}
+    for name, attribute in desc.field_names().items():
+        value = getattr(desc, attribute)
+        if value is None:
+            raise ValueError(f"to_json: `{name}` must be a tensor, got None")
+        if isinstance(value, BufferTensorDesc):
+            members[name] = _write_tensor(name, value)
+        else:
+            members[name] = _unsigned(value, f"to_json: `{name}`", UINT32_MAX)
+    return {"type": _OPERATOR_PREFIX + desc.operator, "desc": members}
+
+
+def _write_tensor(name: str, tensor: BufferTensorDesc) -> dict[str, Any]:
+    where = f"to_json: `{name}."
+    members: dict[str, Any] = {
+        "DataType": _TYPE_PREFIX + tensor.data_type.name,
+        "Flags": _FLAG_PREFIX + (tensor.flags.name or TensorFlags.NONE.name or ""),
+        "DimensionCount": tensor.dimension_count,
+        "Sizes": list(_unsigned_list(tensor.sizes, f"{where}Sizes")),
+    }
+    if tensor.strides is not None:  # DxDispatch takes no null here
+        members["Strides"] = list(_unsigned_list(tensor.strides, f"{where}Strides"))
+    total, alignment = tensor.total_tensor_size_in_bytes, tensor.guaranteed_base_offset_alignment
+    field = "TotalTensorSizeInBytes"
+    members[field] = _unsigned(total, f"{where}{field}`", UINT64_MAX)
+    field = "GuaranteedBaseOffsetAlignment"
+    members[field] = _unsigned(alignment, f"{where}{field}`", UINT32_MAX)
+    return {"Type": _BUFFER, "Desc": members}
+
+
+def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
+    type_key = _only_one(source, "Type", "type", "the operator desc")
+    if type_key is None:
+        raise ValueError("the operator desc must have a member 'type'")
+    name = source[type_key]
+    if not isinstance(name, str):
+        raise ValueError(f"`{type_key}` must be a string, got {_kind(name)}")
+    cls = _DESCS.get(name.removeprefix(_OPERATOR_PREFIX))
+    if cls is None:
+        known = ", ".join(_OPERATOR_PREFIX + operator for operator in _DESCS)
+        raise ValueError(f"`{type_key}` must be one of {known}, got {_kind(name)}")
+    names = cls.field_names()
+    desc_key = _only_one(source, "Desc", "desc", "the operator desc")
+    outer = (type_key, *_DISPATCHABLE_MEMBERS)
+    if desc_key is None:
+        members, where = source, ""
+        _reject_unknown(source, (*outer, *names), "the operator desc")
+    else:
+        members, where = source[desc_key], f"{desc_key}."
+        _reject_unknown(source, (*outer, desc_key), "the operator desc")
+        if not isinstance(members, Mapping):
+            raise ValueError(f"`{desc_key}` must be an object, got {_kind(members)}")
+        _reject_unknown(members, tuple(names), f"`{desc_key}`")
+    values: dict[str, Any] = {}
+    for field, attribute in names.items():
+        if field not in members:
+            raise ValueError(f"`{where}{field}` is missing: {name} needs it")
+        value = members[field]
+        if attribute.endswith("_tensor"):
+            values[attribute] = _read_tensor(value, f"{where}{field}")
+        else:
+            values[attribute] = _unsigned(value, f"`{where}{field}`", UINT32_MAX)
+    return cls(**values)
+
+
+def _read_tensor(source: object, where: str) -> BufferTensorDesc:
+    if not isinstance(source, Mapping):
+        raise ValueError(f"`{where}` must be an object, got {_kind(source)}")
+    kind = source.get("Type", _BUFFER)
+    if kind not in (_BUFFER, "BUFFER"):
+        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {_kind(kind)}")
+    if "Desc" not in source:
+        return _read_buffer_tensor(source, (*_TENSOR_MEMBERS, "Type"), where)
+    _reject_unknown(source, ("Type", "Desc"), f"`{where}`")
+    where = f"{where}.Desc"
+    if not isinstance(source["Desc"], Mapping):
+        raise ValueError(f"`{where}` must be an object, got {_kind(source['Desc'])}")
+    return _read_buffer_tensor(source["Desc"], _TENSOR_MEMBERS, where)
+
+
+def _read_buffer_tensor(
+    members: Mapping[str, Any], known: tuple[str, ...], where: str
+) -> BufferTensorDesc:
+    _reject_unknown(members, known, f"`{where}`")
+    for field in ("DataType", "Sizes"):
+        if field not in members:
+            raise ValueError(f"`{where}.{field}` is missing: every tensor needs it")
+    data_type = _read_data_type(members["DataType"], where)
+    flags = _read_flags(members.get("Flags", "NONE"), where)
+    sizes = _unsigned_list(members["Sizes"], f"`{where}.Sizes")
+    strides = None
+    if "Strides" in members:  # DxDispatch reads an empty list as none
+        strides = _unsigned_list(members["Strides"], f"`{where}.Strides") or None
+    field = "DimensionCount"
+    count = _unsigned(members.get(field, len(sizes)), f"`{where}.{field}`", UINT32_MAX)
+    for name, numbers in (("Sizes", sizes), ("Strides", strides)):
+        if numbers is not None and len(numbers) != count:
+            raise ValueError(
+                f"`{where}.{field}` must be the length of {name}, {len(numbers)}, got {count}"
+            )
+    field = "TotalTensorSizeInBytes"
+    total = _unsigned(members.get(field, 0), f"`{where}.{field}`", UINT64_MAX)
+    field = "GuaranteedBaseOffsetAlignment"
+    alignment = _unsigned(members.get(field, 0), f"`{where}.{field}`", UINT32_MAX)
+    # DxDispatch reads a total size of 0 as absent.
+    return BufferTensorDesc(data_type, sizes, strides, total or None, alignment, flags)
+
+
+def _read_data_type(value: object, where: str) -> TensorDataType:
+    names = TensorDataType.__members__
+    short = value.removeprefix(_TYPE_PREFIX) if isinstance(value, str) else ""
+    if short not in names:
+        raise ValueError(
+            f"`{where}.DataType` must be one of {', '.join(names)}, got {_kind(value)}"
+        )
+    return names[short]
+
+
+def _read_flags(value: object, where: str) -> TensorFlags:
+    flags = TensorFlags.NONE
+    for flag in value if isinstance(value, list) else [value]:
+        short = flag.removeprefix(_FLAG_PREFIX) if isinstance(flag, str) else ""
+        if short not in TensorFlags.__members__:
+            known = ", ".join(TensorFlags.__members__)
+            raise ValueError(f"`{where}.Flags` must be of {known}, got {_kind(flag)}")
+        flags |= TensorFlags[short]
+    return flags
+
+
+def _unsigned_list(values: object, where: str) -> tuple[int, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise ValueError(f"{where}` must be a list of integers, got {_kind(values)}")
+    numbers = enumerate(values)
+    return tuple(_unsigned(value, f"{where}[{i}]`", UINT32_MAX) for i, value in numbers)
+
+
+def _unsigned(value: object, where: str, limit: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
+        raise ValueError(f"{where} must be an integer from 0 to {limit}, got {_kind(value)}")
+    return value
+
+
+def _only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
+    """Return which of two spellings of a member is there."""
+    if first in source and second in source:
+        raise ValueError(f"{where} must have one of '{first}' and '{second}', got both")
+    return first if first in source else second if second in source else None
+
+
+def _reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in source:
+        if name not in known:
+            raise ValueError(
+                f"{where} must have no members but {', '.join(known)}, got {_kind(name)}"
+            )
+
+
+def _kind(value: object) -> str:
+    """Return a value as its reader sees it in the text, shortened."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 40 else text[:37] + "..."

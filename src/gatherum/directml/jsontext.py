@@ -1,0 +1,77 @@
+"""JSON as DxDispatch's parser takes it: with comments and trailing commas, nothing repeated."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+_TOKEN: Final = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\])*")"""
+    r"""|(?P<blank>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
+    r"""|(?P<other>.)""",
+    re.DOTALL,
+)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what a text in JSON says, or raise ValueError with one sentence.
+
+    ``//`` and ``/* */`` comments and a comma after the last member of an object or list are
+    allowed. A member given twice, NaN and Infinity are not.
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"no JSON: byte {error.start} is not UTF-8") from None
+    try:
+        return json.loads(
+            _without_extras(text),
+            object_pairs_hook=_unique,
+            parse_constant=_reject_constant,
+            parse_int=_integer,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise ValueError("no JSON that can be read: nested too deeply") from None
+
+
+def _without_extras(text: str) -> str:
+    """Blank out comments and trailing commas; every other character keeps its place."""
+    pieces: list[str] = []
+    last = ""  # the last token that is not blank
+    comma = -1  # index in pieces of a comma right before the present token
+    for token in _TOKEN.finditer(text):
+        piece = token.group()
+        if token.lastgroup == "blank":
+            pieces.append(re.sub(r"[^\r\n]", " ", piece))
+            continue
+        if comma >= 0 and piece in ("}", "]"):
+            pieces[comma] = " "
+        comma = len(pieces) if piece == "," and last not in ("", ",", "[", "{") else -1
+        last = piece
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"no JSON to rely on: the member {name!r} is given twice")
+        members[name] = value
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 100:  # int() has a limit of its own, and a sentence about Python
+        raise ValueError(f"no JSON to rely on: an integer of {len(digits)} digits")
+    return int(digits)
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"no JSON: {name} is not a JSON number")

@@ -1,0 +1,159 @@
+"""The support table: which level takes which operator with which types and dimension counts.
+
+`SUPPORT` is the only place where this is written; `check`, the documentation page and the
+reasons that violations give are read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from .types import FeatureLevel, TensorDataType
+
+_FLOATS_TO_32: Final = ("FLOAT32", "FLOAT16")
+_INTEGERS_TO_32: Final = ("INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8")
+
+# Each level keeps what it has until a later one replaces it; names are in the pages' order.
+_DATA_TYPES: Final = {
+    "1_0": _FLOATS_TO_32,
+    "2_1": (*_FLOATS_TO_32, *_INTEGERS_TO_32),
+    "4_1": (
+        *("FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8"),
+        *("UINT64", "UINT32", "UINT16", "UINT8"),
+    ),
+}
+_INDEX_TYPES: Final = {"1_0": ("UINT32",), "3_0": ("INT64", "INT32", "UINT64", "UINT32")}
+_DIMENSION_COUNTS: Final = {"1_0": (4,), "3_0": (1, 2, 3, 4, 5, 6, 7, 8)}
+
+_DATA: Final = "data"
+_INDICES: Final = "indices"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator: its name without ``DML_OPERATOR_``, where it begins, and its tensors."""
+
+    name: str
+    introduced: FeatureLevel
+    operands: Mapping[str, str]
+    introduction: str
+    claim: str = ""
+
+
+_GATHERS: Final = {"InputTensor": _DATA, "IndicesTensor": _INDICES, "OutputTensor": _DATA}
+_SCATTERS: Final = {
+    "InputTensor": _DATA,
+    "IndicesTensor": _INDICES,
+    "UpdatesTensor": _DATA,
+    "OutputTensor": _DATA,
+}
+
+OPERATORS: Final[Mapping[str, Operator]] = {
+    operator.name: operator
+    for operator in (
+        Operator(
+            "GATHER",
+            FeatureLevel.LEVEL_1_0,
+            _GATHERS,
+            "DML_GATHER_OPERATOR_DESC, Availability",
+        ),
+        Operator(
+            "GATHER_ELEMENTS",
+            FeatureLevel.LEVEL_2_1,
+            _GATHERS,
+            "DML_GATHER_ELEMENTS_OPERATOR_DESC, Availability",
+        ),
+        Operator(
+            "GATHER_ND",
+            FeatureLevel.LEVEL_2_1,
+            _GATHERS,
+            "DML_GATHER_ND_OPERATOR_DESC, Availability",
+        ),
+        Operator(
+            "GATHER_ND1",
+            FeatureLevel.LEVEL_3_0,
+            _GATHERS,
+            "DML_GATHER_ND1_OPERATOR_DESC, Availability",
+        ),
+        Operator(
+            "SCATTER",
+            FeatureLevel.LEVEL_2_0,
+            _SCATTERS,
+            "DirectML.h, DML_TARGET_VERSION 0x2000; DirectML feature level history; erratum 7",
+            claim="DML_SCATTER_OPERATOR_DESC claims 1_0, which its header contradicts",
+        ),
+        Operator(
+            "SCATTER_ND",
+            FeatureLevel.LEVEL_2_1,
+            _SCATTERS,
+            "DML_SCATTER_ND_OPERATOR_DESC, Availability",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class SupportRow:
+    """What one level accepts for one tensor of one operator."""
+
+    level: FeatureLevel
+    operator: str
+    operand: str
+    data_types: tuple[TensorDataType, ...]
+    dimension_counts: tuple[int, ...]
+
+    @cached_property
+    def type_names(self) -> str:
+        """The data types as a list to read."""
+        return ", ".join(data_type.name for data_type in self.data_types)
+
+
+def _rows() -> dict[tuple[FeatureLevel, str, str], SupportRow]:
+    rows = {}
+    data_types: tuple[str, ...] = ()
+    index_types: tuple[str, ...] = ()
+    dimension_counts: tuple[int, ...] = ()
+    for level in FeatureLevel:
+        data_types = _DATA_TYPES.get(str(level), data_types)
+        index_types = _INDEX_TYPES.get(str(level), index_types)
+        dimension_counts = _DIMENSION_COUNTS.get(str(level), dimension_counts)
+        for operator in OPERATORS.values():
+            if level < operator.introduced:
+                continue
+            for operand, kind in operator.operands.items():
+                names = index_types if kind == _INDICES else data_types
+                types = tuple(TensorDataType[name] for name in names)
+                row = SupportRow(level, operator.name, operand, types, dimension_counts)
+                rows[level, operator.name, operand] = row
+    return rows
+
+
+#: Every (level, operator, operand) that exists; a missing key is an operator not yet there.
+SUPPORT: Final[Mapping[tuple[FeatureLevel, str, str], SupportRow]] = _rows()
+
+
+def first_level(
+    operator: str, operand: str, accepts: Callable[[SupportRow], bool]
+) -> FeatureLevel | None:
+    """Return the first level whose row for an operand is accepted, or None.
+
+    Parameters
+    ----------
+    operator, operand : str
+        Names as in `SUPPORT`, for instance ``"GATHER"`` and ``"IndicesTensor"``.
+    accepts : callable
+        Takes a `SupportRow`, returns whether it will do.
+
+    Examples
+    --------
+    >>> first_level("SCATTER", "InputTensor", lambda row: 5 in row.dimension_counts).name
+    'LEVEL_3_0'
+    """
+    for level in FeatureLevel:
+        row = SUPPORT.get((level, operator, operand))
+        if row is not None and accepts(row):
+            return level
+    return None

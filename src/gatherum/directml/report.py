@@ -1,0 +1,113 @@
+"""What ``gatherum check FILE.json`` prints: a file's operators against a feature level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from .check import check
+from .descs import OperatorDesc
+from .dxdispatch import from_json, operator_of
+from .jsontext import parse_json
+from .types import LATEST, FeatureLevel, LevelLike
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Whether everything is accepted, and the lines that say so or why not."""
+
+    accepted: bool
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def check_file(path: str | PathLike[str], feature_level: LevelLike = LATEST) -> CheckReport:
+    """Check an operator desc, or every one in a DxDispatch model, in a JSON file.
+
+    Parameters
+    ----------
+    path : path-like
+    feature_level : FeatureLevel, str or int, optional
+        The latest by default.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is no operator desc in JSON, or there is no such feature level.
+    """
+    return check_text(Path(path).read_bytes(), feature_level)
+
+
+def check_text(text: str | bytes, feature_level: LevelLike = LATEST) -> CheckReport:
+    """Check an operator desc, or every one in a DxDispatch model, given as JSON text.
+
+    Parameters
+    ----------
+    text : str or bytes
+        One operator desc, or a model with ``dispatchables``; of a model, the dispatchables
+        that are none of the six operators are named and passed over.
+    feature_level : FeatureLevel, str or int, optional
+        The latest by default.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    ValueError
+        If it is neither, has nothing to check, or there is no such feature level.
+
+    Examples
+    --------
+    >>> print(check_text('''{"type": "GATHER_ELEMENTS", "Axis": 0,
+    ...     "InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 3, 3]},
+    ...     "IndicesTensor": {"DataType": "INT32", "Sizes": [1, 1, 3, 3]},
+    ...     "OutputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 3, 3]}}''', "2_1"))
+    GATHER_ELEMENTS: rejected by feature level 2_1, 1 reason
+      `IndicesTensor.DataType` must be UINT32 at feature level 2_1, got INT32; first accepted \
+at 3_0 [DML_GATHER_ELEMENTS_OPERATOR_DESC, Tensor support]
+    """
+    level = FeatureLevel.of(feature_level)
+    source = parse_json(text)
+    if not isinstance(source, Mapping) or "dispatchables" not in source:
+        return _check_one(from_json(text), level, "")
+    dispatchables = source["dispatchables"]
+    if not isinstance(dispatchables, Mapping):
+        raise ValueError("`dispatchables` must be an object")
+    reports = [_check_dispatchable(name, one, level) for name, one in dispatchables.items()]
+    if not any(operator_of(one) for one in dispatchables.values() if isinstance(one, Mapping)):
+        raise ValueError("the model has no gather or scatter operator to check")
+    lines = tuple(line for report in reports for line in report.lines)
+    return CheckReport(all(report.accepted for report in reports), lines)
+
+
+def _check_dispatchable(name: str, source: object, level: FeatureLevel) -> CheckReport:
+    if not isinstance(source, Mapping):
+        raise ValueError(f"`dispatchables.{name}` must be an object")
+    if operator_of(source) is None:
+        return CheckReport(True, (f"{name}: not checked, no gather or scatter operator",))
+    try:
+        return _check_one(from_json(source), level, f"{name}: ")
+    except ValueError as error:
+        raise ValueError(f"`dispatchables.{name}`: {error}") from None
+
+
+def _check_one(desc: OperatorDesc, level: FeatureLevel, prefix: str) -> CheckReport:
+    violations = check(desc, level)
+    title = f"{prefix}{desc.operator}"
+    if not violations:
+        return CheckReport(True, (f"{title}: accepted by feature level {level}",))
+    count = f"{len(violations)} reason{'s' if len(violations) > 1 else ''}"
+    reasons = (f"  {str(v).removeprefix(desc.operator + ': ')}" for v in violations)
+    return CheckReport(False, (f"{title}: rejected by feature level {level}, {count}", *reasons))

@@ -1,0 +1,129 @@
+"""The tensor desc: where the elements of a tensor lie in a flat byte buffer."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .sizes import packed_strides, spanned_bytes
+from .types import TensorDataType, TensorFlags
+
+
+@dataclass(frozen=True)
+class BufferTensorDesc:
+    """A tensor inside a flat byte buffer: ``DML_BUFFER_TENSOR_DESC``.
+
+    Parameters
+    ----------
+    data_type : TensorDataType
+        Type of one element, or its name.
+    sizes : sequence of int
+        Size of each dimension.
+    strides : sequence of int, optional
+        Distance in elements between neighbours of each dimension: 0 repeats elements, more
+        than packed leaves padding. Packed if absent.
+    total_tensor_size_in_bytes : int, optional
+        Least size of the buffer; by default what `calc_buffer_tensor_size` gives.
+    guaranteed_base_offset_alignment : int, optional
+        0, or a power of two of at least the element size.
+    flags : TensorFlags, optional
+
+    Raises
+    ------
+    TypeError
+        If a number is no integer. What is merely not allowed is for `check` to say.
+    ValueError
+        If ``data_type`` or ``flags`` is no value of DirectML's.
+
+    Examples
+    --------
+    >>> desc = BufferTensorDesc(TensorDataType.FLOAT32, (2, 3), strides=(4, 1))
+    >>> desc.dimension_count, desc.total_tensor_size_in_bytes
+    (2, 28)
+    """
+
+    data_type: TensorDataType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+    total_tensor_size_in_bytes: int | None = None
+    guaranteed_base_offset_alignment: int = 0
+    flags: TensorFlags = TensorFlags.NONE
+
+    def __post_init__(self) -> None:
+        where = type(self).__name__
+        set_field(self, "data_type", TensorDataType(self.data_type))
+        set_field(self, "sizes", as_integers(where, "sizes", self.sizes))
+        if self.strides is not None:
+            set_field(self, "strides", as_integers(where, "strides", self.strides))
+        alignment = self.guaranteed_base_offset_alignment
+        name = "guaranteed_base_offset_alignment"
+        set_field(self, name, as_integer(where, name, alignment))
+        set_field(self, "flags", TensorFlags(self.flags))
+        name = "total_tensor_size_in_bytes"
+        total = self.total_tensor_size_in_bytes
+        total = self.implied_size if total is None else as_integer(where, name, total)
+        set_field(self, name, total)
+
+    @property
+    def dimension_count(self) -> int:
+        """Number of dimensions: ``DimensionCount``."""
+        return len(self.sizes)
+
+    @property
+    def element_strides(self) -> tuple[int, ...]:
+        """The strides in elements, packed ones where none were given."""
+        return packed_strides(self.sizes) if self.strides is None else self.strides
+
+    @property
+    def measurable(self) -> bool:
+        """Whether sizes and strides are such that a size in bytes follows from them."""
+        strides = self.element_strides
+        return (
+            len(self.sizes) == len(strides) > 0
+            and min(self.sizes) >= 1
+            and min(strides) >= 0
+            and self.data_type.bits > 0
+        )
+
+    @property
+    def implied_size(self) -> int:
+        """What `calc_buffer_tensor_size` gives; 0 where no size follows."""
+        return -(-self.spanned_bytes // 4) * 4 if self.measurable else 0
+
+    @property
+    def spanned_bytes(self) -> int:
+        """Bytes from the first element to the end of the last one."""
+        return spanned_bytes(self.data_type, self.sizes, self.strides)
+
+    @property
+    def required_bytes(self) -> int:
+        """Bytes that a buffer must have to be dispatched.
+
+        The total size, if it asks for more than the tensor's own implied size; else up to the
+        end of the last element. So the rounding up to 4 bytes, a rule of Direct3D 12
+        resources, is not demanded of buffers on the host.
+        """
+        total = self.total_tensor_size_in_bytes or 0
+        return total if total > self.implied_size else self.spanned_bytes
+
+
+def set_field(desc: object, name: str, value: object) -> None:
+    """Set a field of a frozen dataclass while it is being made."""
+    object.__setattr__(desc, name, value)
+
+
+def as_integer(where: str, name: str, value: object) -> int:
+    """Return an integer of any kind but bool as an int, or raise TypeError."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{where}: `{name}` must be an integer, got {type(value).__name__}")
+    return operator.index(value)
+
+
+def as_integers(where: str, name: str, values: Sequence[int]) -> tuple[int, ...]:
+    """Return a sequence of integers as a tuple of int, or raise TypeError."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"{where}: `{name}` must be a sequence of integers, got {type(values).__name__}"
+        )
+    return tuple(as_integer(where, f"{name}[{i}]", value) for i, value in enumerate(values))

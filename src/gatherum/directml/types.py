@@ -1,0 +1,169 @@
+"""DirectML's enumerations, with DirectML's own names and numbers."""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+UINT32_MAX: Final = 2**32 - 1
+UINT64_MAX: Final = 2**64 - 1
+
+
+class TensorDataType(enum.IntEnum):
+    """The data type of a tensor: ``DML_TENSOR_DATA_TYPE``.
+
+    A name works in place of a number, short or in full.
+
+    Examples
+    --------
+    >>> TensorDataType.FLOAT16.value
+    2
+    >>> TensorDataType("DML_TENSOR_DATA_TYPE_INT64") is TensorDataType("INT64")
+    True
+    """
+
+    UNKNOWN = 0
+    FLOAT32 = 1
+    FLOAT16 = 2
+    UINT32 = 3
+    UINT16 = 4
+    UINT8 = 5
+    INT32 = 6
+    INT16 = 7
+    INT8 = 8
+    FLOAT64 = 9
+    UINT64 = 10
+    INT64 = 11
+    UINT4 = 12
+    INT4 = 13
+
+    @classmethod
+    def _missing_(cls, value: object) -> TensorDataType | None:
+        if isinstance(value, str):
+            return cls.__members__.get(value.removeprefix("DML_TENSOR_DATA_TYPE_"))
+        return None
+
+    @classmethod
+    def of(cls, data_type: TensorDataType | str | int) -> TensorDataType:
+        """Return a type given as such, by name or as DirectML's number."""
+        return cls(data_type)  # type: ignore[arg-type]  # strings reach _missing_
+
+    @classmethod
+    def from_dtype(cls, dtype: npt.DTypeLike) -> TensorDataType:
+        """Return the DirectML type of a NumPy dtype.
+
+        Parameters
+        ----------
+        dtype : dtype_like
+            A dtype in this machine's byte order.
+
+        Returns
+        -------
+        TensorDataType
+
+        Raises
+        ------
+        ValueError
+            If DirectML has no such type (bool, bfloat16, complex, byte-swapped, ...).
+
+        Examples
+        --------
+        >>> TensorDataType.from_dtype("float16").name
+        'FLOAT16'
+        """
+        wanted = np.dtype(dtype)
+        for member in cls:
+            if member.name not in _WITHOUT_DTYPE and member.dtype == wanted:
+                return member
+        raise ValueError(f"DirectML has no data type for the dtype {wanted}")
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits; 0 for ``UNKNOWN``."""
+        return _BITS[self.name]
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The NumPy dtype of one element; ValueError for UNKNOWN, UINT4 and INT4."""
+        if self.name in _WITHOUT_DTYPE:
+            raise ValueError(f"NumPy has no dtype for {self.name}")
+        return np.dtype(self.name.lower())
+
+    @property
+    def signed(self) -> bool:
+        """Whether this is a signed integer type."""
+        return self.name.startswith("INT")
+
+
+_BITS: Final = {name: int("0" + re.sub(r"\D", "", name)) for name in TensorDataType.__members__}
+_WITHOUT_DTYPE: Final = frozenset({"UNKNOWN", "UINT4", "INT4"})
+
+
+class TensorFlags(enum.IntFlag):
+    """Options of a tensor: ``DML_TENSOR_FLAGS``.
+
+    ``OWNED_BY_DML``, for inputs only, moves a binding to DirectML's initialisation step. There
+    is no such step here: the flag is kept in descs and JSON, and the buffer goes to dispatch.
+    """
+
+    NONE = 0
+    OWNED_BY_DML = 1
+
+
+class FeatureLevel(enum.IntEnum):
+    """A feature level: ``DML_FEATURE_LEVEL``; levels are ordered, each includes those before.
+
+    Examples
+    --------
+    >>> FeatureLevel("4_1") is FeatureLevel.LEVEL_4_1
+    True
+    >>> hex(FeatureLevel("DML_FEATURE_LEVEL_4_1"))
+    '0x4100'
+    >>> FeatureLevel("3_0") < FeatureLevel("4_1")
+    True
+    """
+
+    LEVEL_1_0 = 0x1000
+    LEVEL_2_0 = 0x2000
+    LEVEL_2_1 = 0x2100
+    LEVEL_3_0 = 0x3000
+    LEVEL_3_1 = 0x3100
+    LEVEL_4_0 = 0x4000
+    LEVEL_4_1 = 0x4100
+    LEVEL_5_0 = 0x5000
+    LEVEL_5_1 = 0x5100
+    LEVEL_5_2 = 0x5200
+    LEVEL_6_0 = 0x6000
+    LEVEL_6_1 = 0x6100
+    LEVEL_6_2 = 0x6200
+    LEVEL_6_3 = 0x6300
+    LEVEL_6_4 = 0x6400
+
+    @classmethod
+    def _missing_(cls, value: object) -> FeatureLevel:
+        if isinstance(value, str):
+            member = cls.__members__.get("LEVEL_" + _LEVEL_PREFIX.sub("", value))
+            if member is not None:
+                return member
+        known = ", ".join(str(level) for level in cls)
+        raise ValueError(f"feature level must be one of {known}, got {value!r}")
+
+    @classmethod
+    def of(cls, level: LevelLike) -> FeatureLevel:
+        """Return a level given as such, as its string or as DirectML's number."""
+        return cls(level)  # type: ignore[arg-type]  # strings reach _missing_
+
+    def __str__(self) -> str:
+        return self.name.removeprefix("LEVEL_")
+
+
+_LEVEL_PREFIX: Final = re.compile(r"^(DML_FEATURE_)?LEVEL_")
+
+LATEST: Final = FeatureLevel.LEVEL_6_4
+
+#: A feature level, its string ("4_1") or DirectML's number for it (0x4100).
+LevelLike: TypeAlias = FeatureLevel | str | int

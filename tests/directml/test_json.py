@@ -1,0 +1,358 @@
+"""The JSON form of DxDispatch, both ways, and what `gatherum check` prints of it."""
+
+import json
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gatherum.directml import (
+    BufferTensorDesc,
+    GatherNd1OperatorDesc,
+    GatherOperatorDesc,
+    ScatterElementsOperatorDesc,
+    TensorDataType,
+    TensorFlags,
+    check_file,
+    check_text,
+    from_json,
+    to_json,
+)
+
+from .page_examples import EXAMPLES, f32, u32
+
+GATHER = {
+    "type": "DML_OPERATOR_GATHER",
+    "desc": {
+        "InputTensor": {"DataType": "FLOAT32", "Sizes": [4]},
+        "IndicesTensor": {"DataType": "UINT32", "Sizes": [5]},
+        "OutputTensor": {"DataType": "FLOAT32", "Sizes": [5]},
+        "Axis": 0,
+        "IndexDimensions": 1,
+    },
+}
+UINT = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def tensor_descs(draw):
+    sizes = draw(st.lists(st.integers(0, 9) | UINT, min_size=1, max_size=8))
+    strides = st.lists(UINT, min_size=len(sizes), max_size=len(sizes))
+    desc = BufferTensorDesc(
+        draw(st.sampled_from(TensorDataType)),
+        sizes,
+        draw(st.none() | strides),
+        draw(st.none() | st.integers(1, 2**64 - 1)),
+        draw(UINT),
+        draw(st.sampled_from([TensorFlags.NONE, TensorFlags.OWNED_BY_DML])),
+    )
+    assume(desc.total_tensor_size_in_bytes < 2**64)  # what is larger has no field to be in
+    return desc
+
+
+@st.composite
+def operator_descs(draw):
+    """Descs of any kind, sensible or not: JSON is not where that is decided."""
+    cls = type(draw(st.sampled_from(EXAMPLES)).desc)
+    values = {
+        name: draw(tensor_descs() if name.endswith("_tensor") else UINT)
+        for name in cls.field_names().values()
+    }
+    return cls(**values)
+
+
+@settings(max_examples=200)
+@given(desc=operator_descs())
+def test_round_trip(desc):
+    written = to_json(desc)
+    text = json.dumps(written)
+    again = from_json(text)
+    assert again == desc and from_json(written) == desc and from_json(text.encode()) == desc
+    assert type(again) is type(desc) and to_json(again) == written
+
+
+def test_what_is_written_is_everything():
+    desc = GatherNd1OperatorDesc(
+        BufferTensorDesc("FLOAT16", (2, 3), (8, 1), 64, 16, TensorFlags.OWNED_BY_DML),
+        BufferTensorDesc("INT64", (2, 1)),
+        BufferTensorDesc("FLOAT16", (1, 2)),
+        2,
+        2,
+        1,
+    )
+    assert to_json(desc) == {
+        "type": "DML_OPERATOR_GATHER_ND1",
+        "desc": {
+            "InputTensor": {
+                "Type": "DML_TENSOR_TYPE_BUFFER",
+                "Desc": {
+                    "DataType": "DML_TENSOR_DATA_TYPE_FLOAT16",
+                    "Flags": "DML_TENSOR_FLAG_OWNED_BY_DML",
+                    "DimensionCount": 2,
+                    "Sizes": [2, 3],
+                    "Strides": [8, 1],
+                    "TotalTensorSizeInBytes": 64,
+                    "GuaranteedBaseOffsetAlignment": 16,
+                },
+            },
+            "IndicesTensor": {
+                "Type": "DML_TENSOR_TYPE_BUFFER",
+                "Desc": {
+                    "DataType": "DML_TENSOR_DATA_TYPE_INT64",
+                    "Flags": "DML_TENSOR_FLAG_NONE",
+                    "DimensionCount": 2,
+                    "Sizes": [2, 1],
+                    "TotalTensorSizeInBytes": 16,
+                    "GuaranteedBaseOffsetAlignment": 0,
+                },
+            },
+            "OutputTensor": {
+                "Type": "DML_TENSOR_TYPE_BUFFER",
+                "Desc": {
+                    "DataType": "DML_TENSOR_DATA_TYPE_FLOAT16",
+                    "Flags": "DML_TENSOR_FLAG_NONE",
+                    "DimensionCount": 2,
+                    "Sizes": [1, 2],
+                    "TotalTensorSizeInBytes": 4,
+                    "GuaranteedBaseOffsetAlignment": 0,
+                },
+            },
+            "InputDimensionCount": 2,
+            "IndicesDimensionCount": 2,
+            "BatchDimensionCount": 1,
+        },
+    }
+    assert list(to_json(desc)["desc"]) == list(GatherNd1OperatorDesc.field_names())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GATHER),
+        json.dumps({"Type": "GATHER", "Desc": GATHER["desc"]}),
+        json.dumps({"type": "GATHER", **GATHER["desc"]}),
+        json.dumps({**GATHER, "dmlCompileType": "DmlCompileGraph", "executionFlags": "NONE"}),
+        json.dumps(GATHER).replace('"FLOAT32"', '"DML_TENSOR_DATA_TYPE_FLOAT32"'),
+        json.dumps(GATHER).replace('"Sizes": [4]', '"Sizes": [4], "Strides": []'),
+        json.dumps(GATHER).replace('"Sizes": [4]', '"Sizes": [4,], "DimensionCount": 1,'),
+        json.dumps(GATHER).replace('"Sizes": [4]', '"Sizes": [4], "TotalTensorSizeInBytes": 0'),
+        json.dumps(GATHER).replace('"Sizes": [4]', '"Sizes": [4], "Flags": "DML_TENSOR_FLAG_NONE"'),
+        json.dumps(GATHER).replace('"Sizes": [4]', '"Sizes": [4], "Flags": ["NONE"]'),
+        json.dumps(GATHER).replace('"Sizes": [4]', '"Sizes": [4], "Type": "BUFFER"'),
+        "// a comment, with a ] in it\n" + json.dumps(GATHER, indent=1) + "/* and\n another */",
+        "\ufeff" + json.dumps(GATHER),
+    ],
+)
+def test_what_dxdispatch_accepts_is_accepted(text):
+    assert from_json(text.encode()) == GatherOperatorDesc(f32(4), u32(5), f32(5), 0, 1)
+
+
+def test_scatter_elements_is_scatter():
+    desc = ScatterElementsOperatorDesc(f32(4), u32(4), f32(4), f32(4), 0)
+    written = to_json(desc)
+    assert written["type"] == "DML_OPERATOR_SCATTER"
+    for name in ("DML_OPERATOR_SCATTER_ELEMENTS", "SCATTER_ELEMENTS", "SCATTER"):
+        assert from_json({**written, "type": name}) == desc
+
+
+def with_desc(**members):
+    return json.dumps({**GATHER, "desc": {**GATHER["desc"], **members}})
+
+
+def with_input(**members):
+    return with_desc(InputTensor={"DataType": "FLOAT32", "Sizes": [4], **members})
+
+
+def without(name):
+    desc = {key: value for key, value in GATHER["desc"].items() if key != name}
+    return json.dumps({**GATHER, "desc": desc})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON: Expecting value at line 1, column 1"),
+        ("{", "no JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        ("{} {}", "no JSON: Extra data at line 1, column 4"),
+        (
+            '{\n  "type": "GATHER"\n  "desc": 1}',
+            "no JSON: Expecting ',' delimiter at line 3, column 3",
+        ),
+        ("[,]", "no JSON: Expecting value at line 1, column 2"),
+        ("[1,,]", "no JSON: Expecting value at line 1, column 4"),
+        ("/* never ends", "no JSON: Expecting value at line 1, column 1"),
+        ('{"type": NaN}', "no JSON: NaN is not a JSON number"),
+        ('{"type": 1, "type": 2}', "no JSON to rely on: the member 'type' is given twice"),
+        (b"\xff\xfe", "no JSON: byte 0 is not UTF-8"),
+        ("[" * 100_000, "no JSON that can be read: nested too deeply"),
+        ("[" + "1" * 5000 + "]", "no JSON to rely on: an integer of 5000 digits"),
+        ("[]", "the operator desc must be an object, got a list"),
+        ("null", "the operator desc must be an object, got null"),
+        ("{}", "the operator desc must have a member 'type'"),
+        ('{"type": 7}', "`type` must be a string, got 7"),
+        (
+            '{"type": "GATHER", "Type": "GATHER"}',
+            "the operator desc must have one of 'Type' and 'type', got both",
+        ),
+        (
+            '{"type": "DML_OPERATOR_GEMM"}',
+            "`type` must be one of DML_OPERATOR_GATHER, DML_OPERATOR_GATHER_ELEMENTS, "
+            "DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1, DML_OPERATOR_SCATTER, "
+            'DML_OPERATOR_SCATTER_ND, DML_OPERATOR_SCATTER_ELEMENTS, got "DML_OPERATOR_GEMM"',
+        ),
+        ('{"type": "GATHER", "desc": 1}', "`desc` must be an object, got 1"),
+        (
+            '{"dispatchables": {}}',
+            "the operator desc is a whole DxDispatch model: give one of its dispatchables",
+        ),
+        (without("OutputTensor"), "`desc.OutputTensor` is missing: DML_OPERATOR_GATHER needs it"),
+        (without("Axis"), "`desc.Axis` is missing: DML_OPERATOR_GATHER needs it"),
+        (
+            with_desc(axis=0),
+            "`desc` must have no members but InputTensor, IndicesTensor, OutputTensor, Axis, "
+            'IndexDimensions, got "axis"',
+        ),
+        (with_desc(Axis=-1), "`desc.Axis` must be an integer from 0 to 4294967295, got -1"),
+        (with_desc(Axis=1.0), "`desc.Axis` must be an integer from 0 to 4294967295, got 1.0"),
+        (with_desc(Axis=True), "`desc.Axis` must be an integer from 0 to 4294967295, got true"),
+        (with_desc(InputTensor=[4]), "`desc.InputTensor` must be an object, got a list"),
+        (
+            with_desc(InputTensor={"Sizes": [4]}),
+            "`desc.InputTensor.DataType` is missing: every tensor needs it",
+        ),
+        (
+            with_input(Stride=[1]),
+            "`desc.InputTensor` must have no members but DataType, Flags, DimensionCount, Sizes, "
+            'Strides, TotalTensorSizeInBytes, GuaranteedBaseOffsetAlignment, Type, got "Stride"',
+        ),
+        (
+            with_input(Sizes=[4, None]),
+            "`desc.InputTensor.Sizes[1]` must be an integer from 0 to 4294967295, got null",
+        ),
+        (
+            with_input(Sizes="44"),
+            '`desc.InputTensor.Sizes` must be a list of integers, got "44"',
+        ),
+        (
+            with_input(Strides=[2**32]),
+            "`desc.InputTensor.Strides[0]` must be an integer from 0 to 4294967295, got 4294967296",
+        ),
+        (
+            with_input(Strides=None),
+            "`desc.InputTensor.Strides` must be a list of integers, got null",
+        ),
+        (
+            with_input(DimensionCount=2),
+            "`desc.InputTensor.DimensionCount` must be the length of Sizes, 1, got 2",
+        ),
+        (
+            with_input(Strides=[1, 1]),
+            "`desc.InputTensor.DimensionCount` must be the length of Strides, 2, got 1",
+        ),
+        (
+            with_input(DataType="FLOAT"),
+            "`desc.InputTensor.DataType` must be one of UNKNOWN, FLOAT32, FLOAT16, UINT32, UINT16, "
+            'UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64, UINT4, INT4, got "FLOAT"',
+        ),
+        (
+            with_input(Flags="OWNED"),
+            '`desc.InputTensor.Flags` must be of NONE, OWNED_BY_DML, got "OWNED"',
+        ),
+        (
+            with_input(Type="TEXTURE"),
+            '`desc.InputTensor.Type` must be DML_TENSOR_TYPE_BUFFER, got "TEXTURE"',
+        ),
+        (
+            with_desc(InputTensor={"Type": "BUFFER", "Desc": {"Sizes": [1], "DataType": 1}}),
+            "`desc.InputTensor.Desc.DataType` must be one of UNKNOWN, FLOAT32, FLOAT16, UINT32, "
+            "UINT16, UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64, UINT4, INT4, got 1",
+        ),
+    ],
+)
+def test_what_is_malformed_gets_one_sentence(text, message):
+    with pytest.raises(ValueError) as raised:
+        from_json(text)
+    assert str(raised.value) == message
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+def test_strings_are_left_alone():
+    text = with_desc(Axis="// no comment, ] and }")
+    with pytest.raises(ValueError, match=r'got "// no comment, \] and }"$'):
+        from_json(text)
+
+
+def test_from_json_of_what_is_neither_text_nor_mapping():
+    with pytest.raises(TypeError, match=r"^from_json: `source` must be JSON text or a mapping, "):
+        from_json(7)
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(ValueError, match=r"^to_json: `OutputTensor` must be a tensor, got None$"):
+        to_json(GatherOperatorDesc(f32(4), u32(5), None, 0, 1))
+    with pytest.raises(ValueError) as raised:
+        to_json(GatherOperatorDesc(f32(4), u32(5), f32(5), -1, 1))
+    assert str(raised.value) == ("to_json: `Axis` must be an integer from 0 to 4294967295, got -1")
+    with pytest.raises(ValueError, match=r"^to_json: `InputTensor.Sizes\[0\]` must be an integer"):
+        to_json(GatherOperatorDesc(f32(-4), u32(5), f32(5), 0, 1))
+
+
+def test_report_of_an_accepted_desc():
+    report = check_text(json.dumps(GATHER), "4_1")
+    assert report.accepted
+    assert report.lines == ("GATHER: accepted by feature level 4_1",)
+    assert str(report) == "GATHER: accepted by feature level 4_1"
+
+
+def test_report_of_a_rejected_desc(tmp_path):
+    path = tmp_path / "gather.json"
+    path.write_text(with_desc(IndexDimensions=2))
+    report = check_file(path, "2_1")
+    assert not report.accepted
+    assert report.lines == (
+        "GATHER: rejected by feature level 2_1, 4 reasons",
+        *(
+            f"  `{name}.DimensionCount` must be 4 at feature level 2_1, got 1; first accepted at "
+            "3_0 [DML_GATHER_OPERATOR_DESC, Tensor support]"
+            for name in ("InputTensor", "IndicesTensor", "OutputTensor")
+        ),
+        "  `IndexDimensions` must be 0 to 1 (Axis + 1), got 2 "
+        "[DML_GATHER_OPERATOR_DESC, IndexDimensions; erratum 3]",
+    )
+
+
+def model(**dispatchables):
+    return json.dumps({"resources": {}, "dispatchables": dispatchables, "commands": []})
+
+
+def test_report_of_a_model():
+    wrong = json.loads(with_desc(Axis=1))
+    report = check_text(model(a=GATHER, b={"type": "hlsl", "sourcePath": "b.hlsl"}, c=wrong))
+    assert not report.accepted
+    assert report.lines == (
+        "a: GATHER: accepted by feature level 6_4",
+        "b: not checked, no gather or scatter operator",
+        "c: GATHER: rejected by feature level 6_4, 1 reason",
+        "  `Axis` must be 0 to 0 (D - 1), got 1 [DML_GATHER_OPERATOR_DESC, Axis]",
+    )
+    assert check_text(model(a=GATHER)).accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (model(), "the model has no gather or scatter operator to check"),
+        (model(b={"type": "hlsl"}), "the model has no gather or scatter operator to check"),
+        (model(b=1), "`dispatchables.b` must be an object"),
+        ('{"dispatchables": []}', "`dispatchables` must be an object"),
+        (
+            model(b={"type": "GATHER", "desc": {}}),
+            "`dispatchables.b`: `desc.InputTensor` is missing: GATHER needs it",
+        ),
+        ("7", "the operator desc must be an object, got 7"),
+    ],
+)
+def test_report_of_what_is_no_model(text, message):
+    with pytest.raises(ValueError) as raised:
+        check_text(text)
+    assert str(raised.value) == message
