@@ -14,8 +14,7 @@ from .native import (
 from .ops import gather, gather_elements, gather_nd, scatter_elements, scatter_nd
 from .plan import Plan, plan
 from .report import IndexReport, index_report
-
-__version__ = "0.1.0"
+from .version import __version__
 
 __all__ = [
     "IndexReport",

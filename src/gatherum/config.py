@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import native
+from .version import __version__
 
 # Distributions that bring a part of the package to life, by what they are for.
 OPTIONAL_PARTS = {
@@ -47,7 +48,7 @@ def show_config() -> dict[str, Any]:
 def read_config() -> dict[str, Any]:
     """Return what `show_config` prints."""
     return {
-        "version": _own_version(),
+        "version": __version__,
         "python": ".".join(map(str, sys.version_info[:3])),
         "numpy": np.__version__,
         "level": native.level(),
@@ -74,12 +75,6 @@ def config_lines(config: dict[str, Any]) -> list[str]:
         found = version or "not installed"
         lines.append(f"{name:<16} {found} ({OPTIONAL_PARTS[name]})")
     return lines
-
-
-def _own_version() -> str:
-    from . import __version__
-
-    return __version__
 
 
 def _version_of(distribution: str) -> str | None:

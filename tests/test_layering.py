@@ -1,0 +1,87 @@
+"""Modules import only what lies in rows below their own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gatherum
+
+PACKAGE = Path(gatherum.__file__).parent
+TOP = "__init__"  # the names that users import
+ROWS = [
+    {"cli", "__main__"},
+    {"bench", "verify", "explain", "onnx"},
+    {TOP},
+    {"files", "directml", "ops"},
+    {"plan", "report", "config"},
+    {"arguments", "lowering"},
+    {"signature"},
+    {"native", "shapes"},
+    {"errors", "dtypes", "version", "_core"},
+]
+ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "reference.py")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms of this package that a file imports, at its top or inside functions."""
+    found = set()
+    folder = ("gatherum", *path.relative_to(PACKAGE).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = folder[: len(folder) - node.level + 1] if node.level else ()
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{stem}.{alias.name}" for alias in node.names]
+        for name in names:
+            package, *rest = name.split(".")
+            if package == "gatherum":
+                known = rest and (
+                    (PACKAGE / rest[0]).is_dir() or rest[0] in ROW_OF | {"reference": 0}
+                )
+                found.add(rest[0] if known else TOP)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_lower_rows(path: Path) -> None:
+    own = room_of(path)
+    assert own in ROW_OF, f"give {own} a place in ROWS"
+    above = {room for room in imported_rooms(path) - {own} if ROW_OF[room] <= ROW_OF[own]}
+    if own == "__main__":
+        above -= {"cli"}
+    assert above == set()
+
+
+def test_the_oracle_stands_apart() -> None:
+    assert imported_rooms(PACKAGE / "reference.py") == set()
+    assert [path.name for path in MODULES if "reference" in imported_rooms(path)] == []
+
+
+def test_the_rule_sees_every_way_to_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.PACKAGE", tmp_path)
+    inner = tmp_path / "files"
+    inner.mkdir()
+    module = inner / "rows.py"
+    module.write_text(
+        "import gatherum.cli\nfrom gatherum.plan import apply\nfrom gatherum import native\n"
+        "from .. import shapes, gather\nfrom ..ops import gather\nfrom . import disk\n"
+        "def late():\n    from gatherum import onnx\n"
+    )
+    assert imported_rooms(module) == {
+        "cli",
+        "plan",
+        "native",
+        "shapes",
+        TOP,
+        "ops",
+        "files",
+        "onnx",
+    }

@@ -1,0 +1,113 @@
+"""The names that users may rely on: what there is, how it is called, what importing it costs."""
+
+import doctest
+import importlib
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gatherum
+
+SIGNATURES = {
+    "gather": "(data, indices, axis=0, *, mode='raise', negative=True, fill_value=0, out=None)",
+    "gather_elements": (
+        "(data, indices, axis=0, *, mode='raise', negative=True, fill_value=0, out=None)"
+    ),
+    "gather_nd": (
+        "(data, indices, batch_dims=0, *, mode='raise', negative=True, fill_value=0, out=None)"
+    ),
+    "scatter_elements": (
+        "(data, indices, updates, axis=0, reduction='none', *, include_self=True, mode='raise', "
+        "negative=True, out=None)"
+    ),
+    "scatter_nd": (
+        "(data, indices, updates, reduction='none', batch_dims=0, *, include_self=True, "
+        "mode='raise', negative=True, out=None)"
+    ),
+    "set_num_threads": "(n)",
+    "get_num_threads": "()",
+    "show_config": "()",
+    "set_output_cache_limit": "(nbytes)",
+    "get_output_cache_limit": "()",
+    "clear_output_cache": "()",
+    "plan": "(op, data, indices, updates=None, /, **attributes)",
+    "index_report": "(op, data_shape, indices, /, **attributes)",
+}
+OTHERS = {"IndexReport", "Plan", "__version__"}
+DOCUMENTED = ["arguments", "config", "native", "ops", "plan", "report", "shapes", "signature"]
+
+
+def bare(signature: inspect.Signature) -> str:
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=plain, return_annotation=signature.empty))
+
+
+def test_the_public_names() -> None:
+    assert gatherum.__all__ == sorted(gatherum.__all__)
+    assert set(gatherum.__all__) == set(SIGNATURES) | OTHERS
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signature(name: str) -> None:
+    assert bare(inspect.signature(getattr(gatherum, name))) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("op", [name for name in SIGNATURES if name.startswith(("gat", "sca"))])
+def test_the_oracle_takes_the_same_arguments_but_out(op: str) -> None:
+    reference = importlib.import_module("gatherum.reference")
+    expected = SIGNATURES[op].replace(", out=None", "")
+    assert bare(inspect.signature(getattr(reference, op))) == expected
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_every_public_function_is_documented(name: str) -> None:
+    function = getattr(gatherum, name)
+    text = inspect.getdoc(function)
+    assert text is not None
+    assert text.splitlines()[0].endswith(".")
+    for parameter in inspect.signature(function).parameters:
+        assert parameter in text
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_examples_in_docstrings(name: str) -> None:
+    module = importlib.import_module(f"gatherum.{name}")
+    result = doctest.testmod(module, extraglobs={"gatherum": gatherum, "np": np})
+    assert result.failed == 0
+
+
+def test_every_operator_has_an_example() -> None:
+    finder = doctest.DocTestFinder()
+    for op in SIGNATURES:
+        if op.startswith(("gather", "scatter")):
+            (test,) = finder.find(getattr(gatherum, op), op)
+            assert len(test.examples) >= 4, op
+
+
+def fresh_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_the_package_is_light() -> None:
+    heavy = {"click", "rich", "onnx", "zarr", "safetensors", "ml_dtypes", "numpy.ma"}
+    heavy |= {f"gatherum.{room}" for room in ("cli", "files", "directml", "onnx", "reference")}
+    loaded = fresh_python(
+        "import sys, numpy; before = set(sys.modules); import gatherum\n"
+        "print(*sorted(set(sys.modules) - before))"
+    ).split()
+    assert "gatherum.plan" in loaded
+    assert heavy & set(loaded) == set()
+
+
+def test_the_oracle_is_imported_explicitly_only() -> None:
+    assert fresh_python("import gatherum; print(hasattr(gatherum, 'reference'))") == "False\n"
+    assert fresh_python("import gatherum.reference; print(gatherum.reference.gather([7], 0))") == (
+        "7\n"
+    )
