@@ -175,6 +175,35 @@ def test_in_place_is_exactly_in_place(shift):
     assert not memory.any()
 
 
+def test_a_gather_is_never_in_place():
+    memory = np.float32([1, 2, 3, 4])
+    desc = GatherOperatorDesc(f32(4), BufferTensorDesc("UINT32", (4,)), f32(4), 0, 1)
+    with pytest.raises(ValueError) as raised:
+        Device().compile(desc).dispatch(
+            input_tensor=memory, indices_tensor=np.uint32([3, 2, 1, 0]), output_tensor=memory
+        )
+    assert str(raised.value) == "GATHER: `OutputTensor` must share no memory with `InputTensor`"
+    assert memory.tolist() == [1, 2, 3, 4]
+
+
+def test_in_place_does_not_mind_how_a_size_of_1_strides():
+    memory = np.float32([1, 2, 3, 4])
+    desc = ScatterOperatorDesc(
+        f32(1, 4, strides=(0, 1)),
+        BufferTensorDesc("UINT32", (1, 1)),
+        f32(1, 1),
+        f32(1, 4, strides=(99, 1)),
+        1,
+    )
+    Device().compile(desc).dispatch(
+        input_tensor=memoryview(memory).toreadonly(),
+        indices_tensor=np.uint32([2]),
+        updates_tensor=np.float32([9]),
+        output_tensor=memory,
+    )
+    assert memory.tolist() == [1, 2, 9, 4]
+
+
 def test_arrays_are_of_the_sizes_and_types_of_the_desc():
     compiled = gather_five("UINT32")
     data, indices = np.zeros(4, np.float32), np.zeros(5, np.uint32)

@@ -1,5 +1,8 @@
 """DirectML's enumerations and the tensor desc's own checks."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -72,6 +75,19 @@ def test_the_table_has_every_level_of_every_operator():
 def test_the_page_of_levels_is_the_rendering_of_the_table(pytestconfig):
     page = pytestconfig.rootpath / "docs" / "directml-levels.md"
     assert page.read_text() == render_levels()
+
+
+@pytest.mark.parametrize("flags", [2, -1, "NONE"])
+def test_flags_that_do_not_exist(flags):
+    with pytest.raises(ValueError) as raised:
+        BufferTensorDesc("FLOAT32", (3,), flags=flags)
+    assert str(raised.value) == (f"BufferTensorDesc: `flags` must be of TensorFlags, got {flags!r}")
+
+
+def test_gatherum_by_itself_does_not_import_this_layer():
+    code = "import sys, gatherum; print('gatherum.directml' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert found.stdout.split() == [b"False"]
 
 
 def test_a_tensor_desc_is_a_value():

@@ -12,7 +12,7 @@ from .tensors import BufferTensorDesc
 from .violations import listing
 
 # Bound on the search for a shared byte of two strided tensors; beyond it they count as sharing.
-_OVERLAP_WORK: Final = 10_000
+_OVERLAP_WORK: Final[Any] = 10_000  # the stubs of NumPy differ on what may stand here
 
 
 def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview:
@@ -61,7 +61,7 @@ def same_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
 def overlap(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     """Return whether two views share a byte; True where bounded work does not decide."""
     try:
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any int
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
     except np.exceptions.TooHardError:
         return True
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
 
 
-
 class Device:
     """Stands in for a DirectML device of a feature level.
 

@@ -157,7 +157,7 @@ def _write_tensor(name: str, tensor: BufferTensorDesc) -> dict[str, Any]:
     where = f"to_json: `{name}."
     members: dict[str, Any] = {
         "DataType": _TYPE_PREFIX + tensor.data_type.name,
-        "Flags": _FLAG_PREFIX + (tensor.flags.name or TensorFlags.NONE.name or ""),
+        "Flags": _FLAG_PREFIX + str(tensor.flags.name),
         "DimensionCount": tensor.dimension_count,
         "Sizes": list(_unsigned_list(tensor.sizes, f"{where}Sizes")),
     }

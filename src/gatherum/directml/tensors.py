@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from .sizes import packed_strides, spanned_bytes
 from .types import TensorDataType, TensorFlags
@@ -59,6 +60,8 @@ class BufferTensorDesc:
         alignment = self.guaranteed_base_offset_alignment
         name = "guaranteed_base_offset_alignment"
         set_field(self, name, as_integer(where, name, alignment))
+        if not isinstance(self.flags, int) or not 0 <= self.flags <= TensorFlags.OWNED_BY_DML:
+            raise ValueError(f"{where}: `flags` must be of TensorFlags, got {self.flags!r}")
         set_field(self, "flags", TensorFlags(self.flags))
         name = "total_tensor_size_in_bytes"
         total = self.total_tensor_size_in_bytes
@@ -70,12 +73,12 @@ class BufferTensorDesc:
         """Number of dimensions: ``DimensionCount``."""
         return len(self.sizes)
 
-    @property
+    @cached_property
     def element_strides(self) -> tuple[int, ...]:
         """The strides in elements, packed ones where none were given."""
         return packed_strides(self.sizes) if self.strides is None else self.strides
 
-    @property
+    @cached_property
     def measurable(self) -> bool:
         """Whether sizes and strides are such that a size in bytes follows from them."""
         strides = self.element_strides
@@ -86,7 +89,7 @@ class BufferTensorDesc:
             and self.data_type.bits > 0
         )
 
-    @property
+    @cached_property
     def implied_size(self) -> int:
         """What `calc_buffer_tensor_size` gives; 0 where no size follows."""
         return -(-self.spanned_bytes // 4) * 4 if self.measurable else 0
