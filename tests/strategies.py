@@ -318,7 +318,7 @@ def _indices(
         )
         values[position] = value if info.min <= value <= info.max else 0
     array = values.astype(dtype.newbyteorder("=")).astype(dtype)
-    if dtype == np.int64 and draw(st.integers(0, 9)) == 9:
+    if dtype == np.int64 and array.size and draw(st.integers(0, 9)) == 9:
         return array.tolist()
     still = len(shape) - 1 if len(shape) else 0
     return draw(_laid_out(array, stretch=range(still)))
