@@ -1,0 +1,35 @@
+"""The command ``gatherum``, and ``python -m gatherum``."""
+
+from __future__ import annotations
+
+import sys
+
+NEEDED = ("click", "rich")
+
+
+def main() -> int:
+    """Run the command line; return the exit status.
+
+    Returns
+    -------
+    int
+        0 done; 1 the data, or a part that is not installed; 2 usage; 130 interrupted.
+    """
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+
+        from .cli import run
+    except ModuleNotFoundError as missing:
+        if missing.name not in NEEDED:
+            raise
+        print(
+            f"gatherum: the command line needs {missing.name}: pip install 'gatherum[cli]'",
+            file=sys.stderr,
+        )
+        return 1
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+"""The command: its results, its lines and its exit statuses."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gatherum
+
+click = pytest.importorskip("click", reason="install the command line: pip install 'gatherum[cli]'")
+cli = pytest.importorskip("gatherum.cli")
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+GATHERS = ["gather", "gather-elements", "gather-nd"]
+SCATTERS = ["scatter-elements", "scatter-nd"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("table.npy", np.arange(12.0).reshape(4, 3))
+    np.save("rows.npy", np.array([2, 0, 2]))
+    np.save("bad.npy", np.array([1, 4]))
+    np.save("columns.npy", np.array([[2], [0], [1], [1]]))
+    np.save("points.npy", np.array([[0, 1], [3, 2], [0, 1]]))
+    np.save("ones.npy", np.ones(3))
+    np.save("four.npy", np.ones((4, 1)))
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capfd):
+    """Run a command line; give status, standard output and standard error."""
+
+    def call(*arguments):
+        status = cli.run(arguments)
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return call
+
+
+TABLE = np.arange(12.0).reshape(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["gather", "table.npy", "rows.npy"], TABLE[[2, 0, 2]]),
+        (["gather", "table.npy", "rows.npy", "--axis", "1"], TABLE[:, [2, 0, 2]]),
+        (
+            ["gather", "table.npy", "bad.npy", "--mode", "fill", "--fill-value", "-2.5"],
+            np.array([TABLE[1], [-2.5] * 3]),
+        ),
+        (
+            ["gather", "table.npy", "bad.npy", "--mode", "clip"],
+            TABLE[[1, 3]],
+        ),
+        (
+            ["gather-elements", "table.npy", "columns.npy", "--axis", "1"],
+            np.array([[2.0], [3], [7], [10]]),
+        ),
+        (["gather-nd", "table.npy", "points.npy"], np.array([1.0, 11, 1])),
+        (
+            ["gather-nd", "table.npy", "columns.npy", "--batch-dims", "1"],
+            np.array([2.0, 3, 7, 10]),
+        ),
+        (
+            ["scatter-nd", "table.npy", "points.npy", "ones.npy", "--reduction", "add"],
+            TABLE + np.array([[0, 2, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1]]),
+        ),
+        (
+            [
+                *["scatter-nd", "table.npy", "points.npy", "ones.npy"],
+                *["--reduction", "add", "--exclude-self"],
+            ],
+            np.array([[0, 2, 2], [3, 4, 5], [6, 7, 8], [9, 10, 1.0]]),
+        ),
+        (
+            ["scatter-elements", "table.npy", "columns.npy", "four.npy", "--axis", "1"],
+            np.array([[0, 1, 1], [1, 4, 5], [6, 1, 8], [9, 1, 11.0]]),
+        ),
+    ],
+)
+def test_operators_on_files(run, arguments, expected):
+    status, out, err = run(*arguments, "-o", "out.npy")
+    assert (status, err) == (0, "")
+    assert out.startswith("out.npy: ")
+    result = np.load("out.npy")
+    assert result.dtype == expected.dtype
+    assert result.tolist() == expected.tolist()
+
+
+def test_a_scatter_in_place(run):
+    arguments = ["scatter-nd", "table.npy", "points.npy", "ones.npy", "--in-place"]
+    assert run(*arguments)[0] == 0
+    assert np.load("table.npy")[[0, 3], [1, 2]].tolist() == [1, 1]
+    assert run(*arguments, "-o", "out.npy") == (
+        2,
+        "",
+        "gatherum: --in-place changes TABLE, so it takes no --out. "
+        "See gatherum scatter-nd --help.\n",
+    )
+
+
+def test_the_result_is_printed(run):
+    planets, days = str(EXAMPLES / "planets.npy"), str(EXAMPLES / "shortest_days.npy")
+    status, out, err = run("gather", planets, days, "-o", "picked.npy", "--print")
+    assert (status, err) == (0, "")
+    assert out == (
+        "[('Jupiter', 142984.,  778.5,  9.9) ('Saturn', 120536., 1432. , 10.7)\n"
+        " ('Neptune',  49528., 4515. , 16.1) ('Uranus',  51118., 2867. , 17.2)]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Missing command. See gatherum --help."),
+        (["take"], "No such command 'take'. See gatherum --help."),
+        (["--quite"], "No such option '--quite'. See gatherum --help."),
+        (["gather", "table.npy"], "Missing argument 'INDICES'. See gatherum gather --help."),
+        (
+            ["gather", "table.npy", "rows.npy"],
+            "Missing option '-o' / '--out'. See gatherum gather --help.",
+        ),
+        (
+            ["scatter-nd", "table.npy", "points.npy", "ones.npy"],
+            "Missing option '-o' / '--out' (or --in-place). See gatherum scatter-nd --help.",
+        ),
+        (
+            ["gather", "table.npy", "rows.npy", "-o", "out.npy", "--mode", "ignore"],
+            "Invalid value for '--mode': 'ignore' is not one of 'raise', 'clip', 'wrap', 'fill', "
+            "'drop'. See gatherum gather --help.",
+        ),
+        (
+            ["gather", "table.npy", "rows.npy", "-o", "out.npy", "--memory", "pig"],
+            "Invalid value for '--memory': memory must be a size such as '512MiB', got 'pig' "
+            "See gatherum gather --help.",
+        ),
+        (
+            ["gather", "table.npy", "rows.npy", "-o", "x.zarr", "--print"],
+            "--print shows .npy files only. See gatherum gather --help.",
+        ),
+        (
+            ["check", "x.json", "--feature-level", "9"],
+            "Invalid value for '--feature-level': feature level must be one of 1_0, 2_0, 2_1, "
+            "3_0, 3_1, 4_0, 4_1, 5_0, 5_1, 5_2, 6_0, 6_1, 6_2, 6_3, 6_4, got '9' "
+            "See gatherum check --help.",
+        ),
+    ],
+)
+def test_usage_is_status_2_and_one_line(run, arguments, sentence):
+    assert run(*arguments) == (2, "", f"gatherum: {sentence}\n")
+    assert not os.path.exists("out.npy")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["gather", "none.npy", "rows.npy"], "none.npy: No such file or directory"),
+        (
+            ["gather", "table.npy", "bad.npy"],
+            "gather: index 4 is out of bounds for axis 0 of size 4 (indices[1])",
+        ),
+        (
+            ["gather", "table.npy", "rows.npy", "--axis", "2"],
+            "gather: `axis` must be in [-2, 2), got 2",
+        ),
+        (
+            ["gather", "table.npy", "table.npy"],
+            "gather: `indices` must have an integer dtype, got float64",
+        ),
+        (
+            ["gather", "table.npy", "bad.npy", "--mode", "fill", "--fill-value", "x"],
+            "gather: `fill_value` must convert exactly to the dtype of `data`, float64, got 'x'",
+        ),
+    ],
+)
+def test_data_is_status_1_and_one_line(run, arguments, sentence):
+    assert run(*arguments, "-o", "out.npy") == (1, "", f"gatherum: {sentence}\n")
+    assert not os.path.exists("out.npy")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "not enough memory"),
+        (MemoryError("no 3 GiB"), 1, "not enough memory: no 3 GiB"),
+        (OSError(28, "No space left on device", "out.npy"), 1, "out.npy: No space left on device"),
+        (ValueError("one\n  and two"), 1, "one and two"),
+        (ModuleNotFoundError("zarr is missing"), 1, "zarr is missing"),
+        (
+            RuntimeError("lost"),
+            1,
+            "internal error, please report it: RuntimeError: lost",
+        ),
+    ],
+)
+def test_nothing_ends_in_a_traceback(run, monkeypatch, error, status, sentence):
+    def fail(*_, **__):
+        raise error
+
+    files = pytest.importorskip("gatherum.files")
+    monkeypatch.setattr(files, "gather_file", fail)
+    arguments = ["gather", "table.npy", "rows.npy", "-o", "out.npy"]
+    assert run(*arguments) == (status, "", f"gatherum: {sentence}\n")
+
+
+def test_check(run):
+    page = str(EXAMPLES / "directml" / "scatter_nd.json")
+    status, out, err = run("check", page)
+    assert (status, err) == (0, "")
+    assert out == "scatter_nd: SCATTER_ND: accepted by feature level 6_4\n"
+    status, out, err = run("check", page, "--feature-level", "2_0")
+    assert (status, err) == (1, "")
+    assert out.splitlines()[0].startswith("scatter_nd: SCATTER_ND: rejected by feature level 2_0, ")
+    assert run("check", "no.json") == (1, "", "gatherum: no.json: No such file or directory\n")
+    status, out, err = run("check", "table.npy")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: ")
+    assert err.count("\n") == 1
+
+
+def test_info_is_the_configuration(run, capfd):
+    status, out, err = run("info")
+    gatherum.show_config()
+    assert (status, err) == (0, "")
+    assert out == capfd.readouterr().out
+
+
+@pytest.mark.parametrize("command", [*GATHERS, *SCATTERS, "check", "info"])
+def test_help_has_an_example(run, command):
+    status, out, err = run(command, "--help")
+    assert (status, err) == (0, "")
+    assert f"Example: gatherum {command}" in out
+
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
+
+
+def shell(*command):
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env=ENVIRONMENT
+    )
+
+
+def test_the_module_runs(folder):
+    done = shell(sys.executable, "-m", "gatherum", "--version")
+    assert (done.returncode, done.stdout) == (0, f"gatherum {gatherum.__version__}\n")
+    done = shell(sys.executable, "-m", "gatherum", "gather", "no.npy", "rows.npy", "-o", "out.npy")
+    assert (done.returncode, done.stderr) == (1, "gatherum: no.npy: No such file or directory\n")
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_its_extra_the_command_names_it(missing):
+    done = shell(
+        sys.executable,
+        "-c",
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from gatherum.__main__ import main; sys.exit(main())",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        f"gatherum: the command line needs {missing}: pip install 'gatherum[cli]'\n",
+    )
+
+
+def test_a_closed_pipe_is_no_error(folder):
+    np.save("long.npy", np.arange(900.0))
+    command = (
+        f"{sys.executable} -m gatherum gather long.npy rows.npy -o out.npy --print | head -c 0"
+    )
+    done = shell("bash", "-c", f"set -o pipefail; {command}")
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX systems")
+def test_ctrl_c_is_answered(folder):
+    np.save("rows.npy", np.zeros(40_000_000, np.int8))
+    process = subprocess.Popen(
+        [
+            *[sys.executable, "-m", "gatherum", "gather", "table.npy", "rows.npy"],
+            *["-o", "out.npy", "--memory", "64MiB"],
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while not os.path.exists("out.npy.partial"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "gatherum: interrupted\n")
+    assert not os.path.exists("out.npy")
