@@ -1,0 +1,28 @@
+"""Gather, GatherElements, GatherND, Scatter, ScatterElements and ScatterND for ONNX's own tools.
+
+`reference_ops` hands the six operators to ONNX's reference evaluator, `Evaluator` is that
+evaluator with them in place, `backend` is ONNX's backend interface, and `check_model` says which
+nodes of a model a DirectML feature level takes.
+"""
+
+try:
+    import onnx as _onnx  # noqa: F401
+except ImportError as error:
+    raise ImportError("gatherum.onnx needs onnx: pip install 'gatherum[onnx]'") from error
+
+from . import backend
+from .check import check_model
+from .evaluator import Evaluator
+from .reference_ops import reference_ops
+from .report import NodeReport, report_lines, report_table, reports_to_json
+
+__all__ = [
+    "Evaluator",
+    "NodeReport",
+    "backend",
+    "check_model",
+    "reference_ops",
+    "report_lines",
+    "report_table",
+    "reports_to_json",
+]

@@ -1,0 +1,254 @@
+"""A walk over a model's gather and scatter nodes, with the types that shape inference finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from typing import TypeAlias
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from .reference_ops import FAMILY
+
+Dimension: TypeAlias = int | str | None
+"""A size, the name that stands for it, or nothing."""
+
+# A tensor of at most so many elements may say a shape, which inference can look into.
+_SHAPE_LIKE = 64
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One input of a node: its ONNX name, its name in the graph, its type and shape if known."""
+
+    name: str
+    value: str
+    element_type: int | None
+    shape: tuple[Dimension, ...] | None
+
+    def __str__(self) -> str:
+        return f"`{self.name}` ({self.value!r})"
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A node of the family where it stands: in the graph, a subgraph, or a function's body."""
+
+    node: onnx.NodeProto
+    path: str
+    opset: int
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a graph sees: its place, its opset, and the types and small constants by name."""
+
+    path: str
+    opset: int
+    types: Mapping[str, onnx.TypeProto]
+    constants: Mapping[str, onnx.TensorProto]
+    calls: tuple[tuple[str, str, str], ...] = ()
+
+
+def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelProto:
+    """Return a model given as such, as bytes or as a path; weights kept outside stay there.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is no ONNX model.
+    """
+    if isinstance(source, onnx.ModelProto):
+        return source
+    what = "the bytes" if isinstance(source, bytes) else repr(fspath(source))
+    try:
+        if isinstance(source, bytes):
+            model = onnx.load_model_from_string(source)
+        else:
+            model = onnx.load(fspath(source), load_external_data=False)
+    except DecodeError as error:
+        raise ValueError(f"check_model: {what} is no ONNX model: {error}") from None
+    if not model.HasField("graph"):
+        raise ValueError(f"check_model: {what} is no ONNX model: it has no graph")
+    return model
+
+
+def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Occurrence]:
+    """Yield the family's nodes in the order of the graph, with symbolic sizes replaced.
+
+    Raises
+    ------
+    ValueError
+        If shapes cannot be inferred, or a function calls itself.
+    """
+    named = onnx.ModelProto()
+    named.CopyFrom(model)
+    _name_sizes(named.graph, sizes)
+    inferred = _infer(named)
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    scope = _Scope("graph", _opset(model.opset_import), {}, {})
+    yield from _graph(inferred.graph, scope, functions, model)
+
+
+def _graph(
+    graph: onnx.GraphProto,
+    outer: _Scope,
+    functions: Mapping[tuple[str, str, str], onnx.FunctionProto],
+    model: onnx.ModelProto,
+) -> Iterator[Occurrence]:
+    values = (*graph.input, *graph.output, *graph.value_info)
+    types = {v.name: v.type for v in values if v.type.WhichOneof("value")}
+    types |= {t.name: _type_of(t) for t in graph.initializer}
+    constants = {t.name: t for t in graph.initializer} | _constants(graph)
+    scope = replace(
+        outer, types={**outer.types, **types}, constants={**outer.constants, **constants}
+    )
+    for node in graph.node:
+        if node.domain in ("", "ai.onnx") and node.op_type in FAMILY:
+            yield Occurrence(node, scope.path, scope.opset, _operands(node, scope.types))
+        for attribute in node.attribute:
+            bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
+            for body in bodies:
+                path = f"{scope.path}/{_title(node)}.{attribute.name}"
+                yield from _graph(body, replace(scope, path=path), functions, model)
+        key = (node.domain, node.op_type, node.overload)
+        if key in functions:
+            yield from _function(functions[key], node, scope, functions, model)
+
+
+def _function(
+    function: onnx.FunctionProto,
+    call: onnx.NodeProto,
+    scope: _Scope,
+    functions: Mapping[tuple[str, str, str], onnx.FunctionProto],
+    model: onnx.ModelProto,
+) -> Iterator[Occurrence]:
+    """Walk a function's body with the types and attributes of one call."""
+    key = (function.domain, function.name, function.overload)
+    path = f"{scope.path}/{_title(call)}"
+    if key in scope.calls:
+        raise ValueError(f"check_model: function {function.name!r} calls itself ({path})")
+    attributes = {a.name: a for a in function.attribute_proto}
+    attributes |= {a.name: a for a in call.attribute}
+    body = onnx.GraphProto(name=function.name, value_info=function.value_info)
+    body.node.extend(_bound(node, attributes) for node in function.node)
+    body.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+    for formal, actual in zip(function.input, call.input, strict=False):
+        constant = scope.constants.get(actual)
+        if constant is not None and _count(constant) <= _SHAPE_LIKE:
+            body.initializer.add().CopyFrom(constant)
+            body.initializer[-1].name = formal
+        else:
+            body.input.add(name=formal, type=scope.types.get(actual, onnx.TypeProto()))
+    wrapped = onnx.ModelProto(
+        ir_version=model.ir_version, opset_import=function.opset_import,
+        functions=model.functions, graph=body,
+    )
+    inside = _Scope(path, _opset(function.opset_import), {}, {}, (*scope.calls, key))
+    yield from _graph(_infer(wrapped).graph, inside, functions, model)
+
+
+def _bound(
+    node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]
+) -> onnx.NodeProto:
+    """Return a function's node with its references to the call's attributes replaced."""
+    bound = onnx.NodeProto()
+    bound.CopyFrom(node)
+    del bound.attribute[:]
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            actual = attributes.get(attribute.ref_attr_name)
+            if actual is not None:
+                bound.attribute.add().CopyFrom(actual)
+                bound.attribute[-1].name = attribute.name
+            continue
+        copy = bound.attribute.add()
+        copy.CopyFrom(attribute)
+        for body in [copy.g] if copy.HasField("g") else copy.graphs:
+            nodes = [_bound(inner, attributes) for inner in body.node]
+            del body.node[:]
+            body.node.extend(nodes)
+    return bound
+
+
+def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise ValueError(f"check_model: shapes cannot be inferred: {error}") from error
+
+
+def _name_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> None:
+    """Replace symbolic sizes by given ones, in a graph and its subgraphs."""
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param in sizes:
+                dimension.dim_value = sizes[dimension.dim_param]
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                _name_sizes(body, sizes)
+
+
+def _operands(
+    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
+) -> tuple[Operand, ...]:
+    names = ("data", "indices", "updates")
+    return tuple(
+        _operand(name, value, types.get(value))
+        for name, value in zip(names, node.input, strict=False)
+    )
+
+
+def _operand(name: str, value: str, kind: onnx.TypeProto | None) -> Operand:
+    if kind is None or not kind.HasField("tensor_type"):
+        return Operand(name, value, None, None)
+    tensor = kind.tensor_type
+    shape = tuple(map(_dimension, tensor.shape.dim)) if tensor.HasField("shape") else None
+    return Operand(name, value, tensor.elem_type or None, shape)
+
+
+def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> Dimension:
+    if dimension.HasField("dim_value"):
+        return dimension.dim_value
+    return dimension.dim_param or None
+
+
+def _constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    return {
+        node.output[0]: attribute.t
+        for node in graph.node
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+        for attribute in node.attribute
+        if attribute.name == "value"
+    }
+
+
+def _type_of(tensor: onnx.TensorProto) -> onnx.TypeProto:
+    return onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+
+
+def _count(tensor: onnx.TensorProto) -> int:
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count
+
+
+def _opset(imports: object) -> int:
+    """Return the version of ONNX's own operators, 0 if none is imported."""
+    for entry in imports:  # type: ignore[attr-defined]  # a protobuf sequence
+        if entry.domain in ("", "ai.onnx"):
+            version: int = entry.version
+            return version
+    return 0
+
+
+def _title(node: onnx.NodeProto) -> str:
+    """Return an operator with the node's name, or with its output where it has none."""
+    return f"{node.op_type} {node.name or (node.output[0] if node.output else '')!r}"

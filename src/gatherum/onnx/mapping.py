@@ -1,0 +1,159 @@
+"""How an ONNX node becomes a DirectML operator desc.
+
+ONNX gives each tensor its own rank, DirectML one DimensionCount to all of an operator's: shapes
+are padded with leading ones to the least count that holds them and that the level takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .. import shapes
+from ..directml import (
+    BufferTensorDesc,
+    FeatureLevel,
+    GatherElementsOperatorDesc,
+    GatherNd1OperatorDesc,
+    GatherNdOperatorDesc,
+    GatherOperatorDesc,
+    OperatorDesc,
+    ScatterNdOperatorDesc,
+    ScatterOperatorDesc,
+    TensorDataType,
+    check,
+)
+from ..directml.levels import OPERATORS, SUPPORT
+from .graphs import Dimension
+
+Shape: TypeAlias = tuple[int, ...]
+PartialShape: TypeAlias = tuple[Dimension, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node reduced to what DirectML asks of it. `axis` is `batch_dims` for the ND operators."""
+
+    op: str
+    axis: int
+    types: Mapping[str, TensorDataType]
+    shapes: Mapping[str, Shape]
+    least_rank: int = 1
+
+    def moved_shape(self) -> Shape:
+        """Return a gather's result shape or a scatter's updates shape; ValueError if none fits."""
+        data, indices = self.shapes["data"], self.shapes["indices"]
+        if self.op.endswith("_nd"):
+            b = shapes.check_batch_dims(self.op, indices, self.axis)
+            return shapes.nd_shape(self.op, data, indices, b)
+        axis = shapes.resolve_axis(self.op, data, self.axis)
+        if self.op == "gather":
+            return shapes.gather_shape(data, indices, axis)
+        return shapes.elements_shape(self.op, data, indices, axis)
+
+    @property
+    def desc_type(self) -> type[OperatorDesc]:
+        """The operator desc that the node becomes."""
+        if self.op == "gather_nd" and self.axis > 0:
+            return GatherNd1OperatorDesc
+        return _DESCS[self.op]
+
+
+_DESCS: dict[str, type[OperatorDesc]] = {
+    "gather": GatherOperatorDesc,
+    "gather_elements": GatherElementsOperatorDesc,
+    "gather_nd": GatherNdOperatorDesc,
+    "scatter_elements": ScatterOperatorDesc,
+    "scatter_nd": ScatterNdOperatorDesc,
+}
+
+
+def desc_of(call: Call, level: FeatureLevel) -> OperatorDesc:
+    """Return the operator desc of a call, without its output, as a feature level wants it."""
+    data, indices = call.shapes["data"], call.shapes["indices"]
+    rank = max(len(call.moved_shape()), *map(len, call.shapes.values()), call.least_rank)
+    d = _dimension_count(call, level, rank)
+    tensors = {
+        name: BufferTensorDesc(call.types[name], (1,) * (d - len(shape)) + shape)
+        for name, shape in call.shapes.items()
+    }
+    source, index = tensors["data"], tensors["indices"]
+    if call.op == "gather":
+        axis = call.axis % len(data) + d - len(data)
+        return GatherOperatorDesc(source, index, None, axis, len(indices))
+    if call.op == "gather_elements":
+        axis = call.axis % len(data) + d - len(data)
+        return GatherElementsOperatorDesc(source, index, None, axis)
+    if call.op == "scatter_elements":
+        axis = call.axis % len(data) + d - len(data)
+        return ScatterOperatorDesc(source, index, tensors["updates"], None, axis)
+    counts = len(data), len(indices)
+    if call.op == "scatter_nd":
+        return ScatterNdOperatorDesc(source, index, tensors["updates"], None, *counts)
+    if call.axis:
+        return GatherNd1OperatorDesc(source, index, None, *counts, call.axis)
+    return GatherNdOperatorDesc(source, index, None, *counts)
+
+
+def _dimension_count(call: Call, level: FeatureLevel, rank: int) -> int:
+    """Return the least DimensionCount that a level takes and that holds a rank, or the rank."""
+    operator = OPERATORS[call.desc_type.operator]
+    row = SUPPORT[max(level, operator.introduced), operator.name, "InputTensor"]
+    return next((count for count in sorted(row.dimension_counts) if count >= rank), rank)
+
+
+def objections(call: Call, level: FeatureLevel) -> list[str]:
+    """Return a feature level's reasons against a call, empty if it takes it."""
+    desc = desc_of(call, level)
+    violations = [v for v in check(desc, level) if v.field != "OutputTensor"]
+    if not violations:
+        violations = check(desc.with_inferred_output(), level)
+    return [v.message.removeprefix(f"{desc.operator}: ") for v in violations]
+
+
+def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict[str, Shape] | None:
+    """Return sizes for the unknown ones such that as few rules as possible are broken.
+
+    A size that has to equal a known one takes it, any other is 1. What is still broken then is
+    broken whatever the unknown sizes are. None if a rank, or the tuples' length, is unknown.
+    """
+    sizes = {name: None if shape is None else list(shape) for name, shape in known.items()}
+    lists = {name: shape for name, shape in sizes.items() if shape is not None}
+    if len(lists) < len(sizes):
+        return None
+    if op.endswith("_nd") and lists["indices"] and not isinstance(lists["indices"][-1], int):
+        return None
+    for group in _equal_sizes(op, axis, lists):
+        places = [(lists[name], d) for name, d in group if 0 <= d < len(lists[name])]
+        value = next((s[d] for s, d in places if isinstance(s[d], int)), 1)
+        for s, d in places:
+            if not isinstance(s[d], int):
+                s[d] = value
+    return {
+        name: tuple(size if isinstance(size, int) else 1 for size in shape)
+        for name, shape in lists.items()
+    }
+
+
+def _equal_sizes(
+    op: str, axis: int, lists: Mapping[str, list[Dimension]]
+) -> Iterator[list[tuple[str, int]]]:
+    """Yield the places, as (operand, dimension), whose sizes must be equal for DirectML."""
+    r, q = len(lists["data"]), len(lists["indices"])
+    scatters = "updates" in lists
+    if op.endswith("_elements"):
+        for d in range(r):
+            names = ["indices", "updates"] if scatters else ["indices"]
+            if r and d != axis % r:
+                names.append("data")
+            yield [(name, d) for name in names]
+    elif op.endswith("_nd") and q:
+        k = lists["indices"][-1]
+        for d in range(axis):
+            yield [("data", d), ("indices", d)]
+        if scatters and isinstance(k, int):
+            for d in range(q - 1):
+                yield [("indices", d), ("updates", d)]
+            for d in range(k, r):
+                yield [("data", d), ("updates", q - 1 + d - k)]

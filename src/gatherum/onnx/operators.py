@@ -1,0 +1,196 @@
+"""What the six operators share inside ONNX's reference evaluator: versions, limits, sentences."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx
+from onnx.reference.op_run import OpRun
+
+from ..plan import apply
+from .strings import apply_to_strings, is_string
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_TYPE_NAMES = {"float32": "float", "float64": "double"}
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """Return ONNX's name of a dtype, or the dtype's own where ONNX has none."""
+    if is_string(dtype):
+        return "string"
+    if dtype.names is not None:  # structured; onnx before 1.19 tagged integers as bfloat16 so
+        return str(dtype)
+    return _TYPE_NAMES.get(dtype.name, dtype.name)
+
+
+class FamilyOp(OpRun):
+    """One operator of the family; its subclasses, ``Name_N``, are its versions.
+
+    ONNX's evaluator finds classes given to it by operator name alone. Therefore the class that
+    bears the name makes an instance of the version that the model's opset asks for.
+    """
+
+    op: ClassVar[str]
+    since: ClassVar[int] = 0
+    negative: ClassVar[bool] = True
+    reductions: ClassVar[tuple[str, ...]] = ("none",)
+
+    def __new__(
+        cls, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
+    ) -> FamilyOp:
+        """Choose the version by the opset that the model, function or graph imports."""
+        chosen = cls if cls.since else cls._version_at(run_params["opsets"][""], onnx_node)
+        instance: FamilyOp = super().__new__(chosen)
+        return instance
+
+    def __init__(
+        self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
+    ) -> None:
+        super().__init__(onnx_node, run_params, schema)
+        self._require_inputs()
+        self._require_attributes()
+
+    @classmethod
+    def versions(cls) -> dict[int, type[FamilyOp]]:
+        """Return the operator's versions by the opset that each begins with."""
+        return {version.since: version for version in cls.__subclasses__() if version.since}
+
+    @classmethod
+    def _version_at(cls, opset: int, node: onnx.NodeProto) -> type[FamilyOp]:
+        name, known = cls.__name__, cls.versions()
+        if opset < min(known):
+            raise ValueError(
+                f"{name} ({_place(node)}): begins with opset {min(known)}, "
+                f"the model imports opset {opset}"
+            )
+        since = onnx.defs.get_schema(name, opset, "").since_version
+        if since not in known:
+            raise ValueError(
+                f"{name} ({_place(node)}): version {since} is not known, "
+                f"only {', '.join(map(str, known))}"
+            )
+        return known[since]
+
+    def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
+        """Run the node; a TypeError keeps its own sentence, which ONNX would wrap in another."""
+        try:
+            result: tuple[Array, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
+        except TypeError as wrapped:
+            if isinstance(wrapped.__cause__, TypeError):
+                raise wrapped.__cause__ from None
+            raise
+        return result
+
+    def _run(
+        self, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
+    ) -> tuple[Array]:
+        operands = {"data": data, "indices": indices}
+        if updates is not None:
+            operands["updates"] = updates
+        self._require_types(operands)
+        self._require_reduction(attributes.get("reduction", "none"), data.dtype)
+        compute = apply_to_strings if is_string(data.dtype) else apply
+        try:
+            self._require_shapes(operands, attributes)
+            return (compute(self.op, *operands.values(), negative=self.negative, **attributes),)
+        except (TypeError, ValueError, IndexError) as error:
+            raise type(error)(self._worded(error)) from error
+
+    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+        """Check what ONNX's text asks of shapes and the functions of gatherum do not."""
+        raise TypeError(f"{type(self).__name__} is no operator: use one of the six")
+
+    def _require_inputs(self) -> None:
+        expected = [formal.name for formal in self._schema.inputs]
+        given = list(self.onnx_node.input)
+        if len(given) != len(expected) or "" in given:
+            raise ValueError(
+                self._said(f"must have {len(expected)} inputs ({', '.join(expected)}), got {given}")
+            )
+
+    def _require_attributes(self) -> None:
+        known = self._schema.attributes
+        for attribute in self.onnx_node.attribute:
+            name = attribute.name
+            if name not in known:
+                names = ", ".join(sorted(known)) or "none"
+                raise ValueError(
+                    self._said(f"has no attribute `{name}` in version {self.since} ({names})")
+                )
+            expected, found = int(known[name].type.value), attribute.type
+            if found != expected:
+                kind = onnx.AttributeProto.AttributeType.Name
+                raise ValueError(
+                    self._said(f"`{name}` must be {kind(expected)}, got {kind(found)}")
+                )
+
+    def _require_types(self, operands: dict[str, Array]) -> None:
+        allowed = {c.type_param_str: c.allowed_type_strs for c in self._schema.type_constraints}
+        for formal, (name, operand) in zip(self._schema.inputs, operands.items(), strict=True):
+            if not isinstance(operand, np.ndarray):
+                raise TypeError(
+                    self._said(f"{self._input(name)} must be a tensor, got {_kind(operand)}")
+                )
+            types = [
+                text.removeprefix("tensor(").removesuffix(")")
+                for text in allowed.get(formal.type_str, [formal.type_str])
+            ]
+            found = type_name(operand.dtype)
+            if found not in types:
+                expected = f"one of {', '.join(types)}" if len(types) > 2 else " or ".join(types)
+                raise TypeError(self._said(f"{self._input(name)} must be {expected}, got {found}"))
+        data, updates = operands["data"], operands.get("updates")
+        if updates is not None and type_name(updates.dtype) != type_name(data.dtype):
+            raise TypeError(
+                self._said(
+                    f"{self._input('updates')} must have the type of `data`, "
+                    f"{type_name(data.dtype)}, got {type_name(updates.dtype)}"
+                )
+            )
+
+    def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
+        if reduction not in self.reductions:
+            raise ValueError(
+                self._said(
+                    f"`reduction` must be one of {', '.join(self.reductions)} "
+                    f"in version {self.since}, got {reduction!r}"
+                )
+            )
+        if reduction != "none" and is_string(dtype):
+            raise TypeError(self._said(f"`reduction` {reduction!r} is not defined for string"))
+
+    def _require_updates(self, operands: dict[str, Array], expected: tuple[int, ...]) -> None:
+        """Raise ValueError unless the updates have a shape exactly: ONNX does not broadcast."""
+        found = operands["updates"].shape
+        if found != expected:
+            raise ValueError(f"`updates` must have shape {expected}, got {found}")
+
+    def _worded(self, error: Exception) -> str:
+        """Return the functions' sentence with the node and the input's name in the model."""
+        text = str(error).removeprefix(f"{self.op}: ")
+        if isinstance(error, IndexError):
+            text = f"{self._input('indices')}: {text}"
+            if not self.negative and ": index -" in text:
+                text += "; negative indices begin with opset 11"
+        for name in ("data", "indices", "updates"):
+            if text.startswith(f"`{name}` "):
+                text = self._input(name) + text.removeprefix(f"`{name}`")
+        return self._said(text)
+
+    def _input(self, name: str) -> str:
+        position = ("data", "indices", "updates").index(name)
+        return f"input `{name}` ({self.onnx_node.input[position]!r})"
+
+    def _said(self, text: str) -> str:
+        return f"{self.onnx_node.op_type} ({_place(self.onnx_node)}): {text}"
+
+
+def _place(node: onnx.NodeProto) -> str:
+    output = f"output {node.output[0]!r}" if node.output else "no output"
+    return f"node {node.name!r}, {output}" if node.name else output
+
+
+def _kind(operand: object) -> str:
+    return "nothing" if operand is None else type(operand).__name__

@@ -1,0 +1,238 @@
+"""The six operators in all their opset versions, for ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..shapes import nd_shape
+from .operators import Array, FamilyOp
+
+
+class Gather(FamilyOp):
+    """Slices of `data` along one axis."""
+
+    op = "gather"
+
+    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+        pass  # the function's own rules are ONNX's
+
+
+class Gather_1(Gather):
+    """From opset 1: indices within [0, s)."""
+
+    since = 1
+    negative = False
+
+
+class Gather_11(Gather):
+    """From opset 11: negative indices count from the end."""
+
+    since = 11
+
+
+class Gather_13(Gather):
+    """From opset 13: bfloat16."""
+
+    since = 13
+
+
+class GatherElements(FamilyOp):
+    """Elements of `data`, one for each index."""
+
+    op = "gather_elements"
+
+    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+        pass  # the function's own rules are ONNX's
+
+
+class GatherElements_11(GatherElements):
+    """From opset 11."""
+
+    since = 11
+
+
+class GatherElements_13(GatherElements):
+    """From opset 13: bfloat16."""
+
+    since = 13
+
+
+class _TupleOp(FamilyOp):
+    """An operator whose indices are tuples along their last dimension."""
+
+    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+        data, indices = operands["data"], operands["indices"]
+        for name in ("data", "indices"):
+            if operands[name].ndim == 0:
+                raise ValueError(f"`{name}` must have at least 1 dimension, got 0")
+        b = attributes.get("batch_dims", 0)
+        limit = min(data.ndim, indices.ndim)
+        if not 0 <= b < limit:
+            raise ValueError(f"`batch_dims` must be in [0, {limit}), got {b}")
+        if not 1 <= indices.shape[-1] <= data.ndim - b:
+            raise ValueError(
+                f"`indices` must have a last dimension of 1 to {data.ndim - b}, "
+                f"got {indices.shape[-1]}"
+            )
+
+
+class GatherND(_TupleOp):
+    """Slices of `data`, one for each index tuple."""
+
+    op = "gather_nd"
+
+
+class GatherND_11(GatherND):
+    """From opset 11: without `batch_dims`."""
+
+    since = 11
+
+
+class GatherND_12(GatherND):
+    """From opset 12: `batch_dims`."""
+
+    since = 12
+
+
+class GatherND_13(GatherND):
+    """From opset 13: bfloat16."""
+
+    since = 13
+
+
+class _ScatterAlongAxis(FamilyOp):
+    """A copy of `data` with elements written along one axis."""
+
+    op = "scatter_elements"
+
+    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+        self._require_updates(operands, operands["indices"].shape)
+
+
+class Scatter(_ScatterAlongAxis):
+    """What opset 11 renamed to ScatterElements."""
+
+
+class Scatter_9(Scatter):
+    """From opset 9: the text knows no negative indices."""
+
+    since = 9
+    negative = False
+
+
+class Scatter_11(Scatter):
+    """From opset 11, where it is deprecated; as ScatterElements 11."""
+
+    since = 11
+
+
+class ScatterElements(_ScatterAlongAxis):
+    """A copy of `data` with elements written along one axis."""
+
+
+class ScatterElements_11(ScatterElements):
+    """From opset 11: without `reduction`."""
+
+    since = 11
+
+
+class ScatterElements_13(ScatterElements):
+    """From opset 13: bfloat16."""
+
+    since = 13
+
+
+class ScatterElements_16(ScatterElements):
+    """From opset 16: the reductions add and mul."""
+
+    since = 16
+    reductions = ("none", "add", "mul")
+
+
+class ScatterElements_18(ScatterElements):
+    """From opset 18: the reductions max and min."""
+
+    since = 18
+    reductions = ("none", "add", "mul", "max", "min")
+
+
+class ScatterND(_TupleOp):
+    """A copy of `data` with slices written, one for each index tuple."""
+
+    op = "scatter_nd"
+
+    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+        super()._require_shapes(operands, attributes)
+        shape = nd_shape(self.op, operands["data"].shape, operands["indices"].shape, 0)
+        self._require_updates(operands, shape)
+
+
+class ScatterND_11(ScatterND):
+    """From opset 11: without `reduction`."""
+
+    since = 11
+
+
+class ScatterND_13(ScatterND):
+    """From opset 13: bfloat16."""
+
+    since = 13
+
+
+class ScatterND_16(ScatterND):
+    """From opset 16: the reductions add and mul."""
+
+    since = 16
+    reductions = ("none", "add", "mul")
+
+
+class ScatterND_18(ScatterND):
+    """From opset 18: the reductions max and min."""
+
+    since = 18
+    reductions = ("none", "add", "mul", "max", "min")
+
+
+FAMILY: dict[str, type[FamilyOp]] = {
+    operator.__name__: operator
+    for operator in (Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND)
+}
+
+
+def reference_ops() -> list[type[FamilyOp]]:
+    """Return the six operators for ``ReferenceEvaluator(model, new_ops=reference_ops())``.
+
+    Returns
+    -------
+    list of OpRun classes
+        One an operator: Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND.
+        Each makes the version that the model's opset asks for.
+
+    Raises
+    ------
+    ValueError
+        While the evaluator is made, if a node has attributes that its version lacks, or an
+        operator does not exist at the model's opset. While it runs: unfit shapes, an unknown
+        reduction.
+    TypeError
+        While it runs, if an input's type is not among those of the ONNX text.
+    IndexError
+        While it runs, for an index out of bounds.
+
+    Notes
+    -----
+    The evaluator passes `new_ops` on to the bodies of If, Loop and Scan, but not to a model's
+    local functions; `Evaluator` reaches those too.
+
+    Examples
+    --------
+    >>> import numpy as np, onnx.parser
+    >>> from onnx.reference import ReferenceEvaluator
+    >>> model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["": 18]>
+    ...     lookup (float[5,3] table, int64[2] ids) => (float[2,3] y) { y = Gather(table, ids) }''')
+    >>> table = np.arange(15, dtype=np.float32).reshape(5, 3)
+    >>> session = ReferenceEvaluator(model, new_ops=reference_ops())
+    >>> session.run(None, {"table": table, "ids": np.array([4, -5])})[0].tolist()
+    [[12.0, 13.0, 14.0], [0.0, 1.0, 2.0]]
+    """
+    return list(FAMILY.values())

@@ -1,0 +1,36 @@
+"""String tensors: arrays of Python strings, which the operators of gatherum do not move.
+
+Positions go through the operator in their place, and pick the strings afterwards: no array with
+references ever reaches the core.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..plan import apply
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def is_string(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of the dtype are string tensors: objects, or strings of either NumPy kind."""
+    return dtype.kind in "OUT"
+
+
+def apply_to_strings(
+    op: str, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
+) -> Array:
+    """Run an operator on string tensors; a scatter without a reduction."""
+    strings = data.reshape(-1)
+    operands = [np.arange(data.size, dtype=np.int64).reshape(data.shape), indices]
+    if updates is not None:
+        strings = np.concatenate([strings, updates.reshape(-1)])
+        positions = np.arange(data.size, strings.size, dtype=np.int64)
+        operands.append(positions.reshape(updates.shape))
+    taken = apply(op, *operands, **attributes)
+    result = np.empty(taken.shape, strings.dtype)
+    result[...] = strings[taken]
+    return result
