@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import errors, shapes
-from .dtypes import DType, is_index, is_movable, is_reducible
+from .dtypes import MODES, REDUCTIONS, DType, is_index, is_movable, is_reducible
 from .errors import Shape
 
 Array = np.ndarray[Any, DType]
@@ -94,6 +94,10 @@ def check_axis(op: str, data: Shape, indices: Shape, axis: int) -> int:
 
 def check(s: Signature) -> Checked:
     """Check attributes, dtypes, shapes and `out`, in this order."""
+    if s.reduction not in REDUCTIONS:
+        raise errors.not_one_of(s.op, "reduction", s.reduction, REDUCTIONS)
+    if s.mode not in MODES:
+        raise errors.not_one_of(s.op, "mode", s.mode, MODES)
     axis = check_axis(s.op, s.data.shape, s.indices.shape, s.axis)
     _check_dtypes(s)
     item = s.data.dtype.itemsize
