@@ -1,0 +1,5 @@
+"""The machine at hand: our times against its own limits and against the peers installed on it."""
+
+from .command import main
+
+__all__ = ["main"]

@@ -1,0 +1,34 @@
+"""``python -m gatherum.bench``: the benchmark without the command-line extra."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .command import main
+
+
+def run() -> int:
+    """Read the command line and run the benchmark."""
+    parser = argparse.ArgumentParser(prog="python -m gatherum.bench")
+    parser.add_argument("--only", action="append", help="workloads, parts of names or patterns")
+    parser.add_argument("--json", help="write the report for programs")
+    parser.add_argument("--svg", help="write the roofline picture")
+    parser.add_argument("--scale", type=float, default=1.0, help="size against the full workloads")
+    parser.add_argument("--rounds", type=int, default=7, help="timed runs of each peer, at most")
+    parser.add_argument("--peers", help="names with commas between; all installed when left out")
+    options = parser.parse_args()
+    families = None if options.peers is None else options.peers.split(",")
+    try:
+        main(
+            options.only, options.json, options.scale, options.rounds, options.svg,
+            families,
+        )  # fmt: skip
+    except (ValueError, MemoryError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run())

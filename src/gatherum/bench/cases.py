@@ -1,0 +1,74 @@
+"""What a benchmark case is: a call with its operands, apart from who runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+FILES = ("data", "indices", "updates")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call of an operator with its operands."""
+
+    op: str
+    data: Array
+    indices: Array
+    updates: Array | None = None
+    axis: int = 0
+    reduction: str = "none"
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The operator's attributes by name, as the functional API takes them."""
+        named: dict[str, object] = {} if self.op.endswith("_nd") else {"axis": self.axis}
+        return named | ({"reduction": self.reduction} if self.updates is not None else {})
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The operands: data, indices and, for scatters, updates."""
+        operands = (self.data, self.indices)
+        return operands if self.updates is None else (*operands, self.updates)
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the answer."""
+        if self.updates is not None:
+            return self.data.shape
+        if self.op == "gather":
+            before, behind = self.data.shape[: self.axis], self.data.shape[self.axis + 1 :]
+            return before + self.indices.shape + behind
+        if self.op == "gather_elements":
+            return self.indices.shape
+        return self.indices.shape[:-1] + self.data.shape[self.indices.shape[-1] :]
+
+    @property
+    def may_round(self) -> bool:
+        """Whether another order of the same operations may give other bits."""
+        return self.reduction in ("add", "mul", "mean") and self.data.dtype.kind in "fc"
+
+    def whole(self) -> Case:
+        """Return the same case on small whole numbers, whose float sums are exact in any order."""
+        if self.updates is None:
+            return self
+        return replace(self, data=np.rint(self.data * 8), updates=np.rint(self.updates * 8))
+
+    def save(self, folder: Path) -> None:
+        """Write the operands where other processes can read them."""
+        for name, array in zip(FILES, self.arrays, strict=False):
+            np.save(folder / f"{name}.npy", array)
+
+    @classmethod
+    def load(cls, folder: Path, op: str, axis: int, reduction: str) -> Case:
+        """Read the operands into this process's own memory (whose pages may be large)."""
+        names = FILES if op.startswith("scatter") else FILES[:2]
+        arrays = [np.load(folder / f"{name}.npy") for name in names]
+        updates = arrays[2] if len(arrays) > 2 else None
+        return cls(op, arrays[0], arrays[1], updates, axis, reduction)

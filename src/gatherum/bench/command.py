@@ -1,0 +1,105 @@
+"""The whole of ``gatherum bench``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import machine, peers, report
+from .children import measure_limits
+from .runner import NAMES, Progress, Runner
+from .workloads import select
+
+
+def main(
+    only: Sequence[str] | None = None,
+    json_file: str | Path | None = None,
+    scale: float = 1.0,
+    rounds: int = 7,
+    svg_file: str | Path | None = None,
+    families: Sequence[str] | None = None,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Run the benchmark, print its tables and write its files.
+
+    Parameters
+    ----------
+    only : sequence of str, optional
+        Names of workloads, parts of names or shell patterns; all workloads when left out.
+    json_file : path, optional
+        Where the report goes for programs.
+    scale : float, default 1
+        The size of the arrays against the full workloads (a few hundred MB each).
+    rounds : int, default 7
+        Timed runs of each peer, at most; medians are shown.
+    svg_file : path, optional
+        Where the roofline picture goes.
+    families : sequence of str, optional
+        The peers that take part; all that are installed when left out. NumPy always does.
+    quiet : bool, default False
+        Whether to be silent about progress.
+
+    Returns
+    -------
+    dict
+        The report, as in the JSON file.
+
+    Raises
+    ------
+    ValueError
+        If `only`, `families`, `scale` or `rounds` is none that the benchmark knows.
+    MemoryError
+        If a workload does not fit into the memory that is free.
+    """
+    if not 0 < scale <= 16:
+        raise ValueError(f"bench: `scale` must be in (0, 16], got {scale:g}")
+    if rounds < 1:
+        raise ValueError(f"bench: `rounds` must be at least 1, got {rounds}")
+    names = select(NAMES, only)
+    chosen = _families(families)
+    progress: Progress = _silent if quiet else _tell
+    progress("measuring the machine's own limits")
+    limits = measure_limits(scale, rounds)
+    runner = Runner(chosen, scale, rounds, limits["read_gb_s"], progress)
+    result = {
+        **machine.describe(_command()),
+        "scale": scale,
+        "rounds": rounds,
+        "families": runner.families,
+        "limits": limits,
+        "cases": runner.run(names),
+    }
+    if json_file is not None:
+        report.write_json(result, Path(json_file))
+    if not quiet:
+        report.show(result)
+    return result
+
+
+def _families(wanted: Sequence[str] | None) -> tuple[str, ...]:
+    installed = peers.installed()
+    for family in wanted or ():
+        if family not in installed:
+            raise ValueError(
+                f"bench: `families` must be installed peers ({', '.join(installed)}), "
+                f"got {family!r}"
+            )
+    return installed if wanted is None else tuple(wanted)
+
+
+def _command() -> list[str]:
+    program = Path(sys.argv[0])
+    as_module = program.name == "__main__.py"
+    name = ["python", "-m", "gatherum.bench"] if as_module else [program.name]
+    return [*name, *sys.argv[1:]]
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _silent(line: str) -> None:
+    del line

@@ -1,0 +1,85 @@
+"""What this machine is and which versions take part: the head of every report."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import native
+from ..version import __version__
+from . import peers
+
+CPUINFO = Path("/proc/cpuinfo")
+MEMINFO = Path("/proc/meminfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def describe(command: list[str]) -> dict[str, Any]:
+    """Return the date, the command, the machine and the versions."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "machine": {
+            "cpu": _cpu(),
+            "cores": os.cpu_count(),
+            "caches": _caches(),
+            "memory_bytes": _meminfo("MemTotal"),
+            "kernel": platform.release(),
+            "system": platform.system(),
+            "huge_pages": _chosen(HUGE_PAGES),
+        },
+        "gatherum": {
+            "level": native.level(),
+            "threads": native.get_num_threads(),
+            "output_cache_bytes": native.get_output_cache_limit(),
+        },
+        "versions": {
+            "python": platform.python_version(),
+            peers.OURS: __version__,
+            **{name: peers.version_of(name) for name in peers.PEERS},
+        },
+    }
+
+
+def available_memory() -> int | None:
+    """Return the bytes that processes may still take; None where the system does not say."""
+    return _meminfo("MemAvailable")
+
+
+def _cpu() -> str:
+    if CPUINFO.exists():
+        for line in CPUINFO.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _caches() -> dict[str, str]:
+    """Return the size of each cache that core 0 has, as the system words it."""
+    found = {}
+    for folder in sorted(CACHES.glob("index*")):
+        kind = (folder / "type").read_text().strip()
+        suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
+        found[f"L{(folder / 'level').read_text().strip()}{suffix}"] = (
+            (folder / "size").read_text().strip()
+        )
+    return found
+
+
+def _meminfo(name: str) -> int | None:
+    if MEMINFO.exists():
+        for line in MEMINFO.read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def _chosen(path: Path) -> str | None:
+    """Return the word in brackets of a system setting."""
+    if not path.exists():
+        return None
+    return path.read_text().partition("[")[2].partition("]")[0]

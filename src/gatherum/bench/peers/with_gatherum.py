@@ -1,0 +1,42 @@
+"""Our own package: the same call into fresh, recycled and given memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import (
+    clear_output_cache,
+    gather,
+    gather_elements,
+    gather_nd,
+    scatter_elements,
+    scatter_nd,
+)
+from ..cases import Case
+from . import Ways
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "gather": gather,
+    "gather_elements": gather_elements,
+    "gather_nd": gather_nd,
+    "scatter_elements": scatter_elements,
+    "scatter_nd": scatter_nd,
+}
+
+# What goes before a timed call, untimed. The order counts: the result of "fresh" is dropped, and
+# its memory serves "recycled".
+BEFORE = {"fresh": clear_output_cache}
+
+
+def ways(case: Case) -> Ways:
+    """Return our call into fresh memory, into recycled memory, and with ``out=``."""
+    operator, operands, arguments = OPERATORS[case.op], case.arrays, case.arguments
+    out = np.empty(case.result_shape, case.data.dtype)
+    return {
+        "fresh": lambda: operator(*operands, **arguments),
+        "recycled": lambda: operator(*operands, **arguments),
+        "out": lambda: operator(*operands, **arguments, out=out),
+    }

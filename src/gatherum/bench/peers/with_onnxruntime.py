@@ -1,0 +1,68 @@
+"""ONNX Runtime: a model of one node, operands and result bound in place."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ..cases import Case
+from . import Ways
+
+ort: Any = import_module("onnxruntime")
+onnx: Any = import_module("onnx")
+
+OPSET = 18
+OPERATORS = {
+    "gather": "Gather",
+    "gather_elements": "GatherElements",
+    "gather_nd": "GatherND",
+    "scatter_elements": "ScatterElements",
+    "scatter_nd": "ScatterND",
+}
+NAMES = ("data", "indices", "updates")
+
+
+def ways(case: Case) -> Ways:
+    """Return ONNX Runtime's ways for a case."""
+    found = {OPERATORS[case.op]: _bound_call(case)}
+    flat = case.op == "scatter_nd" and case.data.ndim == 1
+    if flat:  # the same call, and no race on duplicates
+        found["ScatterElements"] = _bound_call(
+            Case("scatter_elements", case.data, case.indices[:, 0], case.updates, 0, case.reduction)
+        )
+    return found
+
+
+def _bound_call(case: Case) -> Any:
+    session = ort.InferenceSession(
+        _model(case).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    binding = session.io_binding()
+    for name, array in zip(NAMES, case.arrays, strict=False):
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+
+    def run() -> Any:
+        binding.bind_output("result", "cpu")  # a fresh result, from the runtime's own arena
+        session.run_with_iobinding(binding)
+        result = binding.get_outputs()[0]
+        binding.clear_binding_outputs()
+        return result
+
+    return run
+
+
+def _model(case: Case) -> Any:
+    helper = onnx.helper
+    kinds = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in case.arrays]
+    inputs = [
+        helper.make_tensor_value_info(name, kind, array.shape)
+        for name, kind, array in zip(NAMES, kinds, case.arrays, strict=False)
+    ]
+    output = helper.make_tensor_value_info("result", kinds[0], case.result_shape)
+    node = helper.make_node(
+        OPERATORS[case.op], [value.name for value in inputs], ["result"], **case.arguments
+    )
+    graph = helper.make_graph([node], case.op, inputs, [output])
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10
+    )

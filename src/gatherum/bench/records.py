@@ -1,0 +1,130 @@
+"""What a report says of a case: medians, the best peer, and whether the goals are met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from . import peers
+from .worker import DIFFERS, EXACT
+
+Record = dict[str, Any]
+Times = Mapping[str, Mapping[str, list[float]]]  # family -> way -> time of each round
+Examined = Mapping[str, "list[Record] | str"]  # family -> what was found of each way, or a failure
+
+
+def of_case(case: Record, examined: Examined, times: Times) -> Record:
+    """Return the whole record of a workload.
+
+    Parameters
+    ----------
+    case : dict
+        What is known before: name, sizes, ``floor`` in ``unit``, ``goals``.
+    examined : mapping
+        For each family the ways it was seen to have, or why it has none.
+    times : mapping
+        For each family and kept way the time of each round, in ``unit``.
+
+    Returns
+    -------
+    dict
+        `case` with ``ours``, ``peers``, ``ratios`` and ``met``.
+    """
+    wrong = [way for way in _ways(examined[peers.OURS]) if way["verdict"]["answer"] != EXACT]
+    ours: Record = {way: _summary(runs) for way, runs in times[peers.OURS].items()}
+    ours["answer"] = wrong[0]["verdict"] if wrong else {"answer": EXACT, "detail": ""}
+    others = {
+        family: _peer(examined[family], times.get(family, {}))
+        for family in examined
+        if family != peers.OURS
+    }
+    return judged({**case, "ours": ours, "peers": others})
+
+
+def of_tiny(case: Record, rivals: tuple[str, ...], times: Times) -> Record:
+    """Return the record of a tiny case, whose every statement is timed.
+
+    Parameters
+    ----------
+    case : dict
+        What is known before.
+    rivals : tuple of str
+        The statements that the goal counts against; all when empty.
+    times : mapping
+        For each family and statement the time of each round.
+
+    Returns
+    -------
+    dict
+        `case` with ``ours``, ``peers``, ``ratios`` and ``met``.
+    """
+    (runs,) = times[peers.OURS].values()
+    others = {}
+    for family, statements in times.items():
+        if family != peers.OURS:
+            ways = {way: _summary(spent) for way, spent in statements.items()}
+            counted = [way for way in ways if not rivals or way in rivals]
+            best = min(counted or ways, key=lambda way: float(ways[way]["median"]))
+            answer = EXACT if counted else "not counted"
+            others[family] = {
+                "way": best, **ways[best], "answer": answer, "detail": "", "ways": ways,
+            }  # fmt: skip
+    return judged({**case, "ours": {"recycled": _summary(runs)}, "peers": others})
+
+
+def judged(record: Record) -> Record:
+    """Add the best peer, the ratios and the verdict on the goals to a record.
+
+    Parameters
+    ----------
+    record : dict
+        With ``ours``, ``peers``, ``goals`` and perhaps ``floor``.
+
+    Returns
+    -------
+    dict
+        The record with ``best_peer``, ``ratios`` and ``met``. A peer whose answer differs does
+        not count.
+    """
+    sound = {
+        family: peer["median"]
+        for family, peer in record["peers"].items()
+        if "median" in peer and peer["answer"] not in (DIFFERS, "not counted")
+    }
+    best = min(sound, key=lambda family: sound[family]) if sound else None
+    ours, goals = record["ours"], record["goals"]
+    ratios: dict[str, float | None] = {"peer": None, "floor": None}
+    if best is not None:
+        ratios["peer"] = sound[best] / ours["recycled"]["median"]
+    if "out" in ours and "floor" in record:
+        ratios["floor"] = ours["out"]["median"] / record["floor"]
+    met = {
+        "peer": _met(goals["peer"], ratios["peer"]),
+        "floor": _met(ratios["floor"], goals["floor"]),
+    }
+    return {**record, "best_peer": best, "ratios": ratios, "met": met}
+
+
+def _met(least: float | None, value: float | None) -> bool | None:
+    return None if least is None or value is None else value >= least
+
+
+def _ways(found: list[Record] | str) -> list[Record]:
+    return [] if isinstance(found, str) else found
+
+
+def _peer(found: list[Record] | str, times: Mapping[str, list[float]]) -> Record:
+    if isinstance(found, str):
+        return {"failed": found}
+    if not times:
+        details = [way["verdict"]["detail"] for way in found]
+        return {"failed": "; ".join(details) or "offers no way for this case"}
+    ((kept, runs),) = times.items()
+    ways = {way["name"]: {"warm_up": 1e3 * way["seconds"], **way["verdict"]} for way in found}
+    verdict = {key: ways[kept][key] for key in ("answer", "detail")}
+    return {"way": kept, **_summary(runs), **verdict, "ways": ways}
+
+
+def _summary(runs: list[float]) -> Record:
+    return {"median": median(runs), "min": min(runs), "rounds": len(runs)}

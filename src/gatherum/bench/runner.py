@@ -1,0 +1,173 @@
+"""Runs the workloads: rounds that ask each peer in turn, so that noise hits all, and medians."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import disk_usage
+from time import sleep
+from typing import Any
+
+import numpy as np
+
+from . import peers, records
+from .children import Child
+from .machine import available_memory
+from .records import Examined
+from .tiny import TINY, Tiny
+from .worker import FAILED
+from .workloads import WORKLOADS, Workload
+
+SEED = 20
+SECONDS_A_PEER = 6.0  # a slow peer gets fewer rounds, one at least
+PAUSE = 0.01  # lets the threads of the last peer go to sleep
+SHARED_MEMORY = Path("/dev/shm")
+NAMES = (*(workload.name for workload in WORKLOADS), *(case.name for case in TINY))
+
+Progress = Callable[[str], None]
+
+
+class Runner:
+    """The children of one benchmark run.
+
+    Parameters
+    ----------
+    families : sequence of str
+        The peers that take part; we always do, and NumPy, which defines the answers.
+    scale : float
+        The size of the workloads against the table's.
+    rounds : int
+        Timed runs of each way, at most.
+    read_gb_s : float
+        The measured read bandwidth, for the floors.
+    progress : callable
+        Told a line about each step.
+    """
+
+    def __init__(
+        self, families: Sequence[str], scale: float, rounds: int, read_gb_s: float,
+        progress: Progress,
+    ) -> None:
+        self.families = [f for f in peers.FAMILIES if f in {*families, peers.OURS, "numpy"}]
+        self.children = {family: Child(family) for family in self.families}
+        self.scale = scale
+        self.rounds = rounds
+        self.read_gb_s = read_gb_s
+        self.progress = progress
+
+    def run(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Run workloads by name and return a record of each."""
+        try:
+            return [
+                *(self._run(workload) for workload in WORKLOADS if workload.name in names),
+                *(self._run_tiny(case) for case in TINY if case.name in names),
+            ]
+        finally:
+            for child in self.children.values():
+                child.stop()
+
+    def _run(self, workload: Workload) -> dict[str, Any]:
+        self.progress(f"{workload.name}: making arrays")
+        case = workload.make(self.scale, np.random.default_rng(SEED))
+        nbytes = sum(array.nbytes for array in case.arrays)
+        answer = int(np.prod(case.result_shape)) * case.data.itemsize
+        record: dict[str, Any] = {
+            "name": workload.name,
+            "title": workload.title,
+            "op": case.op,
+            "unit": "ms",
+            "shapes": [list(array.shape) for array in case.arrays],
+            "dtypes": [str(array.dtype) for array in case.arrays],
+            "floor_bytes": workload.floor(case),
+            "floor": workload.floor(case) / self.read_gb_s / 1e6,
+            "goals": {"peer": workload.peer_goal, "floor": workload.floor_goal},
+        }
+        look = (case.op, case.axis, case.reduction)
+        self._check_memory(workload.name, nbytes, answer)
+        with _shared_folder(2 * nbytes) as folder:
+            case.save(folder)
+            del case
+            examined = self._examine(workload.name, folder, look)
+        times = self._time("time", _rounds_of(examined, self.rounds), 1e3)
+        for child in self.children.values():
+            child.ask("drop")
+        return records.of_case(record, examined, times)
+
+    def _check_memory(self, name: str, nbytes: int, answer: int) -> None:
+        """Refuse what would not fit: every process holds the operands and results."""
+        needed = len(self.families) * (nbytes + 2 * answer) + 2 * answer
+        available = available_memory()
+        if available is not None and needed > available:
+            raise MemoryError(
+                f"bench: {name} needs about {needed / 2**30:.1f} GiB at scale {self.scale:g}, "
+                f"and {available / 2**30:.1f} GiB are free; choose a smaller scale"
+            )
+
+    def _examine(
+        self, name: str, folder: Path, look: tuple[str, int, str]
+    ) -> Examined:
+        """Load, warm up and check every family; a failure is its sentence."""
+        self.children["numpy"].ask("load", folder, *look)
+        self.children["numpy"].ask("define", folder)
+        found: dict[str, list[records.Record] | str] = {}
+        for family, child in self.children.items():
+            self.progress(f"{name}: checking {family}")
+            try:
+                if family != "numpy":
+                    child.ask("load", folder, *look)
+                found[family] = child.ask("examine", folder)
+            except RuntimeError as error:
+                if family == peers.OURS:
+                    raise
+                found[family] = str(error)
+        return found
+
+    def _time(self, request: str, rounds: dict[str, int], unit: float) -> records.Times:
+        """Ask in turn, each round beginning with another family."""
+        times: dict[str, dict[str, list[float]]] = {family: {} for family in rounds}
+        families = list(rounds)
+        for number in range(max(rounds.values())):
+            start = number % len(families)
+            for family in families[start:] + families[:start]:
+                if number < rounds[family]:
+                    sleep(PAUSE)
+                    for way, seconds in self.children[family].ask(request).items():
+                        times[family].setdefault(way, []).append(seconds * unit)
+        return times
+
+    def _run_tiny(self, case: Tiny) -> dict[str, Any]:
+        self.progress(f"{case.name}: timing")
+        families = [family for family in self.families if family in case.statements]
+        for family in families:
+            self.children[family].ask("load_tiny", case.name)
+        times = self._time("time_tiny", dict.fromkeys(families, self.rounds), 1e6)
+        record: dict[str, Any] = {
+            "name": case.name, "title": case.title, "unit": "us",
+            "goals": {"peer": case.peer_goal, "floor": None},
+        }  # fmt: skip
+        return records.of_tiny(record, case.rivals, times)
+
+
+def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
+    """Return how many rounds each family that can run gets."""
+    found = {}
+    for family, ways in examined.items():
+        spent = [] if isinstance(ways, str) else [
+            float(way["seconds"]) for way in ways if way["verdict"]["answer"] != FAILED
+        ]
+        if spent:
+            fastest = min(spent)
+            found[family] = max(1, min(rounds, int(SECONDS_A_PEER / max(fastest, 1e-9))))
+    return found
+
+
+@contextmanager
+def _shared_folder(nbytes: int) -> Iterator[Path]:
+    """Give a folder for the operands, in memory where there is room."""
+    parent = None
+    if SHARED_MEMORY.is_dir():
+        parent = SHARED_MEMORY if disk_usage(SHARED_MEMORY).free > nbytes else None
+    with tempfile.TemporaryDirectory(prefix="gatherum-bench-", dir=parent) as name:
+        yield Path(name)

@@ -1,0 +1,218 @@
+"""A process of one peer: it loads a case, checks its answers, and times one run when asked."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from . import peers, tiny
+from .cases import Array, Case
+
+EXACT, REORDERED, DIFFERS, FAILED = "exact", "order of sums", "differs", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an answer compares with the one that the rules define."""
+
+    answer: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of a peer: its verdict, and the seconds of its second run."""
+
+    name: str
+    verdict: Verdict
+    seconds: float
+
+
+def serve(channel: Connection, family: str) -> None:
+    """Answer a runner's requests until it closes the channel."""
+    try:
+        worker = _Worker(peers.load(family), family)
+    except Exception as error:  # the report says why a peer that is installed took no part
+        channel.send(("failed", _sentence(error)))
+        return
+    channel.send(("ready", None))
+    while True:
+        try:
+            name, arguments = channel.recv()
+        except EOFError:
+            return
+        try:
+            channel.send(("done", getattr(worker, name)(*arguments)))
+        except Exception as error:
+            channel.send(("failed", _sentence(error)))
+
+
+def _sentence(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]
+
+
+class _Worker:
+    def __init__(self, peer: peers.Peer, family: str) -> None:
+        self.peer = peer
+        self.family = family
+        self.before: dict[str, Callable[[], object]] = getattr(peer, "BEFORE", {})
+        self.case: Case | None = None
+        self.calls: dict[str, Callable[[], Any]] = {}
+        self.timers: dict[str, tiny.Loop] = {}
+
+    def load(self, folder: Path, op: str, axis: int, reduction: str) -> None:
+        self.drop()
+        self.case = Case.load(folder, op, axis, reduction)
+
+    def drop(self) -> None:
+        """Forget the case and its memory."""
+        self.calls, self.case = {}, None
+        if "fresh" in self.before:
+            self.before["fresh"]()
+        gc.collect()
+
+    def define(self, folder: Path) -> None:
+        """Write the answers that all others are compared with: the first way is the rule's."""
+        case = self._loaded()
+        np.save(folder / "expected.npy", _first_answer(self.peer, case))
+        if case.may_round:
+            np.save(folder / "expected_whole.npy", _first_answer(self.peer, case.whole()))
+
+    def examine(self, folder: Path) -> list[dict[str, Any]]:
+        """Run every way twice, check its answer, and keep those worth timing."""
+        case = self._loaded()
+        self.calls = self.peer.ways(case)
+        expected = np.load(folder / "expected.npy", mmap_mode="r")
+        found = [self._try(name, expected) for name in self.calls]
+        if case.may_round and any(way.verdict.answer == DIFFERS for way in found):
+            found = self._examine_whole(folder, case, found)
+        able = [way for way in found if way.verdict.answer != FAILED]
+        if self.family != peers.OURS and able:  # the fastest way, of those that are right
+            able = [min(able, key=lambda way: (way.verdict.answer == DIFFERS, way.seconds))]
+        self.calls = {way.name: self.calls[way.name] for way in able}
+        return [asdict(way) for way in found]
+
+    def _try(self, name: str, expected: Array) -> Way:
+        call = self.calls[name]
+        try:
+            verdict = compare(np.asarray(call()), expected)
+            seconds = _seconds(call, self.before.get(name))
+            if verdict.answer == EXACT:  # a race may show at the second run
+                verdict = compare(np.asarray(call()), expected)
+        except Exception as error:  # the report says which way of a peer failed and why
+            if self.family == peers.OURS:
+                raise
+            return Way(name, Verdict(FAILED, f"{name}: {_sentence(error)}"), 0.0)
+        return Way(name, verdict, seconds)
+
+    def _examine_whole(self, folder: Path, case: Case, found: list[Way]) -> list[Way]:
+        """Tell another order of sums from lost updates: sums of whole numbers show only these."""
+        expected = np.load(folder / "expected_whole.npy", mmap_mode="r")
+        whole = case.whole()
+        calls = self.peer.ways(whole)
+        judged = []
+        for way in found:
+            verdict = way.verdict
+            if verdict.answer == DIFFERS:
+                verdict = compare_sums(np.asarray(calls[way.name]()), expected, whole)
+            judged.append(Way(way.name, verdict, way.seconds))
+        return judged
+
+    def time(self) -> dict[str, float]:
+        """Time one run of each kept way, in seconds."""
+        return {name: _seconds(call, self.before.get(name)) for name, call in self.calls.items()}
+
+    def load_tiny(self, name: str) -> list[str]:
+        self.timers = tiny.loops(name, self.family)
+        return list(self.timers)
+
+    def time_tiny(self) -> dict[str, float]:
+        """Time a loop of each statement, in seconds a call."""
+        return {name: loop.seconds() for name, loop in self.timers.items()}
+
+    def _loaded(self) -> Case:
+        if self.case is None:
+            raise RuntimeError("bench: no case has been loaded")
+        return self.case
+
+
+def _first_answer(peer: peers.Peer, case: Case) -> Array:
+    call = next(iter(peer.ways(case).values()))
+    return np.asarray(call())
+
+
+def _seconds(call: Callable[[], Any], before: Callable[[], object] | None = None) -> float:
+    """Time one run; its result is dropped after the clock has stopped."""
+    if before is not None:
+        before()
+    gc.disable()
+    start = perf_counter()
+    result = call()
+    seconds = perf_counter() - start
+    gc.enable()
+    del result
+    return seconds
+
+
+def compare(answer: Array, expected: Array) -> Verdict:
+    """Compare two arrays bit by bit.
+
+    Parameters
+    ----------
+    answer, expected : numpy.ndarray
+        What a peer gave and what the rules give.
+
+    Returns
+    -------
+    Verdict
+        ``exact``, or ``differs`` with the share of elements that do.
+
+    Examples
+    --------
+    >>> compare(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5])).detail
+    '25 % of elements differ'
+    """
+    if answer.shape != expected.shape or answer.dtype != expected.dtype:
+        return Verdict(DIFFERS, f"gives {answer.dtype} {answer.shape}")
+    kind = np.dtype(f"u{expected.itemsize}")
+    wrong = np.count_nonzero(answer.view(kind) != expected.view(kind))
+    if wrong == 0:
+        return Verdict(EXACT)
+    return Verdict(DIFFERS, f"{_percent(wrong / expected.size)} of elements differ")
+
+
+def compare_sums(answer: Array, expected: Array, whole: Case) -> Verdict:
+    """Compare sums of whole numbers, which no order of adds can change.
+
+    Parameters
+    ----------
+    answer, expected : numpy.ndarray
+        What a peer gave and what the rules give.
+    whole : Case
+        The case; the sum of its updates is what should have been added.
+
+    Returns
+    -------
+    Verdict
+        ``order of sums`` when the sums agree, or ``differs`` with the share that was lost.
+    """
+    if compare(answer, expected).answer == EXACT:
+        return Verdict(REORDERED)
+    updates = whole.updates
+    added = 0.0 if updates is None else float(np.sum(updates, dtype="f8"))
+    lost = float(np.sum(expected, dtype="f8")) - float(np.sum(answer, dtype="f8"))
+    if added > 0 and lost > 0:
+        return Verdict(DIFFERS, f"loses {_percent(lost / added)} of what is added")
+    return compare(answer, expected)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
