@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
+from typing import Any
 
 import onnx
 
@@ -11,6 +12,7 @@ from ..directml import FeatureLevel, TensorDataType
 from ..directml.types import LATEST, LevelLike
 from .graphs import Occurrence, Operand, load, occurrences
 from .mapping import Call, objections, settle
+from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport
 
@@ -20,6 +22,9 @@ _RENAMED = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64"}
 # Types that every level takes, in the place of unknown ones.
 _ANY_DATA = TensorDataType.FLOAT32
 _ANY_INDICES = TensorDataType.UINT32
+
+# More batch dimensions than any level takes.
+_MANY = 8
 
 
 def check_model(
@@ -53,7 +58,7 @@ def check_model(
     OSError
         If the file cannot be read.
     ValueError
-        If it is no ONNX model, its shapes contradict each other, or there is no such level.
+        If it is no ONNX model, ONNX refuses to infer its shapes, or there is no such level.
 
     Examples
     --------
@@ -71,20 +76,17 @@ UINT16, UINT8 at feature level 3_0, got INT64; first accepted at 4_1
 
 
 def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
-    node, op = occurrence.node, FAMILY[occurrence.node.op_type].op
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    axis = attributes.get("batch_dims" if op == "gather_nd" else "axis", 0)
-    if op == "scatter_nd":
-        axis = 0
+    node = occurrence.node
     unknown = _unknowns(occurrence)
-    final = _final_objections(occurrence, attributes.get("reduction", b"none"))
-    call = _call(op, axis, occurrence.operands) if _has_inputs(occurrence) else None
+    final = [f"no valid ONNX: {fault}" for fault in _faults(occurrence)]
+    call = None if final else _call(occurrence)
     if call is not None:
         try:
             call.moved_shape()
         except ValueError as error:
-            final.append(f"no valid ONNX: {str(error).removeprefix(op + ': ')}")
+            final.append(f"no valid ONNX: {str(error).removeprefix(call.op + ': ')}")
             call = None
+    final += _objections_of_all_levels(occurrence)
     reasons = final + (_worded(objections(call, level), unknown) if call else [])
     first = None
     if call and not final:
@@ -103,39 +105,40 @@ def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
     )
 
 
-def _has_inputs(occurrence: Occurrence) -> bool:
-    expected = 3 if "updates" in _formal_inputs(occurrence) else 2
-    given = [operand for operand in occurrence.operands if operand.value]
-    return len(given) == expected
-
-
-def _formal_inputs(occurrence: Occurrence) -> tuple[str, ...]:
-    scatter = FAMILY[occurrence.node.op_type].op.startswith("scatter")
-    return ("data", "indices", "updates") if scatter else ("data", "indices")
-
-
-def _final_objections(occurrence: Occurrence, reduction: bytes) -> list[str]:
-    """Return the reasons that hold at every level."""
-    name = occurrence.node.op_type
+def _faults(occurrence: Occurrence) -> list[str]:
+    """Return what ONNX itself does not allow of a node, apart from its shapes."""
+    name, opset = occurrence.node.op_type, occurrence.opset
     begins = min(FAMILY[name].versions())
+    if opset < begins:
+        return [f"{name} begins with opset {begins}, opset {opset} is imported"]
+    schema = onnx.defs.get_schema(name, min(opset, onnx.defs.onnx_opset_version()), "")
+    faults = attribute_faults(occurrence.node, schema)
+    formal = [one.name for one in schema.inputs]
+    if len([one for one in occurrence.operands if one.value]) != len(formal):
+        faults.append(f"the inputs must be {', '.join(formal)}")
+    return faults
+
+
+def _objections_of_all_levels(occurrence: Occurrence) -> list[str]:
+    reduction = _attribute(occurrence, "reduction", b"none")
     reasons = []
-    if occurrence.opset < begins:
-        reasons.append(
-            f"no valid ONNX: {name} begins with opset {begins}, "
-            f"opset {occurrence.opset} is imported"
-        )
-    if not _has_inputs(occurrence):
-        formal = ", ".join(f"`{one}`" for one in _formal_inputs(occurrence))
-        reasons.append(f"no valid ONNX: the inputs must be {formal}")
     if reduction != b"none":
+        asked = reduction.decode() if isinstance(reduction, bytes) else reduction
         reasons.append(
-            f"DirectML's scatter operators have no reduction, the node's is {reduction.decode()!r}"
+            f"DirectML's scatter operators have no reduction, the node's is {asked!r}"
         )
     for operand in occurrence.operands:
         if operand.element_type is not None and _data_type(operand.element_type) is None:
             kind = _type_name(operand.element_type)
             reasons.append(f"{operand} is {kind}, a type that DirectML does not have")
     return reasons
+
+
+def _attribute(occurrence: Occurrence, name: str, default: Any) -> Any:
+    for attribute in occurrence.node.attribute:
+        if attribute.name == name:
+            return onnx.helper.get_attribute_value(attribute)
+    return default
 
 
 def _unknowns(occurrence: Occurrence) -> list[str]:
@@ -153,26 +156,36 @@ def _unknowns(occurrence: Occurrence) -> list[str]:
     return found
 
 
-def _call(op: str, axis: int, operands: tuple[Operand, ...]) -> Call:
+def _call(occurrence: Occurrence) -> Call:
     """Return what the node asks of DirectML, with harmless guesses for what is unknown."""
-    types = {"data": _ANY_DATA, "indices": _ANY_INDICES, "updates": _ANY_DATA}
-    by_name = {operand.name: operand for operand in operands}
-    for name, others in (("data", "updates"), ("indices", ""), ("updates", "data")):
-        for source in (name, others):
-            kind = by_name[source].element_type if source in by_name else None
-            data_type = None if kind is None else _data_type(kind)
-            if data_type is not None:
-                types[name] = data_type
-                break
+    op, operands = FAMILY[occurrence.node.op_type].op, occurrence.operands
+    axis = 0
+    if op != "scatter_nd":
+        axis = _attribute(occurrence, "batch_dims" if op == "gather_nd" else "axis", 0)
+    types = _types(operands)
     shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
         return Call(op, axis, types, shapes)
+    # Ones that every rule allows, so that only types, ranks and the level are judged.
     ranks = [len(operand.shape) for operand in operands if operand.shape is not None]
-    batches = axis if op == "gather_nd" else 0
+    batches = min(axis, _MANY) if op == "gather_nd" and axis > 0 else 0
     ones = {operand.name: (1,) * (batches + 1) for operand in operands}
     if op == "scatter_nd":
         ones["updates"] = ()
     return Call(op, batches, types, ones, max(ranks, default=1))
+
+
+def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:
+    found = {"data": _ANY_DATA, "indices": _ANY_INDICES, "updates": _ANY_DATA}
+    for operand in operands:
+        data_type = None if operand.element_type is None else _data_type(operand.element_type)
+        if data_type is not None:
+            found[operand.name] = data_type
+    kinds = {operand.name: operand.element_type for operand in operands}
+    for name, other in (("data", "updates"), ("updates", "data")):
+        if kinds.get(name) is None or _data_type(kinds[name] or 0) is None:
+            found[name] = found[other]
+    return found
 
 
 def _data_type(element_type: int) -> TensorDataType | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TypeAlias
@@ -14,6 +14,9 @@ from .reference_ops import FAMILY
 
 Dimension: TypeAlias = int | str | None
 """A size, the name that stands for it, or nothing."""
+
+Functions: TypeAlias = Mapping[tuple[str, str, str], onnx.FunctionProto]
+"""A model's local functions by domain, name and overload."""
 
 # A tensor of at most so many elements may say a shape, which inference can look into.
 _SHAPE_LIKE = 64
@@ -50,7 +53,6 @@ class _Scope:
     opset: int
     types: Mapping[str, onnx.TypeProto]
     constants: Mapping[str, onnx.TensorProto]
-    calls: tuple[tuple[str, str, str], ...] = ()
 
 
 def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelProto:
@@ -84,13 +86,14 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     Raises
     ------
     ValueError
-        If shapes cannot be inferred, or a function calls itself.
+        If ONNX refuses to infer shapes, or a function calls itself.
     """
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    _require_no_cycle(functions)
     named = onnx.ModelProto()
     named.CopyFrom(model)
     _name_sizes(named.graph, sizes)
     inferred = _infer(named)
-    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     scope = _Scope("graph", _opset(model.opset_import), {}, {})
     yield from _graph(inferred.graph, scope, functions, model)
 
@@ -98,7 +101,7 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
 def _graph(
     graph: onnx.GraphProto,
     outer: _Scope,
-    functions: Mapping[tuple[str, str, str], onnx.FunctionProto],
+    functions: Functions,
     model: onnx.ModelProto,
 ) -> Iterator[Occurrence]:
     values = (*graph.input, *graph.output, *graph.value_info)
@@ -112,8 +115,7 @@ def _graph(
         if node.domain in ("", "ai.onnx") and node.op_type in FAMILY:
             yield Occurrence(node, scope.path, scope.opset, _operands(node, scope.types))
         for attribute in node.attribute:
-            bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
-            for body in bodies:
+            for body in _bodies(attribute):
                 path = f"{scope.path}/{_title(node)}.{attribute.name}"
                 yield from _graph(body, replace(scope, path=path), functions, model)
         key = (node.domain, node.op_type, node.overload)
@@ -125,14 +127,10 @@ def _function(
     function: onnx.FunctionProto,
     call: onnx.NodeProto,
     scope: _Scope,
-    functions: Mapping[tuple[str, str, str], onnx.FunctionProto],
+    functions: Functions,
     model: onnx.ModelProto,
 ) -> Iterator[Occurrence]:
     """Walk a function's body with the types and attributes of one call."""
-    key = (function.domain, function.name, function.overload)
-    path = f"{scope.path}/{_title(call)}"
-    if key in scope.calls:
-        raise ValueError(f"check_model: function {function.name!r} calls itself ({path})")
     attributes = {a.name: a for a in function.attribute_proto}
     attributes |= {a.name: a for a in call.attribute}
     body = onnx.GraphProto(name=function.name, value_info=function.value_info)
@@ -149,7 +147,7 @@ def _function(
         ir_version=model.ir_version, opset_import=function.opset_import,
         functions=model.functions, graph=body,
     )
-    inside = _Scope(path, _opset(function.opset_import), {}, {}, (*scope.calls, key))
+    inside = _Scope(f"{scope.path}/{_title(call)}", _opset(function.opset_import), {}, {})
     yield from _graph(_infer(wrapped).graph, inside, functions, model)
 
 
@@ -169,7 +167,7 @@ def _bound(
             continue
         copy = bound.attribute.add()
         copy.CopyFrom(attribute)
-        for body in [copy.g] if copy.HasField("g") else copy.graphs:
+        for body in _bodies(copy):
             nodes = [_bound(inner, attributes) for inner in body.node]
             del body.node[:]
             body.node.extend(nodes)
@@ -179,8 +177,9 @@ def _bound(
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
-        raise ValueError(f"check_model: shapes cannot be inferred: {error}") from error
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"check_model: shapes cannot be inferred: {why}") from error
 
 
 def _name_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> None:
@@ -191,8 +190,37 @@ def _name_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> None:
                 dimension.dim_value = sizes[dimension.dim_param]
     for node in graph.node:
         for attribute in node.attribute:
-            for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            for body in _bodies(attribute):
                 _name_sizes(body, sizes)
+
+
+def _require_no_cycle(functions: Functions) -> None:
+    """Raise ValueError if a function calls itself, directly or through others."""
+    safe: set[tuple[str, str, str]] = set()
+
+    def visit(key: tuple[str, str, str], callers: tuple[tuple[str, str, str], ...]) -> None:
+        if key in callers:
+            raise ValueError(f"check_model: the function {key[1]!r} calls itself")
+        if key in safe or key not in functions:
+            return
+        for node in _all_nodes(functions[key].node):
+            visit((node.domain, node.op_type, node.overload), (*callers, key))
+        safe.add(key)
+
+    for key in functions:
+        visit(key, ())
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for body in _bodies(attribute):
+                yield from _all_nodes(body.node)
+
+
+def _bodies(attribute: onnx.AttributeProto) -> Iterable[onnx.GraphProto]:
+    return [attribute.g] if attribute.HasField("g") else attribute.graphs
 
 
 def _operands(

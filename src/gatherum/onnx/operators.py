@@ -25,6 +25,20 @@ def type_name(dtype: np.dtype[Any]) -> str:
     return _TYPE_NAMES.get(dtype.name, dtype.name)
 
 
+def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[str]:
+    """Return what is wrong with a node's attributes by a version of its operator."""
+    known, faults = schema.attributes, []
+    kind = onnx.AttributeProto.AttributeType.Name
+    for attribute in node.attribute:
+        name = attribute.name
+        if name not in known:
+            names = ", ".join(sorted(known)) or "none"
+            faults.append(f"has no attribute `{name}` in version {schema.since_version} ({names})")
+        elif attribute.type != (expected := int(known[name].type.value)):  # type: ignore[attr-defined]
+            faults.append(f"`{name}` must be {kind(expected)}, got {kind(attribute.type)}")
+    return faults
+
+
 class FamilyOp(OpRun):
     """One operator of the family; its subclasses, ``Name_N``, are its versions.
 
@@ -111,20 +125,8 @@ class FamilyOp(OpRun):
             )
 
     def _require_attributes(self) -> None:
-        known = self._schema.attributes
-        for attribute in self.onnx_node.attribute:
-            name = attribute.name
-            if name not in known:
-                names = ", ".join(sorted(known)) or "none"
-                raise ValueError(
-                    self._said(f"has no attribute `{name}` in version {self.since} ({names})")
-                )
-            expected, found = int(known[name].type.value), attribute.type
-            if found != expected:
-                kind = onnx.AttributeProto.AttributeType.Name
-                raise ValueError(
-                    self._said(f"`{name}` must be {kind(expected)}, got {kind(found)}")
-                )
+        for fault in attribute_faults(self.onnx_node, self._schema):
+            raise ValueError(self._said(fault))
 
     def _require_types(self, operands: dict[str, Array]) -> None:
         allowed = {c.type_param_str: c.allowed_type_strs for c in self._schema.type_constraints}
