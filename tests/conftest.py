@@ -1,0 +1,42 @@
+"""What all tests share: settings that a test changes are put back behind it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import gatherum
+
+# Tests start other Pythons in other folders; they must find the package under test there too.
+SOURCE = str(Path(gatherum.__file__).parents[1])
+
+
+@pytest.fixture
+def settings_restored() -> Iterator[None]:
+    """Put the number of threads and the cap of the output cache back."""
+    threads, limit = gatherum.get_num_threads(), gatherum.get_output_cache_limit()
+    yield
+    gatherum.set_num_threads(threads)
+    gatherum.set_output_cache_limit(limit)
+
+
+@pytest.fixture
+def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Run code in a fresh Python with environment variables of its own."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GATHERUM_")}
+
+    def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        path = os.pathsep.join([SOURCE, str(Path(__file__).parent)])
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env=clean | {"PYTHONPATH": path} | environment,
+        )
+
+    return run

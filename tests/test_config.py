@@ -1,0 +1,120 @@
+"""What an installation says of itself, and the environment variables that choose."""
+
+import pytest
+
+import gatherum
+from gatherum import native
+
+
+def test_show_config_prints_what_it_returns(capsys, settings_restored):
+    gatherum.set_num_threads(3)
+    gatherum.set_output_cache_limit(1_000_000)
+    gatherum.clear_output_cache()
+    config = gatherum.show_config()
+    printed = capsys.readouterr().out
+    assert list(config) == [
+        "version",
+        "python",
+        "numpy",
+        "level",
+        "available_levels",
+        "threads",
+        "output_cache",
+        "optional",
+    ]
+    assert config["version"] == gatherum.__version__
+    assert config["threads"] == 3
+    assert config["output_cache"] == {"limit": 1_000_000, "held": 0}
+    assert config["level"] in config["available_levels"]
+    assert set(config["optional"]) == {"click", "rich", "onnx", "zarr", "safetensors", "ml_dtypes"}
+    assert printed.splitlines()[0].startswith(f"gatherum {gatherum.__version__}, Python 3.")
+    assert f"instruction set  {config['level']} (of " in printed
+    assert "threads          3\n" in printed
+    assert "output cache     0 of at most 1,000,000 bytes held\n" in printed
+
+
+def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
+    monkeypatch.setitem(gatherum.config.OPTIONAL_PARTS, "no-such-part", "nothing")
+    assert gatherum.show_config()["optional"]["no-such-part"] is None
+    assert "no-such-part     not installed (nothing)\n" in capsys.readouterr().out
+
+
+def test_optional_parts_are_not_imported(python):
+    done = python(
+        "import sys, gatherum; gatherum.show_config()\n"
+        "assert not {'onnx', 'zarr', 'click', 'rich', 'ml_dtypes'} & set(sys.modules)"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("GATHERUM_NUM_THREADS", "0", "must be in [1, 1024], got 0"),
+        ("GATHERUM_NUM_THREADS", "1025", "must be in [1, 1024], got 1025"),
+        ("GATHERUM_NUM_THREADS", "two", "must be an integer, got 'two'"),
+        ("GATHERUM_OUTPUT_CACHE", "-1", f"must be in [0, {2**62 - 1}], got -1"),
+        ("GATHERUM_OUTPUT_CACHE", "1GiB", "must be an integer, got '1GiB'"),
+        (
+            "GATHERUM_ISA",
+            "v9",
+            f"must be one of {', '.join(native.available_levels())} here, got 'v9'",
+        ),
+    ],
+)
+def test_wrong_environment_variables(python, name, value, sentence):
+    done = python("import gatherum", **{name: value})
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"ValueError: gatherum: {name} {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expression", "found"),
+    [
+        ("GATHERUM_NUM_THREADS", "5", "gatherum.get_num_threads()", "5"),
+        ("GATHERUM_NUM_THREADS", " ", "gatherum.get_num_threads() >= 1", "True"),
+        ("GATHERUM_OUTPUT_CACHE", "12345", "gatherum.get_output_cache_limit()", "12345"),
+        ("GATHERUM_OUTPUT_CACHE", "", "gatherum.get_output_cache_limit()", str(2**30)),
+        ("GATHERUM_ISA", "portable", "gatherum.show_config()['level']", "portable"),
+    ],
+)
+def test_environment_variables(python, name, value, expression, found):
+    done = python(f"import gatherum; print({expression})", **{name: value})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == found
+
+
+DIGEST = """
+import hashlib, gatherum, cases
+digest = hashlib.sha256()
+for case in cases.CASES:
+    digest.update(case.run(gatherum).tobytes())
+print(gatherum.native.level(), digest.hexdigest())
+"""
+
+
+def test_every_instruction_set_gives_the_same_bits(python):
+    digests = set()
+    for level in native.available_levels():
+        done = python(DIGEST, GATHERUM_ISA=level)
+        assert (done.returncode, done.stderr) == (0, "")
+        used, digest = done.stdout.split()
+        assert used == level
+        digests.add(digest)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "kind", "sentence"),
+    [
+        ("set_num_threads", 0, ValueError, "`n` must be in [1, 1024], got 0"),
+        ("set_num_threads", 1025, ValueError, "`n` must be in [1, 1024], got 1025"),
+        ("set_num_threads", 2.0, TypeError, "`n` must be an integer, got 2.0"),
+        ("set_output_cache_limit", -1, ValueError, "`nbytes` must be in [0, 2**62), got -1"),
+        ("set_output_cache_limit", "1", TypeError, "`nbytes` must be an integer, got '1'"),
+    ],
+)
+def test_wrong_settings(function, value, kind, sentence):
+    with pytest.raises(kind) as caught:
+        getattr(gatherum, function)(value)
+    assert str(caught.value) == f"{function}: {sentence}"

@@ -1,0 +1,125 @@
+"""Plans: what they say, and that they run."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import gatherum
+from strategies import same_bits
+
+TABLE = ((4, 8), "f4")
+
+
+def test_a_plan_prints_what_would_run():
+    made = gatherum.plan("gather", TABLE, ((3,), "u2"), mode="clip")
+    assert str(made) == (
+        "gather -> float32 (3, 8)\n"
+        "  data      float32 (4, 8)\n"
+        "  indices   uint16 (3,)\n"
+        "  with      axis=0, mode='clip', negative=True\n"
+        f"  kernel    gather_rows, algorithm {made.algorithm}\n"
+        "  line      3 x (data +0, index +2, other +32) bytes\n"
+        "  block     32 bytes\n"
+        "  moves     198 bytes, scratch 0 bytes"
+    )
+
+
+def test_a_plan_is_a_value():
+    one = gatherum.plan("gather", TABLE, ((3,), "i8"))
+    same = gatherum.plan("gather", np.zeros((4, 8), "f4"), [0, 1, 2], axis=0)
+    other = gatherum.plan("gather", TABLE, ((3,), "i8"), axis=1)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert len({one, same, other}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.shape = ()
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes", "shape", "kernel"),
+    [
+        ("gather", [TABLE, ((3,), "i8")], {}, (3, 8), "gather_rows"),
+        ("gather", [TABLE, ((3,), "i8")], {"axis": 1}, (4, 3), "gather_lines"),
+        ("gather", [((4,), "f4"), ((2, 3), "i1")], {}, (2, 3), "gather_lines"),
+        ("gather", [((4,), "V3"), ((3,), "i1")], {}, (3,), "gather_rows"),
+        ("gather_elements", [TABLE, ((4, 2), "i8")], {"axis": 1}, (4, 2), "gather_lines"),
+        ("gather_nd", [TABLE, ((5, 2), "i8")], {}, (5,), "gather_lines"),
+        ("gather_nd", [TABLE, ((4, 3, 1), "i8")], {"batch_dims": 1}, (4, 3), "gather_lines"),
+        ("scatter_nd", [TABLE, ((5, 1), "i8"), ((5, 8), "f4")], {}, (4, 8), "scatter_rows"),
+        ("scatter_nd", [TABLE, ((5, 2), "i8"), ((5,), "f4")], {}, (4, 8), "scatter_lines"),
+        (
+            "scatter_elements",
+            [TABLE, ((4, 2), "i8"), ((4, 2), "f4")],
+            {"axis": 1, "reduction": "add"},
+            (4, 8),
+            "scatter_lines",
+        ),
+    ],
+)
+def test_shape_and_kernel(op, operands, attributes, shape, kernel):
+    made = gatherum.plan(op, *operands, **attributes)
+    assert (made.shape, made.kernel) == (shape, kernel)
+
+
+def test_prefix_and_batch_dimensions_are_loops_like_any_other():
+    plain = gatherum.plan("gather", ((6, 8), "f4"), ((3,), "i8"))
+    prefixed = gatherum.plan("gather", ((1, 1, 6, 8), "f4"), ((1, 3), "i8"), axis=2)
+    assert prefixed.nest == plain.nest
+    assert prefixed.shape == (1, 1, 1, 3, 8)
+
+
+def test_a_plan_knows_its_bytes():
+    made = gatherum.plan("gather", TABLE, ((3,), "i8"))
+    assert (made.bytes, made.scratch) == (2 * 3 * 32 + 3 * 8, 0)
+    functional = gatherum.plan("scatter_nd", TABLE, ((3, 1), "i8"), ((3, 8), "f4"))
+    assert functional.bytes == 2 * 3 * 32 + 3 * 8 + 2 * 4 * 32
+    in_place = gatherum.plan("scatter_nd", TABLE, ((3, 1), "i8"), ((3, 8), "f4"), out=TABLE)
+    assert in_place.bytes == 2 * 3 * 32 + 3 * 8
+
+
+def test_a_plan_of_strided_operands_runs_on_them():
+    data = np.arange(24.0).reshape(4, 6)[:, ::-2]
+    indices = np.array([3, 9, 0, 9], ">i4")[::2]
+    made = gatherum.plan("gather", (data.shape, data.dtype, data.strides), indices)
+    assert "float64 (4, 3), strides (48, -16)" in str(made)
+    assert same_bits(made.run(data, indices), data[[3, 0]])
+
+
+def test_a_plan_with_out_writes_there():
+    data, indices = np.arange(6.0), np.array([5, 0])
+    out = np.zeros(4)[::2]
+    made = gatherum.plan("gather", data, indices, out=out)
+    assert made.run(data, indices, out=out) is out
+    assert out.tolist() == [5, 0]
+    with pytest.raises(ValueError, match="plan") as caught:
+        made.run(data, indices)
+    assert str(caught.value) == (
+        "gather: the plan was made for `out` float64 (2,), strides (16,), got None"
+    )
+
+
+def test_a_plan_checks_the_indices_of_each_run():
+    made = gatherum.plan("gather", ((3,), "f8"), ((1,), "i8"))
+    assert made.run(np.arange(3.0), np.array([2])).tolist() == [2]
+    with pytest.raises(IndexError) as caught:
+        made.run(np.arange(3.0), np.array([3]))
+    assert str(caught.value) == (
+        "gather: index 3 is out of bounds for axis 0 of size 3 (indices[0])"
+    )
+
+
+def test_a_plan_refuses_what_the_operator_refuses():
+    with pytest.raises(ValueError, match="updates") as caught:
+        gatherum.plan("scatter_nd", TABLE, ((5, 1), "i8"), ((5, 7), "f4"))
+    assert str(caught.value) == "scatter_nd: `updates` must have shape (5, 8), got (5, 7)"
+    with pytest.raises(TypeError, match="float32") as caught:
+        gatherum.plan("gather", TABLE, ((5, 1), "f4"))
+    assert str(caught.value) == "gather: `indices` must have an integer dtype, got float32"
+
+
+def test_more_plans_than_the_table_holds():
+    data = np.arange(3000.0)
+    for size in range(1, 3000):
+        assert gatherum.gather(data[:size], np.array([size - 1])).tolist() == [size - 1]
