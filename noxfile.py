@@ -58,4 +58,4 @@ def docs(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure this machine; what follows ``--`` goes to the benchmarks."""
     session.install(".[cli]", *group("test"))
-    session.run("python", "benchmarks/run.py", *session.posargs)
+    session.run("gatherum", "bench", *session.posargs)

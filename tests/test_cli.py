@@ -1,6 +1,7 @@
 """The command: its results, its lines and its exit statuses."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,14 +108,29 @@ def test_a_scatter_in_place(run):
     )
 
 
-def test_the_result_is_printed(run):
-    planets, days = str(EXAMPLES / "planets.npy"), str(EXAMPLES / "shortest_days.npy")
-    status, out, err = run("gather", planets, days, "-o", "picked.npy", "--print")
+def blocks_of_readme(language):
+    text = (EXAMPLES.parent / "README.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_command_of_the_readme_shows_what_it_says(folder, run):
+    *_, command = blocks_of_readme("bash")[0].strip().split(" && .venv/bin/gatherum ")
+    (folder / "examples").symlink_to(EXAMPLES)
+    status, out, err = run(*command.split())
     assert (status, err) == (0, "")
-    assert out == (
-        "[('Jupiter', 142984.,  778.5,  9.9) ('Saturn', 120536., 1432. , 10.7)\n"
-        " ('Neptune',  49528., 4515. , 16.1) ('Uranus',  51118., 2867. , 17.2)]\n"
+    assert out == blocks_of_readme("text")[0]
+    assert "Jupiter" in out
+
+
+def test_the_second_command_of_the_readme_is_what_ci_runs():
+    command = (
+        r"""awk '/^```bash$/ { block++; inside = 1; next } """
+        r"""/^```$/ { inside = 0 } inside && block == 2' README.md"""
     )
+    assert command in (EXAMPLES.parent / ".ci" / "run").read_text()
+    done = shell("bash", "-c", command, cwd=EXAMPLES.parent)
+    assert done.stdout == blocks_of_readme("bash")[1]
+    assert done.stdout.endswith(".venv/bin/nox -s test\n")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +155,7 @@ def test_the_result_is_printed(run):
         ),
         (
             ["gather", "table.npy", "rows.npy", "-o", "out.npy", "--memory", "pig"],
-            "Invalid value for '--memory': memory must be a size such as '512MiB', got 'pig' "
+            "Invalid value for '--memory': memory must be a size such as '512MiB', got 'pig'. "
             "See gatherum gather --help.",
         ),
         (
@@ -149,7 +165,12 @@ def test_the_result_is_printed(run):
         (
             ["check", "x.json", "--feature-level", "9"],
             "Invalid value for '--feature-level': feature level must be one of 1_0, 2_0, 2_1, "
-            "3_0, 3_1, 4_0, 4_1, 5_0, 5_1, 5_2, 6_0, 6_1, 6_2, 6_3, 6_4, got '9' "
+            "3_0, 3_1, 4_0, 4_1, 5_0, 5_1, 5_2, 6_0, 6_1, 6_2, 6_3, 6_4, got '9'. "
+            "See gatherum check --help.",
+        ),
+        (
+            ["check", "x.onnx", "--size", "batch"],
+            "Invalid value for '--size': must be a name and a size such as batch=8, got 'batch'. "
             "See gatherum check --help.",
         ),
     ],
@@ -227,6 +248,30 @@ def test_check(run):
     assert err.count("\n") == 1
 
 
+def test_check_of_a_model(run):
+    onnx = pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[rows, 3] table, int64[2] ids) => (y) { [lookup] y = Gather(table, ids) }"""
+    )
+    onnx.save(model, "model.onnx")
+    status, out, err = run("check", "model.onnx", "--size", "rows=5")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "1 gather or scatter node: 1 accepted, 0 rejected, 0 unknown"
+    status, out, err = run("check", "model.onnx", "--size", "rows=5", "--feature-level", "2_0")
+    assert (status, err) == (1, "")
+    assert out.splitlines()[-1] == "1 gather or scatter node: 0 accepted, 1 rejected, 0 unknown"
+    status, out, err = run("check", "model.onnx")
+    assert (status, err) == (1, "")
+    assert out.splitlines()[-1] == "1 gather or scatter node: 0 accepted, 0 rejected, 1 unknown"
+
+
+def test_bench_refuses_what_it_does_not_know(run):
+    status, out, err = run("bench", "--peers", "abacus")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: bench: `families` must be installed peers (")
+
+
 def test_info_is_the_configuration(run, capfd):
     status, out, err = run("info")
     gatherum.show_config()
@@ -234,7 +279,7 @@ def test_info_is_the_configuration(run, capfd):
     assert out == capfd.readouterr().out
 
 
-@pytest.mark.parametrize("command", [*GATHERS, *SCATTERS, "check", "info"])
+@pytest.mark.parametrize("command", [*GATHERS, *SCATTERS, "check", "bench", "info"])
 def test_help_has_an_example(run, command):
     status, out, err = run(command, "--help")
     assert (status, err) == (0, "")
@@ -244,9 +289,9 @@ def test_help_has_an_example(run, command):
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 
 
-def shell(*command):
+def shell(*command, cwd=None):
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env=ENVIRONMENT
+        command, capture_output=True, text=True, check=False, timeout=60, env=ENVIRONMENT, cwd=cwd
     )
 
 

@@ -15,6 +15,7 @@ ROWS = [
     {TOP},
     {"files", "directml", "ops"},
     {"plan", "report", "config"},
+    {"algorithms"},
     {"arguments", "lowering"},
     {"signature"},
     {"native", "shapes"},

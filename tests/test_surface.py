@@ -5,6 +5,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +78,13 @@ def test_examples_in_docstrings(name: str) -> None:
     module = importlib.import_module(f"gatherum.{name}")
     result = doctest.testmod(module, extraglobs={"gatherum": gatherum, "np": np})
     assert result.failed == 0
+
+
+def test_examples_in_the_readme() -> None:
+    page = Path(__file__).parent.parent / "README.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted >= 8
 
 
 def test_every_operator_has_an_example() -> None:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -117,7 +116,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
     try:
         Budget.parse(text)
     except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(f"{error}.") from None
     return text
 
 
@@ -273,31 +272,81 @@ def _progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda moved, expected: bar.update(task, completed=moved, total=expected)
 
 
+def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+    sizes = {}
+    for text in given:
+        name, _equals, size = text.partition("=")
+        if not name or not size.isdecimal():
+            raise click.BadParameter(f"must be a name and a size such as batch=8, got {text!r}.")
+        sizes[name] = int(size)
+    return sizes
+
+
 @commands.command()
-@click.argument("file", type=click.Path())
+@click.argument("file")
 @click.option(
     "--feature-level",
     default="6_4",
     show_default=True,
+    metavar="LEVEL",
     help="DirectML's feature level, 1_0 to 6_4.",
 )
-def check(file: str, feature_level: str) -> None:
-    """Check FILE, an operator desc in JSON, against a DirectML feature level.
+@click.option(
+    "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
+    help="The size of a symbolic dimension of an ONNX model; may be repeated.",
+)  # fmt: skip
+def check(file: str, feature_level: str, sizes: dict[str, int]) -> None:
+    """Check FILE against a DirectML feature level, and say every reason against it.
 
-    Exit status 0: accepted; 1: rejected, with every reason.
+    FILE is an ONNX model (.onnx), or an operator desc in JSON. Exit status 0: accepted; 1:
+    rejected, or not to be decided because a shape or type is unknown.
 
-    Example: gatherum check scatter_nd.json --feature-level 4_1
+    Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """
     from . import directml
 
     try:
         level = directml.FeatureLevel.of(feature_level)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--feature-level'") from None
-    report = directml.check_file(Path(file), level)
-    click.echo(str(report))
-    if not report.accepted:
+        raise click.BadParameter(f"{error}.", param_hint="'--feature-level'") from None
+    if file.endswith(".onnx"):
+        from . import onnx
+
+        reports = onnx.check_model(file, level, sizes=sizes)
+        lines, accepted = onnx.report_lines(reports), all(report.accepted for report in reports)
+    else:
+        found = directml.check_file(file, level)
+        lines, accepted = list(found.lines), found.accepted
+    click.echo("\n".join(lines))
+    if not accepted:
         raise click.exceptions.Exit(1)
+
+
+@commands.command()
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Workloads, parts of names or patterns."
+)
+@click.option("--peers", metavar="NAMES", help="Peers, with commas between; else all installed.")
+@click.option("--scale", default=1.0, show_default=True, help="Size against the full workloads.")
+@click.option("--rounds", default=7, show_default=True, help="Timed runs of each peer, at most.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the report for programs.")
+@click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline picture.")
+def bench(
+    only: tuple[str, ...],
+    peers: str | None,
+    scale: float,
+    rounds: int,
+    json_file: str | None,
+    svg_file: str | None,
+) -> None:
+    """Measure this machine against its own limits and the peers installed on it.
+
+    Example: gatherum bench --scale 0.1 --peers numpy
+    """
+    from .bench import main
+
+    families = None if peers is None else peers.split(",")
+    main(only or None, json_file, scale, rounds, svg_file, families)
 
 
 @commands.command()
