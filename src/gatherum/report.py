@@ -195,6 +195,8 @@ def _program(nest: lowering.Nest, indices: Array, mode: str, negative: bool) -> 
         "line_chunk": 0,
         "split_line": False,
         "destinations": 0,
+        "step": 0,
+        "tiles": False,
         "moves": False,
         "copies": False,
         "unaddressable": -1,
