@@ -7,7 +7,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from . import limits
 from .worker import serve
 
 
@@ -68,25 +67,3 @@ class Child:
             code = self._process.exitcode
         self._process = self._channel = None
         return f"the process ended with status {code}"
-
-
-def measure_limits(scale: float, rounds: int) -> dict[str, Any]:
-    """Measure the machine's limits in a process that ends with it."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_send_limits, args=(theirs, scale, rounds), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        found: dict[str, Any] = ours.recv()
-    except EOFError:
-        process.join()
-        raise RuntimeError(
-            f"bench: measuring the machine's limits failed (status {process.exitcode})"
-        ) from None
-    process.join()
-    return found
-
-
-def _send_limits(channel: Connection, scale: float, rounds: int) -> None:
-    channel.send(limits.measure(scale, rounds))

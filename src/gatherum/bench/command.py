@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import machine, peers, report
-from .children import measure_limits
+from . import machine, peers, report, roofline
 from .runner import NAMES, Progress, Runner
 from .workloads import select
 
@@ -60,19 +59,16 @@ def main(
     names = select(NAMES, only)
     chosen = _families(families)
     progress: Progress = _silent if quiet else _tell
-    progress("measuring the machine's own limits")
-    limits = measure_limits(scale, rounds)
-    runner = Runner(chosen, scale, rounds, limits["read_gb_s"], progress)
     result = {
         **machine.describe(_command()),
         "scale": scale,
         "rounds": rounds,
-        "families": runner.families,
-        "limits": limits,
-        "cases": runner.run(names),
+        **Runner(chosen, scale, rounds, progress).run(names),
     }
     if json_file is not None:
         report.write_json(result, Path(json_file))
+    if svg_file is not None:
+        roofline.write(result, Path(svg_file))
     if not quiet:
         report.show(result)
     return result

@@ -6,9 +6,9 @@ import mmap
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -20,77 +20,98 @@ STREAM_BYTES = 256 << 20
 RANDOM_BYTES = 200 << 20
 RANDOM_LOADS = 1 << 23
 LEAST_BYTES = 1 << 20
+FULL_SCALE = 0.01  # only tests go below: a limit of small arrays is the cache's
 PAGE = 4096
 
-
-def measure(scale: float = 1.0, rounds: int = 5) -> dict[str, Any]:
-    """Measure read and copy bandwidth, random loads and the first touch of memory.
-
-    Parameters
-    ----------
-    scale : float
-        The size of the arrays against the full 200 to 256 MiB.
-    rounds : int
-        Runs of each measurement; bandwidths are the best of the medians over thread counts.
-
-    Returns
-    -------
-    dict
-        ``read_gb_s``, ``copy_gb_s``, ``random_load_ns`` (with ``threads`` as keys),
-        ``random_load_by`` (what measured it) and ``first_touch_ms`` (by page size).
-    """
-    nbytes = max(LEAST_BYTES, round(STREAM_BYTES * scale))
-    counts = sorted({1, os.cpu_count() or 1})
-    source = np.ones(nbytes // 8, "f8")
-    target = np.empty_like(source)
-    read = {n: nbytes / _best_read(source, n, rounds) / 1e9 for n in counts}
-    copy = {n: nbytes / _copy(source, target, n, rounds) / 1e9 for n in counts}
-    del source, target
-    loads, by = _random_loads(max(LEAST_BYTES, round(RANDOM_BYTES * scale)), counts, rounds)
-    return {
-        "bytes": nbytes,
-        "read_gb_s": max(read.values()),
-        "read_gb_s_by_threads": {str(n): value for n, value in read.items()},
-        "copy_gb_s": max(copy.values()),
-        "copy_gb_s_by_threads": {str(n): value for n, value in copy.items()},
-        "random_load_ns": loads,
-        "random_load_by": by,
-        "first_touch_ms": _first_touch(nbytes, rounds),
-    }
+# A reduction keeps up with memory on one processor and not on another: the fastest one counts.
+READS: tuple[tuple[Any, str], ...] = (
+    (np.add.reduce, "f8"),
+    (np.maximum.reduce, "f4"),
+    (np.bitwise_or.reduce, "i8"),
+    (np.maximum.reduce, "u1"),
+)
 
 
-def _seconds(run: Callable[[], object], rounds: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A function over parts of arrays, one a thread (NumPy lets go of the interpreter)."""
+
+    function: Callable[..., object]
+    arrays: tuple[Array, ...]
+    threads: int
+
+    def seconds(self, rounds: int) -> float:
+        """Return the least time of some runs: a limit is what the machine can do."""
+        parts = list(zip(*(np.array_split(a, self.threads) for a in self.arrays), strict=True))
+        if self.threads == 1:
+            return _least_seconds(lambda: self.function(*parts[0]), rounds)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return _least_seconds(
+                lambda: list(pool.map(lambda part: self.function(*part), parts)), rounds
+            )
+
+
+class Meter:
+    """Measures this machine, once as a whole and then its read bandwidth beside the peers."""
+
+    def __init__(self) -> None:
+        self._read: Stream | None = None
+
+    def measure(self, scale: float, rounds: int) -> dict[str, Any]:
+        """Measure read and copy bandwidth, random loads and the first touch of memory.
+
+        Parameters
+        ----------
+        scale : float
+            The scale of the workloads: sizes are full unless it is below 0.01.
+        rounds : int
+            Runs of each measurement; the best one counts.
+
+        Returns
+        -------
+        dict
+            ``read_gb_s``, ``copy_gb_s`` and ``random_load_ns`` by number of threads,
+            ``random_load_by`` (what measured it), ``first_touch_ms`` by size of page, and
+            ``bytes``, the size of the streams.
+        """
+        part = min(1.0, scale / FULL_SCALE)
+        nbytes = max(LEAST_BYTES, round(STREAM_BYTES * part))
+        counts = sorted({1, os.cpu_count() or 1})
+        source = np.ones(nbytes // 8, "f8")
+        reads = [Stream(f, (source.view(kind),), n) for n in counts for f, kind in READS]
+        spent = [read.seconds(rounds) for read in reads]
+        self._read = reads[int(np.argmin(spent))]
+        target = np.empty_like(source)
+        copies = {n: Stream(np.copyto, (target, source), n).seconds(rounds) for n in counts}
+        loads, by = _random_loads(max(LEAST_BYTES, round(RANDOM_BYTES * part)), counts, rounds)
+        best = {
+            n: min(s for s, read in zip(spent, reads, strict=True) if read.threads == n)
+            for n in counts
+        }
+        return {
+            "bytes": nbytes,
+            "read_gb_s": {str(n): nbytes / s / 1e9 for n, s in best.items()},
+            "copy_gb_s": {str(n): nbytes / s / 1e9 for n, s in copies.items()},
+            "random_load_ns": loads,
+            "random_load_by": by,
+            "first_touch_ms": _first_touch(nbytes, rounds),
+        }
+
+    def read(self) -> float:
+        """Return the read bandwidth of this moment in bytes a second, as measured best."""
+        if self._read is None:
+            raise RuntimeError("bench: the machine's limits have not been measured")
+        return self._read.arrays[0].nbytes / self._read.seconds(1)
+
+
+def _least_seconds(run: Callable[[], object], rounds: int) -> float:
+    """Return the least time of `rounds` runs after a first one that does not count."""
     spent = []
     for _ in range(rounds + 1):
         start = perf_counter()
         run()
         spent.append(perf_counter() - start)
-    return median(spent[1:])
-
-
-def _best_read(source: Array, threads: int, rounds: int) -> float:
-    """Return the seconds of the fastest reduction: which one keeps up differs by processor."""
-    views = [source.view(kind) for kind in ("f8", "f4", "i8", "u1")]
-    reductions: list[tuple[Any, Array]] = [
-        (np.add.reduce, views[0]), (np.maximum.reduce, views[1]),
-        (np.bitwise_or.reduce, views[2]), (np.maximum.reduce, views[3]),
-    ]  # fmt: skip
-    return min(_in_parts(reduce, [a], threads, rounds) for reduce, a in reductions)
-
-
-def _copy(source: Array, target: Array, threads: int, rounds: int) -> float:
-    return _in_parts(np.copyto, [target, source], threads, rounds)
-
-
-def _in_parts(
-    function: Callable[..., object], arrays: list[Array], threads: int, rounds: int
-) -> float:
-    """Time a function over parts of arrays, one a thread (NumPy lets go of the interpreter)."""
-    parts = list(zip(*(np.array_split(array, threads) for array in arrays), strict=True))
-    if threads == 1:
-        return _seconds(lambda: function(*parts[0]), rounds)
-    with ThreadPoolExecutor(threads) as pool:
-        return _seconds(lambda: list(pool.map(lambda part: function(*part), parts)), rounds)
+    return min(spent[1:])
 
 
 def _random_loads(
@@ -101,7 +122,7 @@ def _random_loads(
         source = np.ones(nbytes // 4, "u4")
         indices = np.random.default_rng(0).integers(0, len(source), RANDOM_LOADS)
         out = np.empty(RANDOM_LOADS, "u4")
-        spent = _seconds(lambda: np.take(source, indices, out=out, mode="wrap"), rounds)
+        spent = _least_seconds(lambda: np.take(source, indices, out=out, mode="wrap"), rounds)
         return {"1": spent / RANDOM_LOADS * 1e9}, "np.take (its own work included)"
     return _random_loads_numba(nbytes, counts, rounds), "a numba loop"
 
@@ -128,7 +149,7 @@ def _random_loads_numba(nbytes: int, counts: list[int], rounds: int) -> dict[str
     found = {}
     for count in counts:
         numba.set_num_threads(min(count, usable))
-        spent = _seconds(lambda count=count: loop(source, RANDOM_LOADS, count), rounds)  # type: ignore[misc]
+        spent = _least_seconds(lambda count=count: loop(source, RANDOM_LOADS, count), rounds)  # type: ignore[misc]
         found[str(count)] = spent / RANDOM_LOADS * 1e9
     return found
 
@@ -141,7 +162,7 @@ def _first_touch(nbytes: int, rounds: int) -> dict[str, float]:
     for name, value in advice.items():
         if value is not None:
             spent = [_touch(nbytes, value) for _ in range(rounds)]
-            found[name] = median(spent) * 1e3
+            found[name] = min(spent) * 1e3
     return found
 
 

@@ -75,9 +75,7 @@ def _peer_cell(peer: Record | None, unit: str) -> str:
 def heading(report: dict[str, Any]) -> list[str]:
     """Return the lines before the tables: date, machine, limits and versions."""
     machine, limits, core = report["machine"], report["limits"], report["gatherum"]
-    loads = ", ".join(
-        f"{value:.2f} ns on {threads}" for threads, value in limits["random_load_ns"].items()
-    )
+    loads = _by_threads(limits["random_load_ns"], ".2f")
     touch = ", ".join(
         f"{value:.0f} ms in {size} pages" for size, value in limits["first_touch_ms"].items()
     )
@@ -87,11 +85,16 @@ def heading(report: dict[str, Any]) -> list[str]:
         f"{report['date']}, {machine['cpu']}, {machine['cores']} cores, {caches}, "
         f"{machine['system']} {machine['kernel']}",
         f"{versions}; level {core['level']}, {core['threads']} threads",
-        f"read {limits['read_gb_s']:.1f} GB/s, copy {limits['copy_gb_s']:.1f} GB/s copied, "
-        f"random 4-byte loads {loads} threads ({limits['random_load_by']}), first touch of "
-        f"{limits['bytes'] / 2**20:.0f} MiB {touch}",
+        f"by threads: read {_by_threads(limits['read_gb_s'], '.1f')} GB/s, "
+        f"copy {_by_threads(limits['copy_gb_s'], '.1f')} GB/s copied, "
+        f"random 4-byte loads {loads} ns each ({limits['random_load_by']}); "
+        f"first touch of {limits['bytes'] / 2**20:.0f} MiB {touch}",
         f"scale {report['scale']:g}, medians of {report['rounds']} rounds: {report['command']}",
     ]
+
+
+def _by_threads(values: dict[str, float], form: str) -> str:
+    return " / ".join(f"{threads}: {value:{form}}" for threads, value in values.items())
 
 
 def problems(report: dict[str, Any]) -> list[str]:

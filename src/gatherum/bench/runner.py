@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import disk_usage
+from statistics import median
 from time import sleep
 from typing import Any
 
@@ -17,7 +18,7 @@ from .children import Child
 from .machine import available_memory
 from .records import Examined
 from .tiny import TINY, Tiny
-from .worker import FAILED
+from .worker import FAILED, LIMITS
 from .workloads import WORKLOADS, Workload
 
 SEED = 20
@@ -40,33 +41,33 @@ class Runner:
         The size of the workloads against the table's.
     rounds : int
         Timed runs of each way, at most.
-    read_gb_s : float
-        The measured read bandwidth, for the floors.
     progress : callable
         Told a line about each step.
     """
 
     def __init__(
-        self, families: Sequence[str], scale: float, rounds: int, read_gb_s: float,
-        progress: Progress,
+        self, families: Sequence[str], scale: float, rounds: int, progress: Progress
     ) -> None:
         self.families = [f for f in peers.FAMILIES if f in {*families, peers.OURS, "numpy"}]
         self.children = {family: Child(family) for family in self.families}
         self.scale = scale
         self.rounds = rounds
-        self.read_gb_s = read_gb_s
         self.progress = progress
+        self.meter = Child(LIMITS)
 
-    def run(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Run workloads by name and return a record of each."""
+    def run(self, names: Sequence[str]) -> dict[str, Any]:
+        """Measure the machine, run workloads by name, and return the limits and a record each."""
         try:
-            return [
+            self.progress("measuring the machine's own limits")
+            limits = self.meter.ask("measure", self.scale, self.rounds)
+            cases = [
                 *(self._run(workload) for workload in WORKLOADS if workload.name in names),
                 *(self._run_tiny(case) for case in TINY if case.name in names),
             ]
         finally:
-            for child in self.children.values():
+            for child in (self.meter, *self.children.values()):
                 child.stop()
+        return {"families": self.families, "limits": limits, "cases": cases}
 
     def _run(self, workload: Workload) -> dict[str, Any]:
         self.progress(f"{workload.name}: making arrays")
@@ -81,7 +82,6 @@ class Runner:
             "shapes": [list(array.shape) for array in case.arrays],
             "dtypes": [str(array.dtype) for array in case.arrays],
             "floor_bytes": workload.floor(case),
-            "floor": workload.floor(case) / self.read_gb_s / 1e6,
             "goals": {"peer": workload.peer_goal, "floor": workload.floor_goal},
         }
         look = (case.op, case.axis, case.reduction)
@@ -90,7 +90,10 @@ class Runner:
             case.save(folder)
             del case
             examined = self._examine(workload.name, folder, look)
-        times = self._time("time", _rounds_of(examined, self.rounds), 1e3)
+        reads: list[float] = []
+        times = self._time("time", _rounds_of(examined, self.rounds), 1e3, reads)
+        record["read_gb_s"] = median(reads) / 1e9
+        record["floor"] = record["floor_bytes"] / record["read_gb_s"] / 1e6
         for child in self.children.values():
             child.ask("drop")
         return records.of_case(record, examined, times)
@@ -124,11 +127,15 @@ class Runner:
                 found[family] = str(error)
         return found
 
-    def _time(self, request: str, rounds: dict[str, int], unit: float) -> records.Times:
-        """Ask in turn, each round beginning with another family."""
+    def _time(
+        self, request: str, rounds: dict[str, int], unit: float, reads: list[float] | None = None
+    ) -> records.Times:
+        """Ask in turn, each round beginning with another family, and read bandwidth with them."""
         times: dict[str, dict[str, list[float]]] = {family: {} for family in rounds}
         families = list(rounds)
         for number in range(max(rounds.values())):
+            if reads is not None:
+                reads.append(self.meter.ask("read"))
             start = number % len(families)
             for family in families[start:] + families[:start]:
                 if number < rounds[family]:
