@@ -1,0 +1,19 @@
+"""The operators on tables larger than memory: `.npy`, `.npz`, `.safetensors` and Zarr files."""
+
+from gatherum.files.api import (
+    gather_elements_file,
+    gather_file,
+    gather_nd_file,
+    scatter_elements_file,
+    scatter_nd_file,
+)
+from gatherum.files.stats import Stats
+
+__all__ = [
+    "Stats",
+    "gather_elements_file",
+    "gather_file",
+    "gather_nd_file",
+    "scatter_elements_file",
+    "scatter_nd_file",
+]

@@ -1,0 +1,81 @@
+"""The memory a run may use, and how it is shared out."""
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Budget"]
+
+SMALLEST = 64 << 10
+UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+UNITS |= {f"{u}b": n for u, n in UNITS.items() if u in "kmgt" and u}
+UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A number of bytes of anonymous memory, and the shares that the engine takes of it.
+
+    The shares add up to less than `total`; NumPy's own temporaries take the rest.
+    """
+
+    total: int
+
+    @classmethod
+    def parse(cls, memory: str | int) -> "Budget":
+        """Read a size such as ``"512MiB"``.
+
+        Parameters
+        ----------
+        memory : str or int
+            Bytes, or a number with a unit: k, M, G, T (powers of 1000), KiB, MiB, GiB, TiB.
+
+        Returns
+        -------
+        Budget
+            The budget.
+
+        Raises
+        ------
+        TypeError
+            `memory` is neither a str nor an int.
+        ValueError
+            `memory` is no size, or less than 64 KiB.
+
+        Examples
+        --------
+        >>> Budget.parse("1.5 GiB").total
+        1610612736
+        """
+        if isinstance(memory, str):
+            match = _SIZE.fullmatch(memory)
+            if match is None or match[2].lower() not in UNITS:
+                raise ValueError(f"memory must be a size such as '512MiB', got {memory!r}")
+            total = int(float(match[1]) * UNITS[match[2].lower()])
+        elif isinstance(memory, int) and not isinstance(memory, bool):
+            total = memory
+        else:
+            raise TypeError(f"memory must be a str or an int, got {type(memory).__name__}")
+        if total < SMALLEST:
+            raise ValueError(f"memory must be at least 64 KiB, got {total} bytes")
+        return cls(total)
+
+    @property
+    def window(self) -> int:
+        """Bytes for the rows of one output window, or of the updates held at once."""
+        return self.total // 4
+
+    @property
+    def block(self) -> int:
+        """Bytes for the table's rows held at once."""
+        return min(self.total // 8, 64 << 20)
+
+    @property
+    def entries(self) -> int:
+        """Requests held at once, with the order they are sorted in (48 bytes each)."""
+        return max(64, self.total // 4 // 48)
+
+    @property
+    def slab(self) -> int:
+        """Bytes of a whole operand that may stay in memory."""
+        return self.total // 8

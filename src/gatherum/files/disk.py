@@ -1,0 +1,174 @@
+"""One file, read and written at positions, every byte counted and every change noticed."""
+
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.stats import Meter
+
+__all__ = ["DiskFile", "FlatArray", "byte_view", "sync_directory"]
+
+LONGEST_TRANSFER = 1 << 30
+
+
+class DiskFile:
+    """An open regular file with positional input and output.
+
+    Positional reads into the engine's own buffers keep the page cache out of the process's
+    resident set, and a file that shrinks is an error message instead of a fatal signal.
+    """
+
+    def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
+        self.path = path
+        self.meter = meter
+        # a FIFO would block in open() until someone writes to it
+        self.fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+        self._identity: tuple[int, ...] | None = self._state(os.fstat(self.fd))
+        if not stat.S_ISREG(os.fstat(self.fd).st_mode):
+            self.close()
+            raise OSError(f"{path}: not a regular file")
+
+    @classmethod
+    def scratch(cls, directory: str, meter: Meter) -> "DiskFile":
+        """Return an unnamed file: it is gone with the process, however that ends."""
+        file = cls.__new__(cls)
+        with tempfile.TemporaryFile(dir=directory, buffering=0) as unnamed:
+            file.fd = os.dup(unnamed.fileno())
+        file.path, file.meter, file._identity = f"spill file in {directory}", meter, None
+        return file
+
+    def close(self) -> None:
+        """Close the file; further calls do nothing."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    @property
+    def size(self) -> int:
+        """The file's size now."""
+        return os.fstat(self.fd).st_size
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fill `buffer` from position `offset`; a file that ends before is an OSError."""
+        done = 0
+        while done < len(buffer):
+            got = os.preadv(self.fd, [buffer[done : done + LONGEST_TRANSFER]], offset + done)
+            if got == 0:
+                raise OSError(
+                    f"{self.path}: ends at byte {offset + done} of {offset + len(buffer)}: "
+                    "truncated while it was being read"
+                )
+            done += got
+        self.meter.read(done)
+
+    def read_spans(self, spans: list[tuple[int, int]], buffer: memoryview) -> None:
+        """Fill `buffer` with byte ranges (offset, length) of the file, one after another."""
+        if len(spans) > 1:
+            # single pages are wanted: the kernel must not read ahead
+            advice = os.POSIX_FADV_RANDOM if len(buffer) < len(spans) << 17 else 0
+            os.posix_fadvise(self.fd, 0, 0, advice)
+        done = 0
+        for offset, length in spans:
+            self.read_into(offset, buffer[done : done + length])
+            done += length
+
+    def read_bytes(self, offset: int, length: int) -> bytes:
+        """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
+        pieces: list[bytes] = []
+        while length > 0 and (piece := os.pread(self.fd, length, offset)):
+            pieces.append(piece)
+            offset += len(piece)
+            length -= len(piece)
+            self.meter.read(len(piece))
+        return b"".join(pieces)
+
+    def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
+        """Write all of `buffer` at position `offset`."""
+        view = memoryview(buffer)
+        done = 0
+        while done < len(view):
+            try:
+                done += os.pwrite(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
+            except OSError as error:
+                raise OSError(error.errno, os.strerror(error.errno or 0), self.path) from error
+        self.meter.wrote(done)
+
+    def grow(self, size: int) -> None:
+        """Make the file at least `size` bytes long."""
+        if self.size < size:
+            os.ftruncate(self.fd, size)
+
+    def sync(self) -> None:
+        """Return once everything written is on the disk."""
+        os.fsync(self.fd)
+
+    def state(self) -> list[int]:
+        """Return what tells this file from another or a changed one, as the journal keeps it."""
+        return list(self._identity or ())
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when the file was replaced, removed or written since it was opened."""
+        if self._identity is None:
+            return
+        try:
+            now = self._state(os.stat(self.path))
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.path}: vanished while it was being read") from None
+        if now != self._identity:
+            raise OSError(f"{self.path}: changed while it was being read")
+
+    @staticmethod
+    def _state(status: os.stat_result) -> tuple[int, ...]:
+        return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class FlatArray:
+    """An array whose elements lie one after another in a file, in C order of `shape`."""
+
+    file: DiskFile
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return self.size * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the elements `start` to `stop` of the flattened array."""
+        elements = np.empty(stop - start, self.dtype)
+        self.file.read_into(self.offset + start * self.dtype.itemsize, byte_view(elements))
+        return elements
+
+    def write(self, start: int, elements: NDArray[Any]) -> None:
+        """Put contiguous `elements` at position `start` of the flattened array."""
+        self.file.write_from(self.offset + start * self.dtype.itemsize, byte_view(elements))
+
+
+def byte_view(array: NDArray[Any]) -> memoryview:
+    """Return the bytes of a C-contiguous array, whatever its dtype, without a copy."""
+    flat = array.reshape(-1)
+    if flat.size == 0:
+        return memoryview(b"")
+    return flat.view(np.uint8).data.cast("B")
+
+
+def sync_directory(path: str) -> None:
+    """Return once a rename or a new name in directory `path` is on the disk."""
+    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,166 @@
+"""The journal of an unfinished output: what it is made from, and which parts are on the disk."""
+
+import fcntl
+import json
+import os
+from typing import Any
+
+from gatherum.files.disk import sync_directory
+
+__all__ = ["READY", "Journal", "Record", "check_readable"]
+
+Record = dict[str, Any]
+VERSION = 1
+READY: Record = {"ready": True}
+
+
+class Journal:
+    """Records appended to a file beside the output, each on the disk before the next is begun.
+
+    The first record is the fingerprint: operator, attributes, inputs and chunking. The others
+    name finished parts. A record that was cut off by a crash does not count.
+
+    Parameters
+    ----------
+    path : str
+        The journal file; created when it is not there.
+    fingerprint : dict
+        What the output is made from.
+    resume : bool
+        Whether to go on with the records that are there.
+
+    Raises
+    ------
+    ValueError
+        `resume` is asked for, and the journal belongs to another call or to other inputs.
+    BlockingIOError
+        Another process is writing this output.
+    """
+
+    def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        try:
+            self._lock()
+            first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
+            earlier = self._read()
+            self.found = bool(earlier)
+            self.resumed = resume and self.found
+            if self.resumed:
+                self._check_same(earlier, first)
+            else:
+                self._check_not_half_laid(earlier)
+                os.ftruncate(self._fd, 0)
+                self._append(first)
+                sync_directory(os.path.dirname(path))
+            self.records = earlier if self.resumed else []
+            self._known = set(map(_key, self.records))
+        except BaseException:
+            self.close()
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(f"{self.path}: another run is writing this output") from None
+
+    def _read(self) -> list[Record]:
+        """Return the records of an earlier run, and cut off one that is not whole."""
+        raw = b""
+        while piece := os.pread(self._fd, 1 << 20, len(raw)):
+            raw += piece
+        whole = raw[: raw.rfind(b"\n") + 1]
+        try:
+            records: list[Record] = [json.loads(line) for line in whole.splitlines()]
+        except ValueError:
+            raise ValueError(f"{self.path}: not a journal of gatherum; move it away") from None
+        if not all(isinstance(r, dict) for r in records) or (raw and not _is_header(records)):
+            raise ValueError(f"{self.path}: not a journal of gatherum; move it away")
+        return records
+
+    def _check_same(self, earlier: list[Record], first: Record) -> None:
+        """Refuse to go on with the work of another call."""
+        old, new = dict(earlier[0]), dict(first)
+        if READY in earlier and first.get("in_place"):
+            # the table is being written: it need not be as it was
+            old.pop("table_state", None)
+            new.pop("table_state", None)
+        if old != new:
+            raise ValueError(
+                f"{self.path}: cannot resume, {_difference(old, new)} "
+                "(without resume the run starts over)"
+            )
+        whole = "".join(json.dumps(record) + "\n" for record in earlier)
+        os.ftruncate(self._fd, len(whole.encode()))
+
+    def _check_not_half_laid(self, earlier: list[Record]) -> None:
+        if READY in earlier and earlier[0].get("in_place"):
+            raise ValueError(
+                f"{self.path}: an in-place run was stopped while it wrote the table; "
+                "complete it with resume first"
+            )
+
+    def has(self, record: Record) -> bool:
+        """Whether an equal record is there."""
+        return _key(record) in self._known
+
+    def add(self, *records: Record) -> None:
+        """Append records; they are on the disk when the call returns."""
+        self._append(*records)
+        self.records.extend(records)
+        self._known.update(map(_key, records))
+
+    def _append(self, *records: Record) -> None:
+        text = "".join(json.dumps(record) + "\n" for record in records).encode()
+        offset = os.fstat(self._fd).st_size
+        while text:
+            done = os.pwrite(self._fd, text, offset)
+            text, offset = text[done:], offset + done
+        os.fsync(self._fd)
+
+    def remove(self) -> None:
+        """Delete the journal: the output is complete, or given up."""
+        os.unlink(self.path)
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal and keep its file for a later resume."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def check_readable(path: str) -> None:
+    """Raise OSError for a table that an in-place run has begun to write and not finished."""
+    journal = path + ".partial.journal"
+    if not os.path.isfile(journal):
+        return
+    with open(journal, encoding="utf-8", errors="replace") as lines:
+        first, rest = lines.readline(), lines.read()
+    if '"in_place": true' in first and json.dumps(READY) in rest.splitlines():
+        raise OSError(
+            f"{path}: an in-place run was stopped while it wrote this table; "
+            "complete it with resume first"
+        )
+
+
+def _is_header(records: list[Record]) -> bool:
+    return bool(records) and "gatherum" in records[0]
+
+
+def _key(record: Record) -> str:
+    return json.dumps(record, sort_keys=True)
+
+
+def _plain(fingerprint: Record) -> Record:
+    """Return what JSON makes of the fingerprint, so that it compares equal once read back."""
+    plain: Record = json.loads(json.dumps(fingerprint))
+    return plain
+
+
+def _difference(old: Record, new: Record) -> str:
+    if old.get("gatherum") != new["gatherum"]:
+        return "it was written by another version"
+    changed = [key for key in new if old.get(key) != new[key]]
+    return f"{', '.join(changed) or 'its content'} changed since it was started"

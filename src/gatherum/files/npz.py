@@ -1,0 +1,111 @@
+"""Members of `.npz` files: read in place where stored, laid out in a spill file where deflated."""
+
+import struct
+import zipfile
+import zlib
+from typing import IO
+
+from gatherum.files import npy
+from gatherum.files.disk import DiskFile
+
+__all__ = ["open_member"]
+
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+PIECE = 1 << 20
+
+
+def open_member(
+    name: str, file: DiskFile, member: str | None, spill_dir: str
+) -> tuple[npy.ArrayHeader, DiskFile, int]:
+    """Find an array of an `.npz` file.
+
+    Parameters
+    ----------
+    name : str
+        The file and member, for error messages.
+    file : DiskFile
+        The `.npz` file.
+    member : str or None
+        The array's name, with or without ``.npy``; None when there is only one.
+    spill_dir : str
+        Where a compressed member is laid out.
+
+    Returns
+    -------
+    tuple
+        The array's header; the file that holds it, `file` itself or a scratch file; and the
+        position of the `.npy` data in it.
+
+    Raises
+    ------
+    ValueError
+        There is no such member, or the file is damaged.
+    """
+    with open(file.fd, "rb", closefd=False) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                info = _find(name, archive, member)
+                if info.compress_type == zipfile.ZIP_STORED:
+                    start = _stored_at(name, file, info)
+                    return _header(name, file, start, info.file_size), file, start
+                with archive.open(info) as unpacked:
+                    scratch = _unpack(name, unpacked, info.file_size, file, spill_dir)
+        except (zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
+            raise ValueError(f"{name}: damaged: {error}") from None
+        except (NotImplementedError, RuntimeError) as error:
+            raise ValueError(f"{name}: cannot be read: {error}") from None
+    try:
+        return _header(name, scratch, 0, info.file_size), scratch, 0
+    except BaseException:
+        scratch.close()
+        raise
+
+
+def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
+    arrays = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+    names = [info.filename.removesuffix(".npy") for info in arrays]
+    if member is None:
+        found = arrays
+    else:
+        found = [info for info in arrays if info.filename in (member, member + ".npy")]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(repr(n) for n in names[:8]) + (", …" if len(names) > 8 else "")
+    if member is None:
+        raise ValueError(f"{name}: name one of its {len(names)} arrays after a colon: {listed}")
+    if found:
+        raise ValueError(f"{name}: the file has {len(found)} arrays of that name")
+    raise ValueError(f"{name}: the file has no such array; it holds {listed or 'none'}")
+
+
+def _stored_at(name: str, file: DiskFile, info: zipfile.ZipInfo) -> int:
+    raw = file.read_bytes(info.header_offset, LOCAL_HEADER.size)
+    fields = LOCAL_HEADER.unpack(raw)
+    start = info.header_offset + LOCAL_HEADER.size + int(fields[-2]) + int(fields[-1])
+    if fields[0] != b"PK\3\4" or fields[2] & 1 or start + info.file_size > file.size:
+        raise ValueError(f"{name}: damaged: its place in the file is not as announced")
+    return start
+
+
+def _header(name: str, file: DiskFile, start: int, size: int) -> npy.ArrayHeader:
+    first = file.read_bytes(start, min(size, npy.LONGEST_HEADER + npy.PREFIX_BYTES))
+    return npy.parse_header(name, first, size)
+
+
+def _unpack(
+    name: str, unpacked: IO[bytes], size: int, file: DiskFile, spill_dir: str
+) -> DiskFile:
+    scratch = DiskFile.scratch(spill_dir, file.meter)
+    try:
+        done = 0
+        while piece := unpacked.read(PIECE):
+            if done + len(piece) > size:
+                raise ValueError(f"{name}: damaged: holds more than its {size} bytes")
+            scratch.write_from(done, piece)
+            done += len(piece)
+        if done != size:
+            raise ValueError(f"{name}: damaged: ends at byte {done} of {size}")
+    except BaseException:
+        scratch.close()
+        raise
+    return scratch

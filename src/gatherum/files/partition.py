@@ -1,0 +1,153 @@
+"""Requests sorted into buckets of neighbouring rows, in memory or in an unnamed spill file."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.disk import DiskFile, byte_view
+from gatherum.files.stats import Meter
+
+__all__ = ["Buckets", "Partition"]
+
+Ints = NDArray[np.int64]
+MOST_BINS = 1 << 15
+
+
+class Buckets:
+    """Ranges of row numbers, none of which has more requests than fit in memory if avoidable.
+
+    Row numbers are counted in bins of equal width first; neighbouring bins then make a bucket.
+    A bucket above the limit is always a single bin. Rows of one chunk, `quantum` of them, are
+    never divided between buckets.
+    """
+
+    def __init__(self, extent: int, quantum: int) -> None:
+        self.bin_rows = quantum * max(1, -(-extent // (MOST_BINS * quantum)))
+        self.counts = np.zeros(max(1, -(-extent // self.bin_rows)), np.int64)
+        self.of_bin = np.zeros(self.counts.size, np.uint16)
+        self.sizes = np.zeros(1, np.int64)
+
+    def count(self, numbers: Ints) -> NDArray[np.int64]:
+        """Add requests, and return how many of them fell into each bin."""
+        found = np.bincount(numbers // self.bin_rows, minlength=self.counts.size)
+        self.counts += found
+        return found
+
+    def settle(self, most: int) -> None:
+        """Merge bins to buckets of at most `most` requests."""
+        bucket, held = 0, 0
+        assigned: list[int] = []
+        for n in self.counts.tolist():
+            if held and held + n > most:
+                bucket, held = bucket + 1, 0
+            held += n
+            assigned.append(bucket)
+        self.of_bin = np.array(assigned, np.uint16)
+        self.sizes = np.bincount(self.of_bin, self.counts, bucket + 1).astype(np.int64)
+
+    def of(self, numbers: Ints) -> NDArray[np.uint16]:
+        """Return each row's bucket."""
+        return self.of_bin[numbers // self.bin_rows]
+
+
+class Column:
+    """One value for each request, bucket after bucket, in memory or spilled."""
+
+    def __init__(self, dtype: np.dtype[Any], width: int, count: int, spill: DiskFile | None):
+        self.dtype, self.width, self._spill, self._base = dtype, width, spill, 0
+        self._values = np.empty((0 if spill else count, width), dtype)
+
+    @property
+    def item(self) -> int:
+        """Bytes for each request."""
+        return self.width * self.dtype.itemsize
+
+    def place(self, base: int) -> None:
+        """Lay the column out from byte `base` of the spill file."""
+        self._base = base
+
+    def put(self, at: int, values: NDArray[Any]) -> None:
+        """Store values from request `at` on."""
+        if self._spill is None:
+            self._values[at : at + len(values)] = values
+        else:
+            self._spill.write_from(self._base + at * self.item, byte_view(values))
+
+    def get(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the values of requests `start` to `stop`."""
+        if self._spill is None:
+            return self._values[start:stop]
+        values = np.empty((stop - start, self.width), self.dtype)
+        self._spill.read_into(self._base + start * self.item, byte_view(values))
+        return values
+
+
+class Partition:
+    """Requests by bucket: row number, request number and, for scatters, the update row.
+
+    Within a bucket requests keep their order. The sizes of the buckets must be known, so the
+    requests are counted once before.
+
+    Parameters
+    ----------
+    buckets : Buckets
+        Settled buckets.
+    columns : sequence of (dtype, width)
+        What is kept for each request.
+    resident : int
+        The bytes that may stay in memory; above, everything is spilled.
+    directory : str
+        Where to spill.
+    meter : Meter
+        Counts spilled bytes.
+    """
+
+    def __init__(
+        self,
+        buckets: Buckets,
+        columns: list[tuple[np.dtype[Any], int]],
+        *,
+        resident: int,
+        directory: str,
+        meter: Meter,
+    ) -> None:
+        self.buckets = buckets
+        total = int(buckets.sizes.sum())
+        size = total * sum(dtype.itemsize * width for dtype, width in columns)
+        self.spill = DiskFile.scratch(directory, meter) if size > resident else None
+        self.starts = np.cumsum(buckets.sizes) - buckets.sizes
+        self.filled = self.starts.copy()
+        self._columns = [Column(dtype, width, total, self.spill) for dtype, width in columns]
+        base = 0
+        for column in self._columns:
+            column.place(base)
+            base += total * column.item
+
+    def put(self, numbers: Ints, *columns: NDArray[Any]) -> None:
+        """Add requests, in order."""
+        bucket = self.buckets.of(numbers)
+        order = np.argsort(bucket, kind="stable")
+        counts = np.bincount(bucket, minlength=self.buckets.sizes.size)
+        ends = self.filled + counts
+        if np.any(ends > self.starts + self.buckets.sizes):
+            raise OSError("the indices changed while they were being read")
+        done = np.cumsum(counts)
+        for column, values in zip(self._columns, columns, strict=True):
+            ordered = values[order].reshape(len(order), column.width)
+            for b in np.flatnonzero(counts):
+                column.put(int(self.filled[b]), ordered[done[b] - counts[b] : done[b]])
+        self.filled = ends
+
+    def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
+        """Return a bucket's requests in order, at most `most` at a time."""
+        start, stop = int(self.starts[bucket]), int(self.filled[bucket])
+        for at in range(start, stop, most):
+            end = min(stop, at + most)
+            yield tuple(column.get(at, end) for column in self._columns)
+
+    def close(self) -> None:
+        """Give the spill file back."""
+        if self.spill is not None:
+            self.spill.close()

@@ -1,0 +1,220 @@
+"""What a call asks of its table: one row for every index, numbered in row-major order.
+
+Every operator becomes the same thing here. The table's leading dimensions are *keyed*: a
+request gives a coordinate for each of them, from its own position (the dimensions before
+`axis`, batch dimensions, all other dimensions of the elements operators) or from the value of
+an index. The trailing dimensions are the row that is moved.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import errors
+from gatherum.files.disk import FlatArray
+
+__all__ = ["IndexRule", "Requests"]
+
+Ints = NDArray[np.int64]
+INT64_MAX = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class IndexRule:
+    """How an index value becomes a position: the attributes `mode` and `negative`."""
+
+    op: str
+    mode: str
+    negative: bool
+
+    def resolve(self, values: NDArray[Any], size: int) -> tuple[Ints, NDArray[np.bool_] | None]:
+        """Return positions in `[0, size)`, and where there are none (None: everywhere is one).
+
+        Parameters
+        ----------
+        values : ndarray of integers
+            Indices as the file holds them.
+        size : int
+            The extent of the dimension they index.
+
+        Returns
+        -------
+        tuple
+            The positions, 0 where invalid, and the mask of the invalid ones.
+        """
+        if self.mode == "wrap" and size:
+            return np.mod(values, np.asarray(size, _wide(values.dtype))).astype(np.int64), None
+        positions = values.astype(np.int64)
+        if values.dtype.kind == "u":
+            positions[positions < 0] = INT64_MAX  # 2**63 and more: invalid, never negative
+        elif self.negative:
+            positions += (positions < 0) * np.int64(size)
+        if self.mode == "clip" and size:
+            return np.clip(positions, 0, size - 1, out=positions), None
+        invalid = (positions < 0) | (positions >= size)
+        if not invalid.any():
+            return positions, None
+        positions[invalid] = 0
+        return positions, invalid
+
+    @property
+    def skips(self) -> bool:
+        """Whether an invalid index is skipped (or filled) instead of refused."""
+        return self.mode in ("fill", "drop")
+
+
+def _wide(dtype: np.dtype[Any]) -> type[np.generic]:
+    return np.uint64 if dtype.kind == "u" else np.int64
+
+
+class Requests:
+    """All requests of one call, read from the index file a window at a time.
+
+    Parameters
+    ----------
+    op : str
+        One of the five operators.
+    data_shape : tuple of int
+        The table's shape.
+    indices : FlatArray
+        The index file.
+    rule : IndexRule
+        What an index value means.
+    axis, batch_dims : int
+        As in the functional API, `axis` not negative.
+    resident : int
+        How many bytes of indices may be kept in memory.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        data_shape: tuple[int, ...],
+        indices: FlatArray,
+        rule: IndexRule,
+        *,
+        axis: int,
+        batch_dims: int,
+        resident: int,
+    ) -> None:
+        self.op, self.indices, self.rule = op, indices, rule
+        self.axis, self.batch_dims = axis, batch_dims
+        shape = indices.shape
+        if op == "gather":
+            self.depth, self.tuple_size = axis + 1, 1
+            self.repeats, self.cycle = math.prod(data_shape[:axis]), math.prod(shape)
+            self.indexed = range(axis, axis + 1)
+        elif op in ("gather_nd", "scatter_nd"):
+            self.depth, self.tuple_size = batch_dims + shape[-1], shape[-1]
+            self.repeats, self.cycle = 1, math.prod(shape[:-1])
+            self.indexed = range(batch_dims, self.depth)
+        else:
+            self.depth, self.tuple_size = len(data_shape), 1
+            self.repeats, self.cycle = 1, math.prod(shape)
+            self.indexed = range(axis, axis + 1)
+        self.keyed = data_shape[: self.depth]
+        self.row_shape = data_shape[self.depth :]
+        self._kept: NDArray[Any] | None = None
+        if self.repeats > 1 and indices.nbytes <= resident:
+            self._kept = indices.read(0, indices.size)
+
+    @property
+    def count(self) -> int:
+        """How many requests there are."""
+        return self.repeats * self.cycle
+
+    def windows(self, length: int) -> Iterator[tuple[int, int]]:
+        """Cut the requests into windows of at most `length`."""
+        for start in range(0, self.count, length):
+            yield start, min(start + length, self.count)
+
+    def values(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the index values of requests `start` to `stop`, a row of components each."""
+        if self.repeats == 1:
+            values = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
+        elif self._kept is not None:
+            values = self._kept[np.arange(start, stop) % self.cycle]
+        else:
+            values = np.concatenate(list(self._cycled(start, stop)))
+        return values.reshape(stop - start, self.tuple_size)
+
+    def _cycled(self, start: int, stop: int) -> Iterator[NDArray[Any]]:
+        while start < stop:
+            first = start % self.cycle
+            last = min(self.cycle, first + stop - start)
+            yield self.indices.read(first, last)
+            start += last - first
+
+    def coordinates(
+        self, start: int, stop: int
+    ) -> tuple[list[Ints | None], NDArray[np.bool_] | None]:
+        """Return the keyed coordinates of requests `start` to `stop`, and which are invalid.
+
+        Raises
+        ------
+        IndexError
+            An invalid index that the mode does not skip: the first in row-major order.
+        """
+        values = self.values(start, stop)
+        invalid: NDArray[np.bool_] | None = None
+        found = self._positional(start, stop)
+        refused: NDArray[np.bool_] | None = None
+        for component, dim in enumerate(self.indexed):
+            found[dim], bad = self.rule.resolve(values[:, component], self.keyed[dim])
+            if bad is None:
+                continue
+            if not self.rule.skips:
+                refused = np.zeros(values.shape, bool) if refused is None else refused
+                refused[:, component] = bad
+            invalid = bad if invalid is None else invalid | bad
+        if refused is not None:
+            self._refuse(start, values, refused)
+        return found, invalid
+
+    def check(self, length: int) -> None:
+        """Look at every index, also when no request uses it; raise IndexError as `coordinates`."""
+        for start in range(0, self.cycle, length):
+            stop = min(start + length, self.cycle)
+            entries = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
+            values = entries.reshape(stop - start, self.tuple_size)
+            refused = np.zeros(values.shape, bool)
+            for component, dim in enumerate(self.indexed):
+                bad = self.rule.resolve(values[:, component], self.keyed[dim])[1]
+                if bad is not None and not self.rule.skips:
+                    refused[:, component] = bad
+            if refused.any():
+                self._refuse(start, values, refused)
+
+    def _positional(self, start: int, stop: int) -> list[Ints | None]:
+        """Coordinates that come from a request's own position."""
+        found: list[Ints | None] = [None] * self.depth
+        outer: Sequence[int]
+        if self.op == "gather":
+            outer, step, dims = self.keyed[: self.axis], self.cycle, list(range(self.axis))
+        elif self.tuple_size != 1 or self.op in ("gather_nd", "scatter_nd"):
+            outer = self.indices.shape[: self.batch_dims]
+            step = max(1, math.prod(self.indices.shape[self.batch_dims : -1]))
+            dims = list(range(self.batch_dims))
+        else:
+            outer, step, dims = self.indices.shape, 1, list(range(self.depth))
+        if not dims or (dims == [self.axis] and step == 1):
+            return found
+        position = np.arange(start, stop, dtype=np.int64) // step
+        for dim in reversed(dims):
+            if outer[dim] != 1:
+                position, found[dim] = np.divmod(position, outer[dim])
+        return found
+
+    def _refuse(self, start: int, values: NDArray[Any], refused: NDArray[np.bool_]) -> None:
+        row, component = (int(n) for n in np.unravel_index(np.argmax(refused), refused.shape))
+        dim = self.indexed[component]
+        entry = (start + row) % self.cycle * self.tuple_size + component
+        shape = self.indices.shape
+        where = tuple(int(n) for n in np.unravel_index(entry, shape)) if shape else ()
+        raise errors.index_out_of_bounds(
+            self.op, int(values[row, component]), dim, self.keyed[dim], where, self.rule.mode
+        )

@@ -1,0 +1,221 @@
+"""Scatters: updates grouped by destination, each touched block read, changed and stored once."""
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.budget import Budget
+from gatherum.files.build import Build
+from gatherum.files.disk import FlatArray
+from gatherum.files.fold import Fold
+from gatherum.files.partition import Buckets, Partition
+from gatherum.files.requests import Requests
+from gatherum.files.rows import Block, FlatRows, Panel, RowTable, blocks
+from gatherum.files.stats import Meter
+from gatherum.plan import apply
+
+__all__ = ["BlockStore", "Scatter", "Updates"]
+
+Ints = NDArray[np.int64]
+
+
+class BlockStore(Protocol):
+    """Where changed blocks go: a copy of the table, or a patch to be laid over it."""
+
+    def prepare(self) -> None:
+        """Bring everything that no update touches."""
+
+    def store(self, block: Block) -> None:
+        """Take one changed block of rows."""
+
+    def finish(self, record: dict[str, Any], nbytes: int) -> None:
+        """Note a finished part in the journal."""
+
+
+class Updates:
+    """The update row of each request, read from a file that may broadcast.
+
+    Parameters
+    ----------
+    array : FlatArray
+        The update file.
+    lead : tuple of int
+        The shape of the requests.
+    row_shape : tuple of int
+        The shape of a row.
+    panel : Panel
+        The columns to return.
+    """
+
+    def __init__(
+        self, array: FlatArray, lead: tuple[int, ...], row_shape: tuple[int, ...], panel: Panel
+    ) -> None:
+        rank = len(lead) + len(row_shape)
+        shape = (1,) * (rank - len(array.shape)) + array.shape
+        self.lead, self.row_shape, self.panel = lead, row_shape, panel
+        self.own_lead, self.own_row = shape[: len(lead)], shape[len(lead) :]
+        self.columns_stored = self.own_row == row_shape
+        length = math.prod(self.own_row)
+        stored = panel if self.columns_stored else Panel((), ((0, length),))
+        self._rows = FlatRows(array, (1,), length, stored)
+        self._stretched = self.own_lead != lead
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the rows of requests `start` to `stop`, (requests, columns)."""
+        if self._stretched:
+            rows = self._picked(self._sources(start, stop))
+        else:
+            rows = self._rows.read(np.array([start]), np.array([stop - start])).rows
+        if self.columns_stored:
+            return rows
+        stretched = np.broadcast_to(
+            rows.reshape(-1, *self.own_row), (stop - start, *self.row_shape)
+        )
+        box = tuple(slice(*part) for part in self.panel.box)
+        return stretched[(slice(None), *box)].reshape(stop - start, self.panel.width)
+
+    def _sources(self, start: int, stop: int) -> Ints:
+        """Which stored row each request takes."""
+        position, source, step = np.arange(start, stop), np.zeros(stop - start, np.int64), 1
+        for extent, own in zip(reversed(self.lead), reversed(self.own_lead), strict=True):
+            position, at = np.divmod(position, extent)
+            if own != 1:
+                source += at * step
+                step *= own
+        return source
+
+    def _picked(self, sources: Ints) -> NDArray[Any]:
+        wanted, where = np.unique(sources, return_inverse=True)
+        first, count = self._rows.runs(wanted, max(1, wanted.size))
+        block = self._rows.read(first, count)
+        return apply("gather", block.rows, block.locate(wanted)[where])
+
+
+class Scatter:
+    """One scatter: `updates` into `table` rows, handed block by block to a store."""
+
+    def __init__(
+        self,
+        table: RowTable,
+        requests: Requests,
+        updates: Updates,
+        store: BlockStore,
+        *,
+        reduction: str,
+        include_self: bool,
+        budget: Budget,
+        build: Build,
+        spill_dir: str,
+        meter: Meter,
+    ) -> None:
+        self.table, self.requests, self.updates, self.store = table, requests, updates, store
+        self.reduction, self.include_self = reduction, include_self
+        self.budget, self.build, self.spill_dir, self.meter = budget, build, spill_dir, meter
+        self.row_bytes = max(1, table.width * table.dtype.itemsize)
+        self.most = max(1, min(budget.window // self.row_bytes, budget.entries))
+        self.label = [list(part) for part in updates.panel.ranges[:1]]
+
+    def run(self) -> None:
+        """Check every index, then scatter."""
+        buckets = self.survey()
+        self.meter.expect(2 * self.requests.count * self.row_bytes)
+        self.store.prepare()
+        if self.requests.count <= self.most:
+            self._direct(0, *self._read(0, self.requests.count))
+        else:
+            self._by_bucket(buckets)
+
+    def survey(self) -> Buckets:
+        """Look at every index once, before anything is written."""
+        buckets = Buckets(self.table.extent, self.table.quantum)
+        for start, stop in self.requests.windows(self.most):
+            buckets.count(self._numbers(start, stop)[0])
+        buckets.settle(self.most)
+        return buckets
+
+    def _numbers(self, start: int, stop: int) -> tuple[Ints, NDArray[np.bool_] | None]:
+        coordinates, invalid = self.requests.coordinates(start, stop)
+        numbers = self.table.number(coordinates, stop - start)
+        return (numbers if invalid is None else numbers[~invalid]), invalid
+
+    def _read(self, start: int, stop: int) -> tuple[Ints, NDArray[Any]]:
+        numbers, invalid = self._numbers(start, stop)
+        rows = self.updates.read(start, stop)
+        self.meter.advance((stop - start) * self.row_bytes)
+        return numbers, (rows if invalid is None else rows[~invalid])
+
+    def _by_bucket(self, buckets: Buckets) -> None:
+        columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
+        with closing(
+            Partition(
+                buckets,
+                columns,
+                resident=self.budget.window,
+                directory=self.spill_dir,
+                meter=self.meter,
+            )
+        ) as partition:
+            for start, stop in self.requests.windows(self.most):
+                numbers, rows = self._read(start, stop)
+                partition.put(numbers, numbers, rows)
+            for bucket, size in enumerate(buckets.sizes.tolist()):
+                if size <= self.most:
+                    for numbers, rows in partition.slices(bucket, self.most):
+                        self._direct(bucket, numbers[:, 0], rows)
+                else:
+                    self._folded(bucket, partition)
+                self.meter.advance(size * self.row_bytes)
+
+    def _direct(self, bucket: int, numbers: Ints, rows: NDArray[Any]) -> None:
+        """Apply all updates of a bucket; those of one destination keep their order."""
+        part = {"bucket": bucket, "columns": self.label}
+        if self.build.has(part):
+            return
+        order = np.argsort(numbers, kind="stable")
+        ordered, stored = numbers[order], 0
+        for start, stop, block in blocks(self.table, ordered, self.budget.block):
+            self.meter.chunks_touched += block.first.size
+            places = block.locate(ordered[start:stop])
+            apply(
+                "scatter_nd",
+                block.rows,
+                places[:, None],
+                apply("gather", rows, order[start:stop]),
+                reduction=self.reduction,
+                include_self=self.include_self,
+                out=block.rows,
+            )
+            self.store.store(block)
+            stored += block.rows.nbytes
+        self.store.finish(part, stored)
+
+    def _folded(self, bucket: int, partition: Partition) -> None:
+        """Apply more updates than fit in memory to the few rows they share, slice by slice."""
+        part = {"bucket": bucket, "columns": self.label}
+        if self.build.has(part):
+            return
+        wanted, stored = np.zeros(0, np.int64), 0
+        for numbers, _ in self._slices(partition, bucket):
+            wanted = np.union1d(wanted, numbers)
+        for start, stop, block in blocks(self.table, wanted, self.budget.block // 4):
+            self.meter.chunks_touched += block.first.size
+            low, high = wanted[start], wanted[stop - 1]
+            fold = Fold(block.rows, self.reduction, self.include_self)
+            for numbers, rows in self._slices(partition, bucket):
+                mine = np.flatnonzero((numbers >= low) & (numbers <= high))
+                if mine.size:
+                    fold.add(block.locate(numbers[mine]), apply("gather", rows, mine))
+            fold.finish()
+            self.store.store(block)
+            stored += block.rows.nbytes
+        self.store.finish(part, stored)
+
+    def _slices(
+        self, partition: Partition, bucket: int
+    ) -> Iterator[tuple[Ints, NDArray[Any]]]:
+        for numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
+            yield numbers[:, 0], rows

@@ -1,0 +1,192 @@
+"""Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
+
+import hashlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.stats import Meter
+
+__all__ = ["ZarrArray", "create_array", "tree_state"]
+
+METADATA = ("zarr.json", ".zarray")
+LONGEST_METADATA = 16 << 20
+MAX_RANK = 32
+
+
+class ZarrArray:
+    """An array in a Zarr directory, opened by the `zarr` package once its metadata are checked.
+
+    Parameters
+    ----------
+    path : str
+        The array's directory.
+    meter : Meter
+        Counts decoded bytes.
+    writable : bool
+        Whether chunks may be replaced.
+
+    Raises
+    ------
+    ValueError
+        The directory holds no array, or one that cannot be trusted.
+    ImportError
+        The `zarr` package is not installed.
+    """
+
+    def __init__(self, path: str, meter: Meter, *, writable: bool = False) -> None:
+        zarr = import_zarr()
+        self.path, self.meter = path, meter
+        self._root = _store_root(path)
+        check_metadata(path)
+        with _plain_errors(path):
+            # chunks of fill values are written too: a missing one could not be told from a lost one
+            self._array = zarr.open_array(
+                path, mode="r+" if writable else "r", config={"write_empty_chunks": True}
+            )
+            self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
+            self.shape: tuple[int, ...] = tuple(self._array.shape)
+            self.chunks = tuple(self._array.shards or self._array.chunks)
+            self.format: int = self._array.metadata.zarr_format
+        if self.dtype.hasobject or self.dtype.kind == "T":
+            raise ValueError(f"{path}: holds Python objects, which are never loaded")
+        self._identity = self.tree()
+
+    def tree(self) -> str:
+        """Return a digest of every file's name, size and time."""
+        return tree_state(self.path, self._root)
+
+    def state(self) -> list[str]:
+        """Return what tells this array from a changed one, as the journal keeps it."""
+        return [self._identity]
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when a file of the array changed since it was opened."""
+        if not os.path.isdir(self.path):
+            raise FileNotFoundError(f"{self.path}: vanished while it was being read")
+        if self.tree() != self._identity:
+            raise OSError(f"{self.path}: changed while it was being read")
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the array, which covers whole chunks."""
+        with _plain_errors(self.path):
+            # a scalar comes in native byte order
+            values = np.asarray(self._array[box], self.dtype)
+        self.meter.read(values.nbytes)
+        return values
+
+    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
+        """Replace a box of the array, which covers whole chunks."""
+        with _plain_errors(self.path):
+            self._array[box] = values
+        self.meter.wrote(values.nbytes)
+
+
+def create_array(
+    path: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any], version: int
+) -> None:
+    """Make an empty array with the `zarr` package's own default compression."""
+    zarr = import_zarr()
+    with _plain_errors(path):
+        zarr.create_array(
+            path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True
+        )
+
+
+def import_zarr() -> Any:
+    """Return the `zarr` package."""
+    try:
+        import zarr
+    except ImportError:
+        raise ImportError("Zarr arrays need zarr: pip install 'gatherum[zarr]'") from None
+    return zarr
+
+
+@contextmanager
+def _plain_errors(path: str) -> Iterator[None]:
+    """Turn whatever a codec or the metadata parser raises into one line about this array."""
+    try:
+        with warnings.catch_warnings():
+            # a dtype without a written specification is still read as it was written
+            warnings.simplefilter("ignore")
+            yield
+    except (OSError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path}: {line}") from error
+
+
+def _store_root(path: str) -> str:
+    """Return the outermost directory that Zarr metadata make part of the array's store."""
+    root = os.path.realpath(path)
+    names = (*METADATA, ".zgroup")
+    while any(os.path.lexists(os.path.join(os.path.dirname(root), name)) for name in names):
+        root = os.path.dirname(root)
+    return root
+
+
+def check_metadata(path: str) -> None:
+    """Refuse metadata that are no array's, or that are absurd."""
+    if not os.path.isdir(path):
+        raise FileNotFoundError(f"{path}: there is no such Zarr directory")
+    name = next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
+    if name is None:
+        raise ValueError(f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)")
+    file = os.path.join(path, name)
+    if os.path.getsize(file) > LONGEST_METADATA:
+        raise ValueError(f"{file}: too large for metadata")
+    try:
+        with open(file, encoding="utf-8") as stream:
+            metadata = json.load(stream)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":
+        raise ValueError(f"{path}: not a Zarr array")
+    if re.search(r'"[^"]*pickle[^"]*"', json.dumps(metadata.get("codecs", [])), re.IGNORECASE) or (
+        "pickle" in json.dumps([metadata.get("filters"), metadata.get("compressor")]).lower()
+    ):
+        raise ValueError(f"{path}: uses a pickle codec, which is never loaded")
+    shape = metadata.get("shape")
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"{path}: the shape {shape!r} is not a list of sizes")
+    if len(shape) > MAX_RANK:
+        raise ValueError(f"{path}: has {len(shape)} dimensions, at most {MAX_RANK} work")
+
+
+def tree_state(path: str, root: str) -> str:
+    """Return a digest of the directory's files; a link that leads out of `root` is a ValueError."""
+    digest = hashlib.sha256()
+    folders = [path]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            if ".partial" in entry.name:
+                continue
+            if entry.is_symlink():
+                _check_link(entry.path, root)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+                continue
+            status = entry.stat()
+            text = f"{os.path.relpath(entry.path, path)}\0{status.st_size}\0{status.st_mtime_ns}\n"
+            digest.update(text.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _check_link(path: str, root: str) -> None:
+    target = os.path.realpath(path)
+    if os.path.commonpath([target, root]) != root:
+        raise ValueError(f"{path}: a link that leads out of the store is not followed")
