@@ -20,7 +20,7 @@ struct Block {
 // walked in row-major order, so that a scatter meets the updates of a destination in order.
 class Blocks {
  public:
-  Blocks(const Nest& nest, int units, const Range& range)
+  GATHERUM_NOINLINE Blocks(const Nest& nest, int units, const Range& range)
       : nest_(nest),
         range_(range),
         chunks_((nest.line_loop().extent + range.chunk - 1) / range.chunk),
@@ -31,7 +31,7 @@ class Blocks {
     enter_chunk();
   }
 
-  bool next(Place& place, int& n) {
+  GATHERUM_NOINLINE bool next(Place& place, int& n) {
     if (position_ == chunk_end_ && !advance_inner()) return false;
     const Place a = lead_.place(), b = inner_.place();
     place = advance({a.data + b.data, a.index + b.index, a.other + b.other}, nest_.line_loop(), position_);
@@ -68,7 +68,7 @@ class Blocks {
   int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
 };
 
-inline bool stage_next(const Nest& nest, const char* index, Blocks& blocks, Block& block) {
+GATHERUM_NOINLINE inline bool stage_next(const Nest& nest, const char* index, Blocks& blocks, Block& block) {
   if (!blocks.next(block.place, block.n)) return false;
   block.any_invalid = stage(nest, index + block.place.index, nest.line_loop().index, block.n, block.offsets);
   return true;

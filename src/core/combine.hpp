@@ -99,7 +99,9 @@ GATHERUM_INLINE Complex<T> add(Complex<T> a, Complex<T> b) {
 
 template <class T>
 GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
-  return {canonical(a.re * b.re - a.im * b.im), canonical(a.re * b.im + a.im * b.re)};
+  const T ac = unfused(a.re * b.re), bd = unfused(a.im * b.im);
+  const T ad = unfused(a.re * b.im), bc = unfused(a.im * b.re);
+  return {canonical(ac - bd), canonical(ad + bc)};
 }
 
 template <class T>

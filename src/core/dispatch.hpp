@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "combine.hpp"
+#include "slabs.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
@@ -26,62 +27,99 @@ auto by_width(int64_t bytes, F&& f) {
   }
 }
 
-template <class V, class F>
+// As by_width, for kernels that the plan chooses for these widths only.
+template <class F>
+auto by_item(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(std::integral_constant<int, 1>{});
+    case 2:
+      return f(std::integral_constant<int, 2>{});
+    case 4:
+      return f(std::integral_constant<int, 4>{});
+    case 8:
+      return f(std::integral_constant<int, 8>{});
+    default:
+      return f(std::integral_constant<int, 16>{});
+  }
+}
+
+// Sums and products modulo 2^n are the same bits whether signed or not: one instance serves both.
+template <class V, Reduction R>
+auto fold_of() {
+  if constexpr (std::is_integral_v<V> && (R == Reduction::add || R == Reduction::mul))
+    return Fold<std::make_unsigned_t<V>, R>{};
+  else
+    return Fold<V, R>{};
+}
+
+template <class V, bool Mean, class F>
 auto by_reduction(Reduction r, F&& f) {
   constexpr bool ordered = !std::is_same_v<V, Complex<float>> && !std::is_same_v<V, Complex<double>>;
   switch (r) {
     case Reduction::mul:
-      return f(Fold<V, Reduction::mul>{});
+      return f(fold_of<V, Reduction::mul>());
     case Reduction::max:
-      if constexpr (ordered) return f(Fold<V, Reduction::max>{});
+      if constexpr (ordered) return f(fold_of<V, Reduction::max>());
       break;
     case Reduction::min:
-      if constexpr (ordered) return f(Fold<V, Reduction::min>{});
+      if constexpr (ordered) return f(fold_of<V, Reduction::min>());
       break;
     case Reduction::mean:
-      if constexpr (!std::is_same_v<V, Boolean>) return f(Fold<V, Reduction::mean>{});
+      if constexpr (Mean && !std::is_same_v<V, Boolean>) return f(fold_of<V, Reduction::mean>());
       break;
     default:
       break;
   }
-  return f(Fold<V, Reduction::add>{});
+  return f(fold_of<V, Reduction::add>());
 }
 
-// Calls f with the Fold of a value type and reduction. The plan refuses the pairs without meaning.
-template <class F>
+// Calls f with the Fold of a value type and reduction. The plan refuses the pairs without meaning, and
+// mean where there are no counters (`Mean` false).
+template <bool Mean, class F>
 auto by_value(Value value, Reduction r, F&& f) {
   switch (value) {
     case Value::boolean:
-      return by_reduction<Boolean>(r, f);
+      return by_reduction<Boolean, Mean>(r, f);
     case Value::int8:
-      return by_reduction<int8_t>(r, f);
+      return by_reduction<int8_t, Mean>(r, f);
     case Value::int16:
-      return by_reduction<int16_t>(r, f);
+      return by_reduction<int16_t, Mean>(r, f);
     case Value::int32:
-      return by_reduction<int32_t>(r, f);
+      return by_reduction<int32_t, Mean>(r, f);
     case Value::int64:
-      return by_reduction<int64_t>(r, f);
+      return by_reduction<int64_t, Mean>(r, f);
     case Value::uint8:
-      return by_reduction<uint8_t>(r, f);
+      return by_reduction<uint8_t, Mean>(r, f);
     case Value::uint16:
-      return by_reduction<uint16_t>(r, f);
+      return by_reduction<uint16_t, Mean>(r, f);
     case Value::uint32:
-      return by_reduction<uint32_t>(r, f);
+      return by_reduction<uint32_t, Mean>(r, f);
     case Value::uint64:
-      return by_reduction<uint64_t>(r, f);
+      return by_reduction<uint64_t, Mean>(r, f);
     case Value::float16:
-      return by_reduction<Half>(r, f);
+      return by_reduction<Half, Mean>(r, f);
     case Value::bfloat16:
-      return by_reduction<Brain>(r, f);
+      return by_reduction<Brain, Mean>(r, f);
     case Value::float32:
-      return by_reduction<float>(r, f);
+      return by_reduction<float, Mean>(r, f);
     case Value::complex64:
-      return by_reduction<Complex<float>>(r, f);
+      return by_reduction<Complex<float>, Mean>(r, f);
     case Value::complex128:
-      return by_reduction<Complex<double>>(r, f);
+      return by_reduction<Complex<double>, Mean>(r, f);
     default:
-      return by_reduction<double>(r, f);
+      return by_reduction<double, Mean>(r, f);
   }
+}
+
+// Calls f(fold, counted) for what a slab keeps: moved items, sums, or sums with counters.
+template <class F>
+auto by_slab(const Combine& how, int64_t item, F&& f) {
+  if (how.reduction == Reduction::none)
+    return by_item(item, [&](auto width) { return f(Replace<decltype(width)::value>{}, std::false_type{}); });
+  if (!how.include_self || how.reduction == Reduction::mean)
+    return by_value<true>(how.value, how.reduction, [&](auto fold) { return f(fold, std::true_type{}); });
+  return by_value<false>(how.value, how.reduction, [&](auto fold) { return f(fold, std::false_type{}); });
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

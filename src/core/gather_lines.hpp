@@ -41,21 +41,24 @@ struct GatherLine {
       prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd + b.offsets[j])));
   }
 
-  void move(const Block& b) const {
-    const char* src = at.data + b.place.data;
-    char* dst = at.other + b.place.other;
+  void move(const Block& b, const Block*) const { move(b.place, b.offsets, b.n, b.any_invalid); }
+
+  void move(const Place& place, const int64_t* offsets, int n, bool any_invalid) const {
+    const char* src = at.data + place.data;
+    char* dst = at.other + place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
-    if (b.any_invalid) return move_filled(b, src, dst);
+    if (any_invalid) return move_filled(offsets, n, src, dst);
     if (su == W)
-      for (int j = 0; j < b.n; ++j) store_item(dst + j * W, load_item<W>(src + j * sd + b.offsets[j]));
+      for (int j = 0; j < n; ++j) store_item(dst + j * W, load_item<W>(src + j * sd + offsets[j]));
     else
-      for (int j = 0; j < b.n; ++j) store_item(dst + j * su, load_item<W>(src + j * sd + b.offsets[j]));
+      for (int j = 0; j < n; ++j) store_item(dst + j * su, load_item<W>(src + j * sd + offsets[j]));
   }
 
-  void move_filled(const Block& b, const char* src, char* dst) const {
+ private:
+  void move_filled(const int64_t* offsets, int n, const char* src, char* dst) const {
     const Item<W> fill = load_item<W>(at.fill);
-    for (int j = 0; j < b.n; ++j, src += nest.line_loop().data, dst += nest.line_loop().other)
-      store_item(dst, b.offsets[j] == kInvalid ? fill : load_item<W>(src + b.offsets[j]));
+    for (int j = 0; j < n; ++j, src += nest.line_loop().data, dst += nest.line_loop().other)
+      store_item(dst, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
   }
 };
 

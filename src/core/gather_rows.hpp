@@ -22,6 +22,26 @@ GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_
   for (; r < bytes; ++r) dst[r] = src[r];
 }
 
+// Copies whole cache lines around the cache, for output that is larger than it anyway: a plain store
+// would first read what it overwrites. Both the address and the size are multiples of a line.
+GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src,
+                                int64_t bytes) {
+  for (int64_t r = 0; r < bytes; r += kCacheLine) stream_line(dst + r, src + r);
+}
+
+// Output of at least this many bytes is streamed.
+inline constexpr int64_t kStreamBytes = int64_t{4} << 20;
+
+inline void copy_bytes(char* to, const char* from, int64_t bytes) {
+  const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kCacheLine);
+  if (bytes < head + kCacheLine) return void(std::memcpy(to, from, static_cast<size_t>(bytes)));
+  const int64_t whole = (bytes - head) / kCacheLine * kCacheLine;
+  std::memcpy(to, from, static_cast<size_t>(head));
+  stream_run(to + head, from + head, whole);
+  std::memcpy(to + head + whole, from + head + whole, static_cast<size_t>(bytes - head - whole));
+  stream_fence();
+}
+
 // Rows are fetched this many ahead: far enough to hide a miss, few enough to stay in L1.
 inline constexpr int kRowsAhead = 24;
 inline constexpr int64_t kPrefetchBytes = 1024;
@@ -32,15 +52,17 @@ struct GatherRow {
   const Nest& nest;
   const Operands& at;
 
+  bool streams;  // rows are whole aligned lines of a large output
+
   void prefetch_block(const Block&) const {}
 
-  void move(const Block& b) const {
+  void move(const Block& b, const Block* then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
     const Loop& line = nest.line_loop();
     Place place = b.place;
     for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
-      if (nest.far && j + ahead < b.n) prefetch_row(b, j + ahead);
+      if (nest.far) prefetch_row(j + ahead < b.n ? b : *then, j + ahead < b.n ? j + ahead : j + ahead - b.n);
       if (b.offsets[j] == kInvalid) {
         fill_row(place);
       } else if (contiguous) {
@@ -51,18 +73,19 @@ struct GatherRow {
                        [&](const Place& p) { copy_block(at.other + p.other, from + p.data); });
       }
     }
+    if (streams) stream_fence();
   }
 
  private:
   void copy_block(char* dst, const char* src) const {
     if constexpr (W == 0)
-      copy_run(dst, src, nest.block);
+      streams ? stream_run(dst, src, nest.block) : copy_run(dst, src, nest.block);
     else
       store_item(dst, load_item<W>(src));
   }
 
   void prefetch_row(const Block& b, int j) const {
-    if (b.offsets[j] == kInvalid) return;
+    if (j >= b.n || b.offsets[j] == kInvalid) return;
     const char* row = at.data + b.place.data + j * nest.line_loop().data + b.offsets[j];
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     for (int64_t r = 0; r < bytes; r += kCacheLine) prefetch(row + r);
@@ -76,6 +99,17 @@ struct GatherRow {
     });
   }
 };
+
+// Whether every row of the output is whole aligned lines, and the output large.
+inline bool streams_rows(const Nest& nest, const Operands& at) {
+  bool lines = nest.block % kCacheLine == 0 && reinterpret_cast<uintptr_t>(at.other) % kCacheLine == 0;
+  int64_t bytes = nest.block;
+  for (int i = 0; i < nest.rank; ++i) {
+    lines &= nest.loops[i].other % kCacheLine == 0;
+    bytes *= nest.loops[i].extent;
+  }
+  return lines && bytes >= kStreamBytes;
+}
 
 // Runs a gather over a range of units; the block after the current one is staged (and prefetched)
 // before the current one moves.
@@ -91,8 +125,11 @@ bool gather_blocks(const Nest& nest, int units, const Operands& at, const Range&
   while (more) {
     if (now->any_invalid && nest.mode == Mode::raise) return false;
     more = stage_next(nest, at.index, blocks, *then);
-    if (more) kernel.prefetch_block(*then);
-    kernel.move(*now);
+    if (more)
+      kernel.prefetch_block(*then);
+    else
+      then->n = 0;
+    kernel.move(*now, then);
     std::swap(now, then);
   }
   return true;

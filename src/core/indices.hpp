@@ -48,7 +48,7 @@ GATHERUM_INLINE void load_width(IndexType t, const char* at, int64_t stride, int
   load_as<U, U, false>(at, stride, n, values);
 }
 
-inline void load(IndexType t, const char* at, int64_t stride, int n, int64_t* values) {
+GATHERUM_NOINLINE inline void load(IndexType t, const char* at, int64_t stride, int n, int64_t* values) {
   if (t.width == 8) return load_width<uint64_t, int64_t>(t, at, stride, n, values);
   if (t.width == 4) return load_width<uint32_t, int32_t>(t, at, stride, n, values);
   if (t.width == 2) return load_width<uint16_t, int16_t>(t, at, stride, n, values);
@@ -98,7 +98,8 @@ GATHERUM_INLINE int64_t add_component(const Nest& nest, int c, int n, const int6
 
 // Stages n <= kBlock tuples that begin at `at` and lie `stride` bytes apart. Afterwards offsets[i] is
 // a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
-inline bool stage(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
+GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
+                                    int64_t* offsets) {
   if (nest.components == 0) {
     std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
     return false;

@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "dispatch.hpp"
+#include "gather_packed.hpp"
+#include "gather_stretches.hpp"
 #include "scatter_grouped.hpp"
+#include "scatter_partition.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
@@ -17,38 +20,86 @@ bool gather(const Nest& nest, int units, const Operands& at, const Range& range)
     if constexpr (W != 0)
       if (is_line(nest) && nest.item == W)
         return gather_blocks(nest, units, at, range, GatherLine<W>{nest, at});
-    return gather_blocks(nest, units, at, range, GatherRow<W>{nest, at});
+    return gather_blocks(nest, units, at, range, GatherRow<W>{nest, at, W == 0 && streams_rows(nest, at)});
+  });
+}
+
+bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch) {
+  return by_item(nest.block, [&](auto width) {
+    return GATHERUM_LEVEL::gather_stretches<decltype(width)::value>(nest, at, begin, end, scratch);
+  });
+}
+
+bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  return by_item(call.nest->block, [&](auto width) {
+    return GATHERUM_LEVEL::gather_packed<decltype(width)::value>(call, at, begin, end, scratch);
   });
 }
 
 template <class Apply>
-void scatter_with(const Nest& nest, int units, const Operands& at, const Range& range, const Apply& apply,
-                  bool line) {
+void scatter_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+                  const Apply& apply, bool line) {
   if (line)
-    scatter_blocks(nest, units, at, range, ScatterLine<Apply>{nest, at, apply});
+    scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
   else
-    scatter_blocks(nest, units, at, range, ScatterRow<Apply>{nest, at, apply});
+    scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
-void scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how) {
+void scatter_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                 const Owned* owned) {
   if (how.reduction == Reduction::none) {
     by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
-      scatter_with(nest, units, at, range, Set<W>{nest.block}, is_line(nest) && W != 0);
+      scatter_with(nest, units, at, range, owned, Set<W>{nest.block}, is_line(nest) && W != 0);
     });
     return;
   }
   const FloatMode mode;
-  by_value(how.value, how.reduction, [&](auto fold) {
+  by_value<false>(how.value, how.reduction, [&](auto fold) {
     const FoldInto<decltype(fold)> apply{nest.block / nest.item};
-    scatter_with(nest, units, at, range, apply, is_line(nest) && nest.block == nest.item);
+    scatter_with(nest, units, at, range, owned, apply, is_line(nest) && nest.block == nest.item);
+  });
+}
+
+void scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how) {
+  scatter_any(nest, units, at, range, how, nullptr);
+}
+
+void scatter_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                   int64_t low, int64_t high) {
+  const Owned owned{low, high};
+  scatter_any(nest, units, at, range, how, &owned);
+}
+
+int64_t slab_bytes(const Combine& how, int64_t item, int64_t slots) {
+  return by_slab(how, item, [&](auto fold, auto counted) {
+    return Slab<decltype(fold), decltype(counted)::value>::bytes(slots);
+  });
+}
+
+void scatter_slabs(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  const FloatMode mode;
+  by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
+    scatter_slab_tasks<decltype(fold), decltype(counted)::value>(call, at, begin, end, scratch);
+  });
+}
+
+void partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+  by_item(p.ids->item,
+          [&](auto width) { GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece); });
+}
+
+void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
+  const FloatMode mode;
+  by_slab(p.combine, p.ids->item, [&](auto fold, auto counted) {
+    GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, at, block, scratch);
   });
 }
 
 bool scatter_grouped(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
                      const Combine& how, int64_t destinations) {
   const FloatMode mode;
-  return by_value(how.value, how.reduction, [&](auto fold) {
+  return by_value<true>(how.value, how.reduction, [&](auto fold) {
     return scatter_by_group<decltype(fold)>(nest, ids, units, at, range, how.include_self, destinations);
   });
 }
@@ -60,14 +111,15 @@ Invalid examine(const Nest& nest, const char* at, int64_t position) {
     int64_t value = 0, offset = 0, bad = 0;
     load(nest.index, at + nest.component[c].offset, 0, 1, &value);
     forget(&value);
-    if (add_component(nest, c == 0 ? 0 : c, 1, &value, &offset, &bad) != 0) return {position, value, c};
+    if (add_component(nest, c, 1, &value, &offset, &bad) != 0) return {position, value, c};
   }
   return {position, 0, -1};
 }
 
-Invalid first_invalid(const Nest& nest, const char* index, int64_t begin, int64_t end) {
-  Blocks blocks(nest, nest.line, {nest.line_loop().extent, begin, end});
-  int64_t position = begin * nest.line_loop().extent;
+Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
+  Blocks blocks(nest, nest.line, range);
+  const int64_t line = nest.line_loop().extent, chunks = (line + range.chunk - 1) / range.chunk;
+  int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
   Block block;
   while (stage_next(nest, index, blocks, block)) {
     for (int j = 0; block.any_invalid && j < block.n; ++j) {
@@ -97,7 +149,11 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 }  // namespace
 
 const Kernels& kernels() {
-  static const Kernels table = {GATHERUM_LEVEL_NAME, gather, first_invalid, scatter, scatter_grouped, number};
+  static const Kernels table = {
+      GATHERUM_LEVEL_NAME, gather,           gather_stretches, gather_packed,   copy_bytes,
+      first_invalid,       scatter,          scatter_owned,    slab_bytes,      scatter_slabs,
+      partition_count,     partition_spread, partition_apply,  scatter_grouped, number,
+  };
   return table;
 }
 

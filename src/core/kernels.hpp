@@ -56,15 +56,64 @@ struct Invalid {
   int component = 0;
 };
 
+// A scatter through accumulators in cache (scatter_slabs.hpp). Task t is range t % ranges of unit
+// t / ranges.
+struct SlabScatter {
+  const Nest* ids;       // the nest, with a component stride that numbers the destinations of a unit
+  int units;             // as in Range
+  int64_t chunk;         // columns of a unit, where the line moves the data
+  int64_t destinations;  // of one unit
+  int64_t step;          // bytes from one destination to the next
+  int64_t ranges, range_size;
+  const char* source;  // read instead of the output; null: the output itself
+  Combine combine;
+};
+
+// A scatter whose updates are first sorted, stably, into blocks of destinations
+// (scatter_partition.hpp). Pieces are stretches of updates, in order.
+struct PartitionScatter {
+  const Nest* ids;
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
+  int64_t units, pieces;
+  int shift;  // a block has 2^shift destinations
+  int64_t blocks, destinations, step;
+  int64_t* counts;  // [pieces][blocks]: updates of a piece for a block, then where they begin
+  int64_t* ends;    // [pieces][blocks]: where those written end
+  char* entries;
+  const char* source;
+  Combine combine;
+};
+
+// A gather along an axis that is not the last: columns are packed into scratch first
+// (gather_packed.hpp).
+struct PackedGather {
+  const Nest* nest;
+  int units;
+  int64_t chunk, destinations, step;
+};
+
 struct Kernels {
   const char* level;
   // Returns false when a raise-mode index was invalid; the output is then unfinished.
   bool (*gather)(const Nest&, int units, const Operands&, const Range&);
-  Invalid (*first_invalid)(const Nest&, const char* index, int64_t begin, int64_t end);
+  // As gather, for whole lines whose data are a short stretch each (gather_repeated.hpp).
+  bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch);
+  bool (*gather_packed)(const PackedGather&, const Operands&, int64_t begin, int64_t end, char* scratch);
+  void (*copy)(char* to, const char* from, int64_t bytes);
+  Invalid (*first_invalid)(const Nest&, const char* index, const Range&);
   void (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&);
-  // As scatter, through accumulators: for folds that cannot live in the output's own type.
-  // `ids` is the nest with component strides that number the destinations of one unit, of which
-  // there are `destinations`. Returns false when scratch memory could not be had.
+  // As scatter, for those points only whose offset is in [low, high): a share of the destinations.
+  void (*scatter_owned)(const Nest&, int units, const Operands&, const Range&, const Combine&, int64_t low,
+                        int64_t high);
+  int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
+  void (*scatter_slabs)(const SlabScatter&, const Operands&, int64_t begin, int64_t end, char* scratch);
+  // Three passes over a partition; `count` returns false when it met an invalid index.
+  bool (*partition_count)(const PartitionScatter&, const char* index, int64_t piece);
+  void (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
+  void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
+  // As scatter, with updates ordered by destination first. `ids` is the nest with component strides
+  // that number the destinations of one unit, of which there are `destinations`. Returns false when
+  // scratch memory could not be had.
   bool (*scatter_grouped)(const Nest&, const Nest& ids, int units, const Operands&, const Range&,
                           const Combine&, int64_t destinations);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.

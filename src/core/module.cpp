@@ -7,6 +7,7 @@
 #include "arrays.hpp"
 #include "calls.hpp"
 #include "memory.hpp"
+#include "pool.hpp"
 
 namespace gatherum {
 namespace {
@@ -88,6 +89,8 @@ void make_program(PlannedProgram* self, nb::dict spec) {
   p.line_chunk = number("line_chunk");
   p.split_line = nb::cast<bool>(get("split_line"));
   p.destinations = number("destinations");
+  p.step = number("step");
+  p.tiles = nb::cast<bool>(get("tiles"));
   p.moves = nb::cast<bool>(get("moves"));
   p.copies = nb::cast<bool>(get("copies"));
   p.unaddressable = static_cast<int>(number("unaddressable"));
@@ -97,6 +100,12 @@ void make_program(PlannedProgram* self, nb::dict spec) {
   p.ids = make_nest(get("ids"), type);
   p.checks = make_nest(get("checks"), type);
   p.copy = make_nest(get("copy"), type);
+  for (int c = 0; c < p.nest.components; ++c) {
+    const int64_t reach = (p.nest.component[c].size - 1) * p.nest.component[c].stride;
+    p.components_low += std::min<int64_t>(reach, 0);
+    p.components_reach += std::abs(reach);
+  }
+  p.components_reach += p.nest.components > 0 ? 1 : 0;
   const auto shape = nb::cast<std::vector<int64_t>>(get("shape"));
   self->rank = static_cast<int>(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) self->shape[i] = shape[i];

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define GATHERUM_X86 1
@@ -15,9 +16,11 @@
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <malloc.h>
 #define GATHERUM_INLINE __forceinline
+#define GATHERUM_NOINLINE __declspec(noinline)
 #define GATHERUM_RESTRICT __restrict
 #else
 #define GATHERUM_INLINE inline __attribute__((always_inline))
+#define GATHERUM_NOINLINE __attribute__((noinline))
 #define GATHERUM_RESTRICT __restrict__
 #endif
 
@@ -54,6 +57,24 @@ GATHERUM_INLINE void prefetch_write(const void* p) {
 #endif
 }
 
+// Copies one aligned cache line past the caches (a plain copy where that cannot be said).
+GATHERUM_INLINE void stream_line(char* to, const char* from) {
+#if GATHERUM_X86
+  for (int i = 0; i < 4; ++i)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i,
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i));
+#else
+  std::memcpy(to, from, kCacheLine);
+#endif
+}
+
+// Orders streamed lines before everything that follows.
+GATHERUM_INLINE void stream_fence() {
+#if GATHERUM_X86
+  _mm_sfence();
+#endif
+}
+
 // Makes the compiler forget what it knows of memory at `p`. Behind it, a value that was copied to
 // local memory can only be read from there, never a second time from where it came.
 GATHERUM_INLINE void forget(const void* p) {
@@ -63,6 +84,18 @@ GATHERUM_INLINE void forget(const void* p) {
 #else
   asm volatile("" : : "r"(p) : "memory");
 #endif
+}
+
+// The product as a value of its own. GCC 12 fuses the products of a complex multiplication with the
+// additions that follow (vfmaddsub), even under -ffp-contract=off; it cannot look through this.
+template <class T>
+GATHERUM_INLINE T unfused(T product) {
+#if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
+  asm("" : "+x"(product));
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+  asm("" : "+w"(product));
+#endif
+  return product;
 }
 
 // Sets rounding to nearest with subnormals kept for one scope: another library of this process may

@@ -26,15 +26,15 @@ struct Job {
     return i < loop.tasks;
   }
 
-  void work() {
-    for (int64_t i; take(i);) loop.task(loop.context, i);
+  void work(int worker) {
+    for (int64_t i; take(i);) loop.task(loop.context, i, worker);
   }
 
   // The caller's share: as work(), with a look at the clock between tasks.
   bool work_and_poll() {
     auto asked = Clock::now();
     for (int64_t i; take(i);) {
-      loop.task(loop.context, i);
+      loop.task(loop.context, i, 0);
       if (loop.poll == nullptr || Clock::now() - asked < kPollInterval) continue;
       if (loop.poll(loop.poll_context)) cancelled.store(true, std::memory_order_relaxed);
       asked = Clock::now();
@@ -79,7 +79,7 @@ class Pool {
       round_.wait(seen, std::memory_order_acquire);
       seen = round_.load(std::memory_order_acquire);
       if (id >= wanted_.load(std::memory_order_relaxed)) continue;
-      job_->work();
+      job_->work(id + 1);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
     }
   }

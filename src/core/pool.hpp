@@ -6,11 +6,12 @@
 
 namespace gatherum {
 
-// One parallel loop: `task(context, i)` for every i in [0, tasks), each once, in no fixed order.
+// One parallel loop: `task(context, i, worker)` for every i in [0, tasks), each once, in no fixed
+// order; worker is the number of the thread that does it, from 0.
 // Between its own tasks the caller asks `poll(poll_context)` a few times a second; when that returns
 // true, tasks not yet begun are left out.
 struct ParallelLoop {
-  void (*task)(void* context, int64_t i) = nullptr;
+  void (*task)(void* context, int64_t i, int worker) = nullptr;
   void* context = nullptr;
   int64_t tasks = 0;
   bool (*poll)(void* poll_context) = nullptr;

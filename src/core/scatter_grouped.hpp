@@ -39,7 +39,8 @@ struct Entry {
 };
 
 // Numbers the destinations of the updates of one unit, whose leading loops stand at `lead`.
-inline void number_unit(const Nest& ids, int units, const char* index, int64_t unit, int64_t* numbers) {
+GATHERUM_NOINLINE inline void number_unit(const Nest& ids, int units, const char* index, int64_t unit,
+                                          int64_t* numbers) {
   Blocks blocks(ids, units, {ids.line_loop().extent, unit, unit + 1});
   Place place;
   int n = 0;
@@ -50,7 +51,7 @@ inline void number_unit(const Nest& ids, int units, const char* index, int64_t u
 }
 
 // Byte offset in the data of a numbered destination.
-inline int64_t offset_of(const Nest& nest, int64_t number) {
+GATHERUM_NOINLINE inline int64_t offset_of(const Nest& nest, int64_t number) {
   int64_t offset = 0;
   for (int c = nest.components - 1; c >= 0; --c) {
     offset += number % nest.component[c].size * nest.component[c].stride;
@@ -60,7 +61,7 @@ inline int64_t offset_of(const Nest& nest, int64_t number) {
 }
 
 // Byte offset in the updates of the t-th update of a unit.
-inline int64_t update_offset(const Nest& nest, int units, int64_t t) {
+GATHERUM_NOINLINE inline int64_t update_offset(const Nest& nest, int units, int64_t t) {
   int64_t offset = 0;
   for (int i = nest.line; i >= units; --i) {
     offset += t % nest.loops[i].extent * nest.loops[i].other;
@@ -71,7 +72,8 @@ inline int64_t update_offset(const Nest& nest, int units, int64_t t) {
 
 // Orders entries by destination, stably, dropping invalid ones; returns how many are left. With few
 // destinations by counting, else by sorting.
-inline int64_t order_entries(const int64_t* numbers, int64_t updates, int64_t destinations, Entry* entries) {
+GATHERUM_NOINLINE inline int64_t order_entries(const int64_t* numbers, int64_t updates, int64_t destinations,
+                                               Entry* entries) {
   int64_t kept = 0;
   if (destinations <= updates) {
     Scratch<int64_t> starts(destinations + 1);

@@ -56,7 +56,7 @@ struct ScatterLine {
       prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd + b.offsets[j])));
   }
 
-  void move(const Block& b) const {
+  void move(const Block& b, const Block*) const {
     char* dst = at.data + b.place.data;
     const char* src = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;

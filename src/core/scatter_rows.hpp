@@ -16,13 +16,13 @@ struct ScatterRow {
 
   void prefetch_block(const Block&) const {}
 
-  void move(const Block& b) const {
+  void move(const Block& b, const Block* then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
     const Loop& line = nest.line_loop();
     Place place = b.place;
     for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
-      if (nest.far && j + ahead < b.n) prefetch_row(b, j + ahead);
+      if (nest.far) prefetch_row(j + ahead < b.n ? b : *then, j + ahead < b.n ? j + ahead : j + ahead - b.n);
       if (b.offsets[j] == kInvalid) continue;
       char* to = at.data + b.offsets[j];
       if (contiguous)
@@ -35,26 +35,41 @@ struct ScatterRow {
 
  private:
   void prefetch_row(const Block& b, int j) const {
-    if (b.offsets[j] == kInvalid) return;
+    if (j >= b.n || b.offsets[j] == kInvalid) return;
     const char* row = at.data + b.place.data + j * nest.line_loop().data + b.offsets[j];
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     for (int64_t r = 0; r < bytes; r += kCacheLine) prefetch_write(row + r);
   }
 };
 
+// Marks as invalid what another thread owns: offsets outside [low, high).
+GATHERUM_NOINLINE inline void disown(Block& b, int64_t low, int64_t high) {
+  for (int j = 0; j < b.n; ++j)
+    b.offsets[j] = b.offsets[j] >= low && b.offsets[j] < high ? b.offsets[j] : kInvalid;
+  b.any_invalid = true;
+}
+
+struct Owned {
+  int64_t low, high;
+};
+
 template <class Kernel>
-void scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range,
+void scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
                     const Kernel& kernel) {
   Blocks blocks(nest, units, range);
   Block pair[2];
   Block* now = &pair[0];
   Block* then = &pair[1];
-  bool more = stage_next(nest, at.index, blocks, *now);
-  if (more) kernel.prefetch_block(*now);
+  auto take = [&](Block& b) {
+    if (!stage_next(nest, at.index, blocks, b)) return b.n = 0, false;
+    if (owned != nullptr) disown(b, owned->low, owned->high);
+    kernel.prefetch_block(b);
+    return true;
+  };
+  bool more = take(*now);
   while (more) {
-    more = stage_next(nest, at.index, blocks, *then);
-    if (more) kernel.prefetch_block(*then);
-    kernel.move(*now);
+    more = take(*then);
+    kernel.move(*now, then);
     std::swap(now, then);
   }
 }

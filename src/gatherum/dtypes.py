@@ -34,10 +34,9 @@ class Value(IntEnum):
     COMPLEX128 = 15
 
 
-# Bytes of the type that a reduction accumulates in.
-_WIDE = {Value.FLOAT16: 4, Value.BFLOAT16: 4, Value.COMPLEX128: 16}
 _COMPLEX = (Value.COMPLEX64, Value.COMPLEX128)
 _HALF = (Value.FLOAT16, Value.BFLOAT16)
+_INTEGER = tuple(value for value in Value if "INT" in value.name)
 
 
 def value_of(dtype: DType) -> Value:
@@ -68,6 +67,18 @@ def needs_accumulator(value: Value, reduction: str, include_self: bool) -> bool:
     return (
         not include_self or reduction == "mean" or (value in _HALF and reduction in ("add", "mul"))
     )
+
+
+def needs_counter(reduction: str, include_self: bool) -> bool:
+    """Whether the fold must know how many updates a destination has had."""
+    return reduction == "mean" or (reduction != "none" and not include_self)
+
+
+def accumulator_bytes(value: Value, item: int, reduction: str) -> int:
+    """Return the bytes of the type in which a reduction of `item`-byte values accumulates."""
+    if value in _HALF and reduction != "none":
+        return 4
+    return 8 if value in _INTEGER and reduction == "mean" else item
 
 
 def is_index(dtype: DType) -> bool:

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import arguments, errors, lowering, native
-from .dtypes import MODES, REDUCTIONS, DType, needs_accumulator, value_of
+from . import algorithms, arguments, errors, lowering, native
+from .algorithms import ALGORITHMS, Choice
+from .dtypes import MODES, REDUCTIONS, value_of
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
 from .signature import OPERATORS, Array, Checked, Layout, Operand, Signature, axis_name, check
 
-ALGORITHMS = ("units", "grouped")
 _WIDTHS = (1, 2, 4, 8, 16)
 
 
@@ -38,8 +38,8 @@ class Plan:
         The kernel that the innermost run chooses: ``gather_rows``, ``gather_lines``,
         ``scatter_rows`` or ``scatter_lines``.
     algorithm : str
-        How the work is cut so that every thread count gives the same bits: ``units`` (independent
-        pieces, each in order) or ``grouped`` (updates brought in order of their destination).
+        How the work is done so that every thread count gives the same bits; see
+        `gatherum.algorithms`.
     nest : Nest
         The loops that run.
     bytes : int
@@ -117,28 +117,23 @@ class Plan:
 def build(s: Signature) -> Plan:
     """Check a call by its looks and lower it."""
     checked = check(s)
-    item = s.data.dtype.itemsize
     loops, components = _loops(s, checked)
     tuples = _tuple_layout(s)
-    moves = 0 not in checked.other.shape
-    algorithm = "units"
-    if s.updates is not None:
-        value = value_of(s.data.dtype)
-        if needs_accumulator(value, s.reduction, s.include_self):
-            algorithm = "grouped"
-    lowered = _lower(s, loops, components, algorithm) if moves else _NOTHING
-    count = prod(tuples.shape)
-    updates_per_unit = _fold_length(lowered)
-    scratch = 24 * updates_per_unit if algorithm == "grouped" else 0
-    program = _program(s, checked, lowered, algorithm, components, tuples, moves)
+    if 0 in checked.other.shape:
+        choice = _NOTHING
+    elif s.updates is None:
+        choice = algorithms.choose_gather(s, loops, components)
+    else:
+        choice = algorithms.choose_scatter(s, value_of(s.data.dtype), loops, components)
+    nest = choice.lowered.nest
     return Plan(
-        signature=s, shape=checked.shape, kernel=_kernel(s, lowered.nest, item), algorithm=algorithm,
-        nest=lowered.nest, bytes=_bytes_moved(s, checked, count * len(components)), scratch=scratch,
-        program=program,
+        signature=s, shape=checked.shape, kernel=_kernel(s, nest), algorithm=choice.algorithm,
+        nest=nest, bytes=_bytes_moved(s, checked, prod(tuples.shape) * len(components)),
+        scratch=choice.scratch, program=_program(s, checked, choice, components, tuples),
     )
 
 
-_NOTHING = Lowered(lowering.EMPTY, 0, False, 0)
+_NOTHING = Choice("units", Lowered(lowering.EMPTY, 0, False, 0), 0)
 
 
 def _loops(s: Signature, checked: Checked) -> tuple[list[Loop], list[Component]]:
@@ -150,15 +145,6 @@ def _loops(s: Signature, checked: Checked) -> tuple[list[Loop], list[Component]]
     return lowering.nd_loops(*operands, checked.axis)
 
 
-def _lower(s: Signature, loops: list[Loop], components: list[Component], algorithm: str) -> Lowered:
-    item = s.data.dtype.itemsize
-    if s.updates is None:
-        return lowering.lower_gather(loops, components, item)
-    if algorithm == "grouped":
-        return lowering.lower_grouped(loops, components, item)
-    return lowering.lower_scatter(loops, components, item)
-
-
 def _tuple_layout(s: Signature) -> Layout:
     """Shape and strides of the index tuples: those of `indices`, less the tuple dimension."""
     if s.op.endswith("_nd"):
@@ -166,11 +152,8 @@ def _tuple_layout(s: Signature) -> Layout:
     return s.indices.layout
 
 
-def _fold_length(lowered: Lowered) -> int:
-    return prod(loop.extent for loop in lowered.nest.loops[lowered.units : lowered.nest.line + 1])
-
-
-def _kernel(s: Signature, nest: Nest, item: int) -> str:
+def _kernel(s: Signature, nest: Nest) -> str:
+    item = s.data.dtype.itemsize
     line = not nest.rows and nest.block == item
     if s.updates is None or s.reduction == "none":
         line = line and item in _WIDTHS
@@ -185,8 +168,7 @@ def _bytes_moved(s: Signature, checked: Checked, indices: int) -> int:
 
 
 def _program(
-    s: Signature, checked: Checked, lowered: Lowered, algorithm: str, components: list[Component],
-    tuples: Layout, moves: bool,
+    s: Signature, checked: Checked, choice: Choice, components: list[Component], tuples: Layout
 ) -> native.Program:
     """Compile the plan's numbers for the core."""
     item, index = s.data.dtype.itemsize, s.indices.dtype
@@ -195,10 +177,11 @@ def _program(
     copies = scatter and 0 not in s.data.shape
     forced = s.mode in ("clip", "wrap")
     empty = [c for c, component in enumerate(components) if component.size == 0]
+    lowered, target = choice.lowered, algorithms.target_of(components)
     return native.Program({
         "scatter": scatter,
         "item": item,
-        "algorithm": ALGORITHMS.index(algorithm),
+        "algorithm": ALGORITHMS.index(choice.algorithm),
         "reduction": REDUCTIONS.index(s.reduction),
         "value": int(value_of(s.data.dtype)),
         "include_self": s.include_self,
@@ -210,8 +193,10 @@ def _program(
         "units": lowered.units,
         "line_chunk": lowered.line_chunk,
         "split_line": lowered.split_line,
-        "destinations": prod(component.size for component in components),
-        "moves": moves,
+        "destinations": target.count,
+        "step": target.step,
+        "tiles": _tiles(s, checked),
+        "moves": 0 not in checked.other.shape,
         "copies": copies,
         "unaddressable": empty[0] if forced and empty else -1,
         "tuples": count,
@@ -222,6 +207,17 @@ def _program(
         "copy": lowering.lower_copy(s.data.layout, checked.data, item) if copies else lowering.EMPTY,
         "shape": checked.shape,
     })
+
+
+def _tiles(s: Signature, checked: Checked) -> bool:
+    """Whether the destinations of all units together are all of the data, laid out as the result:
+    then an accumulating scatter reads the data itself and needs no copy made beforehand."""
+    if checked.data.strides != s.data.strides:
+        return False
+    if s.op == "scatter_elements":
+        across = s.indices.shape[: checked.axis] + s.indices.shape[checked.axis + 1 :]
+        return across == s.data.shape[: checked.axis] + s.data.shape[checked.axis + 1 :]
+    return True
 
 
 def plan(op: str, data: object, indices: object, updates: object = None, /, **attributes: object) -> Plan:

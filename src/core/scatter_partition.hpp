@@ -1,0 +1,89 @@
+// scatter of items into more destinations than a cache holds, by a stable partition.
+//
+//   count    for every piece of the updates, how many fall into each block of destinations
+//   spread   copies (destination within its block, value) to the block's list, in order
+//   apply    folds a block's list, in order, into a slab of that block
+//
+// Pieces are in order, and so is what each contributes to a list: a destination meets its updates in
+// row-major order of the indices, whoever did the work. The lists of the blocks are the only random
+// writes, a stream each. An index that changes between count and spread can only leave its place in a
+// list unused: every piece keeps to what it counted. Cost: 4 + W bytes an update written and read
+// once; then a fold in cache.
+#pragma once
+
+#include "scatter_slabs.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class Stored>
+inline constexpr int64_t kEntryBytes = static_cast<int64_t>(sizeof(uint32_t) + sizeof(Stored));
+
+inline Range piece_range(const PartitionScatter& p, int64_t piece) {
+  return {p.chunk, piece * p.piece_units, std::min((piece + 1) * p.piece_units, p.units)};
+}
+
+inline bool partition_count(const PartitionScatter& p, const char* index, int64_t piece) {
+  int64_t* counts = p.counts + piece * p.blocks;
+  std::memset(counts, 0, sizeof(int64_t) * static_cast<size_t>(p.blocks));
+  Blocks blocks(*p.ids, p.ids->line, piece_range(p, piece));
+  Block b;
+  bool valid = true;
+  while (stage_next(*p.ids, index, blocks, b)) {
+    valid &= !b.any_invalid;
+    for (int j = 0; j < b.n; ++j)
+      if (!b.any_invalid || b.offsets[j] != kInvalid) ++counts[b.offsets[j] >> p.shift];
+  }
+  return valid;
+}
+
+template <class Stored>
+void partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+  constexpr int64_t kAhead = 12;
+  int64_t* ends = p.ends + piece * p.blocks;
+  const int64_t* begins = p.counts + piece * p.blocks;
+  std::memcpy(ends, begins, sizeof(int64_t) * static_cast<size_t>(p.blocks));
+  const int64_t mask = (int64_t{1} << p.shift) - 1;
+  // Where the list of a block goes on for the next piece (the last piece's ends at the next block).
+  auto limit = [&](int64_t block) {
+    return piece + 1 < p.pieces ? begins[p.blocks + block] : p.counts[p.pieces * p.blocks + block];
+  };
+  Blocks blocks(*p.ids, p.ids->line, piece_range(p, piece));
+  Block b;
+  while (stage_next(*p.ids, at.index, blocks, b)) {
+    const char* updates = at.other + b.place.other;
+    const int64_t su = p.ids->line_loop().other;
+    for (int j = 0; j < b.n; ++j) {
+      if (b.any_invalid && b.offsets[j] == kInvalid) continue;
+      const int64_t block = b.offsets[j] >> p.shift;
+      const int64_t place = ends[block];
+      if (place == limit(block)) continue;
+      ends[block] = place + 1;
+      char* entry = p.entries + place * kEntryBytes<Stored>;
+      const auto local = static_cast<uint32_t>(b.offsets[j] & mask);
+      const Stored value = load_value<Stored>(updates + j * su);
+      std::memcpy(entry, &local, sizeof local);
+      std::memcpy(entry + sizeof local, &value, sizeof value);
+      prefetch_write(entry + kAhead * kEntryBytes<Stored>);
+    }
+  }
+}
+
+template <class F, bool Counted>
+void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
+  using Stored = typename F::Stored;
+  const int64_t first = block << p.shift;
+  const int64_t count = std::min(int64_t{1} << p.shift, p.destinations - first);
+  const char* from = p.source != nullptr ? p.source : at.data;
+  Slab<F, Counted> slab(scratch, {from + first * p.step, at.data + first * p.step, p.step, 0, count, 1},
+                        p.combine.include_self);
+  slab.read();
+  for (int64_t piece = 0; piece < p.pieces; ++piece) {
+    const char* entry = p.entries + p.counts[piece * p.blocks + block] * kEntryBytes<Stored>;
+    const char* end = p.entries + p.ends[piece * p.blocks + block] * kEntryBytes<Stored>;
+    for (; entry < end; entry += kEntryBytes<Stored>)
+      slab.take(load_value<uint32_t>(entry), load_value<Stored>(entry + sizeof(uint32_t)));
+  }
+  slab.write();
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

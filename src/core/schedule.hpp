@@ -1,0 +1,108 @@
+// How a program's work is cut into tasks for the pool, and the scratch memory that tasks share.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine.hpp"
+#include "memory.hpp"
+#include "pool.hpp"
+
+namespace gatherum {
+
+// A tuple costs about this many bytes' worth of time to stage and address.
+inline constexpr int64_t kTupleBytes = 16;
+// Below this many bytes a call ends before another thread could have been woken (100-200 us).
+inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
+// Above this many (a few us) the interpreter's lock is worth giving up.
+inline constexpr int64_t kLongBytes = int64_t{64} << 10;
+inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
+
+inline int64_t work_bytes(const Program& p) { return p.bytes + p.tuples * kTupleBytes; }
+inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
+
+// The number of points of the first few loops of a nest.
+inline int64_t points(const Nest& nest, int loops) {
+  int64_t n = 1;
+  for (int i = 0; i < loops; ++i) n *= nest.loops[i].extent;
+  return n;
+}
+
+// Tasks of `per_task` units each; a unit is a point of the leading loops times `chunk` of the line.
+struct Split {
+  int threads;
+  int64_t chunk, units, per_task, tasks;
+};
+
+// Cuts `points` units of `line` tuples each, together worth `bytes`, into tasks. A line is cut only
+// when its points are independent (`split_line`), then into at most `line_chunk` (0: any number).
+inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes) {
+  Split s{};
+  s.threads = threads_for(bytes);
+  const int64_t target = std::clamp<int64_t>(bytes / kTaskBytes, 1, 1024);
+  s.chunk = line;
+  if (split_line) {
+    const int64_t pieces = std::max<int64_t>(1, target / points);
+    s.chunk = std::max<int64_t>((line + pieces - 1) / pieces, 256);
+    if (line_chunk > 0) s.chunk = std::min(s.chunk, line_chunk);
+    s.chunk = std::min(s.chunk, line);
+  }
+  s.units = points * ((line + s.chunk - 1) / s.chunk);
+  s.per_task = std::max<int64_t>(1, s.units / target);
+  s.tasks = (s.units + s.per_task - 1) / s.per_task;
+  return s;
+}
+
+// Runs body(task, worker) for every task; workers are numbered from 0. False: cut short by poll.
+template <class Body>
+bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
+  ParallelLoop loop;
+  loop.task = [](void* context, int64_t i, int worker) { (*static_cast<const Body*>(context))(i, worker); };
+  loop.context = const_cast<Body*>(&body);
+  loop.tasks = tasks;
+  loop.poll = poll.ask;
+  loop.poll_context = poll.context;
+  return parallel_run(loop, threads);
+}
+
+// Runs body(begin, end, worker) over the units of a split.
+template <class Body>
+bool run_split(const Split& s, const Poll& poll, const Body& body) {
+  return run_tasks(s.tasks, s.threads, poll, [&](int64_t i, int worker) {
+    body(i * s.per_task, std::min((i + 1) * s.per_task, s.units), worker);
+  });
+}
+
+// Scratch memory, one piece of `bytes` a worker; null when there is none to be had.
+class WorkerScratch {
+ public:
+  WorkerScratch(int64_t bytes, int workers)
+      : each_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
+        total_(static_cast<size_t>(each_) * static_cast<size_t>(workers)),
+        start_(static_cast<char*>(total_ >= kLargeResult ? allocate_large(total_) : std::malloc(total_))) {}
+  ~WorkerScratch() {
+    if (start_ != nullptr && !(total_ >= kLargeResult && free_large(start_))) std::free(start_);
+  }
+  WorkerScratch(const WorkerScratch&) = delete;
+  WorkerScratch& operator=(const WorkerScratch&) = delete;
+  explicit operator bool() const { return start_ != nullptr; }
+  char* of(int worker) const {
+    const auto p = reinterpret_cast<uintptr_t>(start_ + worker * each_);
+    return start_ + worker * each_ + (-p % kCacheLine);
+  }
+
+ private:
+  int64_t each_;
+  size_t total_;
+  char* start_;
+};
+
+Outcome run_gather(const Program& p, const Operands& at, const Poll& poll);
+// Moves every point of a nest without components: the copy that a functional scatter begins with.
+bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
+// `source`: what a functional scatter starts from; null in place.
+Outcome run_scatter(const Program& p, const Operands& at, const char* source, const Poll& poll);
+// The first invalid index in row-major order, looked for by all threads.
+Outcome check_indices(const Program& p, const char* index, const Poll& poll);
+
+}  // namespace gatherum

@@ -1,0 +1,107 @@
+// Accumulators for a stretch of destinations, in cache: read in, folded into, and written out once.
+//
+//   slab[(i - first) * columns + j] = widen(D[i * step + j * column_step])       read
+//   slab[...] = fold(slab[...], widen(update)), counting where the fold needs it  take
+//   D[...] = finish(slab[...], count)                                             write
+//
+// The data is read from `from` and written to `to`: for a functional scatter these are the data and
+// the output, so the output needs no copy made beforehand. Cost: two passes over the destinations.
+#pragma once
+
+#include "scatter_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// What `none` does, as a fold of W-byte items: the last update wins.
+template <int W>
+struct Replace {
+  using Stored = Item<W>;
+  using Sum = Item<W>;
+  static Sum widen(Stored v) { return v; }
+  static Stored narrow(Sum v) { return v; }
+  static Sum fold(Sum, Sum b) { return b; }
+  static Stored finish(Sum a, int64_t) { return a; }
+};
+
+// Where the destinations of a slab lie.
+struct Stretch {
+  const char* from;
+  char* to;
+  int64_t step, column_step;  // bytes from one destination, and from one column, to the next
+  int64_t count, columns;
+};
+
+template <class F, bool Counted>
+class Slab {
+ public:
+  using Stored = typename F::Stored;
+  using Sum = typename F::Sum;
+
+  static int64_t bytes(int64_t slots) {
+    return slots * static_cast<int64_t>(sizeof(Sum) + (Counted ? sizeof(int64_t) : 0));
+  }
+
+  Slab(char* scratch, const Stretch& s, bool include_self) : stretch_(s), start_(include_self ? 1 : 0) {
+    const int64_t slots = s.count * s.columns;
+    // Counters first: they want the stricter alignment.
+    counts_ = reinterpret_cast<int64_t*>(scratch);
+    sums_ = reinterpret_cast<Sum*>(scratch + (Counted ? slots * static_cast<int64_t>(sizeof(int64_t)) : 0));
+  }
+
+  GATHERUM_NOINLINE void read() {
+    each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
+      for (int64_t i = 0; i < n; ++i)
+        sums_[slot + i] = F::widen(load_value<Stored>(stretch_.from + offset + i * stride));
+    });
+    if constexpr (Counted)
+      for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) counts_[i] = start_;
+  }
+
+  GATHERUM_INLINE void take(int64_t slot, Stored update) {
+    if constexpr (Counted) {
+      const bool first = counts_[slot] == 0;
+      sums_[slot] = first ? F::widen(update) : F::fold(sums_[slot], F::widen(update));
+      ++counts_[slot];
+    } else {
+      sums_[slot] = F::fold(sums_[slot], F::widen(update));
+    }
+  }
+
+  // Untouched destinations are written with the bits they had: conversions there and back lose none.
+  GATHERUM_NOINLINE void write() const {
+    each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
+      for (int64_t i = 0; i < n; ++i) {
+        Stored v = F::narrow(sums_[slot + i]);
+        if constexpr (Counted)
+          if (counts_[slot + i] != start_) v = F::finish(sums_[slot + i], counts_[slot + i]);
+        std::memcpy(stretch_.to + offset + i * stride, &v, sizeof v);
+      }
+    });
+  }
+
+ private:
+  // Calls run(first slot, byte offset, n, stride) for stretches that step evenly; the stride is a
+  // constant where the elements are contiguous.
+  template <class Run>
+  void each_run(const Run& run) const {
+    constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
+    const Stretch& s = stretch_;
+    if (s.columns == 1) {
+      if (s.step == packed) return run(0, 0, s.count, packed);
+      return run(0, 0, s.count, s.step);
+    }
+    for (int64_t i = 0; i < s.count; ++i) {
+      if (s.column_step == packed)
+        run(i * s.columns, i * s.step, s.columns, packed);
+      else
+        run(i * s.columns, i * s.step, s.columns, s.column_step);
+    }
+  }
+
+  const Stretch stretch_;
+  const int64_t start_;
+  int64_t* counts_;
+  Sum* sums_;
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL
