@@ -19,8 +19,7 @@ _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 def as_axis(op: str, value: object) -> int:
     """Return `axis` or `batch_dims` as an int."""
     try:
-        # int() makes an int of a bool; what is no integer raises
-        return int(operator.index(value))  # type: ignore[arg-type]
+        return operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
     except TypeError:
         raise errors.not_an_integer(op, axis_name(op), value) from None
 
