@@ -114,9 +114,7 @@ def _least_seconds(run: Callable[[], object], rounds: int) -> float:
     return min(spent[1:])
 
 
-def _random_loads(
-    nbytes: int, counts: list[int], rounds: int
-) -> tuple[dict[str, float], str]:
+def _random_loads(nbytes: int, counts: list[int], rounds: int) -> tuple[dict[str, float], str]:
     """Return nanoseconds a load of 4 bytes at random, independent of each other."""
     if find_spec("numba") is None:
         source = np.ones(nbytes // 4, "u4")
@@ -167,7 +165,8 @@ def _first_touch(nbytes: int, rounds: int) -> dict[str, float]:
 
 
 def _touch(nbytes: int, advice: int) -> float:
-    with mmap.mmap(-1, nbytes) as memory:
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # shared memory has small pages only
+    with mmap.mmap(-1, nbytes, flags=private) as memory:
         memory.madvise(advice)
         pages = np.frombuffer(memory, "u1")[::PAGE]
         start = perf_counter()

@@ -5,22 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from . import peers
 from .records import Record
 
+Cells = tuple[str, ...]
+MISSED = "MISSED"
+WAYS = ("fresh", "recycled", "out")
 HEADINGS = ("case", "floor", "fresh", "recycled", "out=", "best peer", "x peer", "x floor")
 
 
-def rows_of(report: dict[str, Any]) -> list[tuple[str, ...]]:
+def rows_of(report: dict[str, Any]) -> list[Cells]:
     """Return the cells of the main table, a row a case."""
     return [_row(record) for record in report["cases"]]
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _row(record: Record) -> Cells:
     unit, ours, ratios = record["unit"], record["ours"], record["ratios"]
     times = [_time(ours[way]["median"], unit) if way in ours else "-" for way in WAYS]
     best = record["best_peer"]
@@ -34,9 +38,6 @@ def _row(record: Record) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-WAYS = ("fresh", "recycled", "out")
-
-
 def _time(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}" if value < 100 else f"{value:.0f} {unit}"
 
@@ -45,10 +46,10 @@ def _ratio(record: Record, kind: str, sign: str) -> str:
     value, goal, met = record["ratios"][kind], record["goals"][kind], record["met"][kind]
     if value is None:
         return "-"
-    return f"{value:.2f} ({sign} {goal:g}{'' if met else ' MISSED'})"
+    return f"{value:.2f} ({sign} {goal:g}{'' if met else ' ' + MISSED})"
 
 
-def peer_rows(report: dict[str, Any]) -> list[tuple[str, ...]]:
+def peer_rows(report: dict[str, Any]) -> list[Cells]:
     """Return the cells of the peers' table: each peer's time and what its answer is."""
     rows = []
     for record in report["cases"]:
@@ -98,8 +99,8 @@ def _by_threads(values: dict[str, float], form: str) -> str:
 
 
 def problems(report: dict[str, Any]) -> list[str]:
-    """Return a line for every peer that failed, and for an answer of ours that is wrong."""
-    lines = []
+    """Return a line for each skipped case, failed peer and answer of ours that is wrong."""
+    lines = [f"{name}: skipped: {why}" for name, why in report["skipped"].items()]
     for record in report["cases"]:
         answer = record["ours"].get("answer", {"answer": "exact"})
         if answer["answer"] != "exact":
@@ -110,19 +111,40 @@ def problems(report: dict[str, Any]) -> list[str]:
     return lines
 
 
-def show(report: dict[str, Any], write: Callable[[str], object] = print) -> None:
-    """Print a report for people, with rich if it is installed."""
-    for line in heading(report):
-        write(line)
+def tables(report: dict[str, Any]) -> list[tuple[Cells, list[Cells]]]:
+    """Return the head and the rows of each table: ours against the goals, and the peers."""
     names = ("case", *(peers.PEERS[name] for name in _present(report)))
-    for head, rows in ((HEADINGS, rows_of(report)), (names, peer_rows(report))):
-        write("")
-        write("\n".join(_aligned(head, rows)))
+    return [(HEADINGS, rows_of(report)), (names, peer_rows(report))]
+
+
+def show(report: dict[str, Any]) -> None:
+    """Print a report for people, on a terminal with rich if it is installed."""
+    drawn = sys.stdout.isatty() and find_spec("rich") is not None
+    for line in heading(report):
+        print(line)
+    for head, rows in tables(report):
+        print()
+        if drawn:
+            _draw(head, rows)
+        else:
+            print("\n".join(_aligned(head, rows)))
     for line in problems(report):
-        write(line)
+        print(line)
 
 
-def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _draw(head: Cells, rows: list[Cells]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for number, name in enumerate(head):
+        table.add_column(name, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row, style="red" if any(MISSED in cell for cell in row) else None)
+    Console().print(table)
+
+
+def _aligned(head: Cells, rows: Sequence[Cells]) -> list[str]:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     return [
         "  ".join(
@@ -135,9 +157,8 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def markdown(report: dict[str, Any]) -> str:
     """Return the README's section: what was measured where, and the tables."""
-    names = ("case", *(peers.PEERS[name] for name in _present(report)))
     parts = ["\n".join(f"{line}  " for line in heading(report))]
-    for head, rows in ((HEADINGS, rows_of(report)), (names, peer_rows(report))):
+    for head, rows in tables(report):
         table = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
         parts.append("\n".join(f"| {' | '.join(row)} |" for row in table))
     return "\n\n".join(parts) + "\n"

@@ -16,7 +16,7 @@ import numpy as np
 from . import peers, records
 from .children import Child
 from .machine import available_memory
-from .records import Examined
+from .records import Examined, Record
 from .tiny import TINY, Tiny
 from .worker import FAILED, LIMITS
 from .workloads import WORKLOADS, Workload
@@ -57,24 +57,28 @@ class Runner:
 
     def run(self, names: Sequence[str]) -> dict[str, Any]:
         """Measure the machine, run workloads by name, and return the limits and a record each."""
+        cases: list[Record] = []
+        skipped: dict[str, str] = {}
         try:
             self.progress("measuring the machine's own limits")
             limits = self.meter.ask("measure", self.scale, self.rounds)
-            cases = [
-                *(self._run(workload) for workload in WORKLOADS if workload.name in names),
-                *(self._run_tiny(case) for case in TINY if case.name in names),
-            ]
+            for workload in (workload for workload in WORKLOADS if workload.name in names):
+                try:
+                    cases.append(self._run(workload))
+                except MemoryError as error:
+                    skipped[workload.name] = str(error)
+            cases.extend(self._run_tiny(case) for case in TINY if case.name in names)
         finally:
             for child in (self.meter, *self.children.values()):
                 child.stop()
-        return {"families": self.families, "limits": limits, "cases": cases}
+        return {"families": self.families, "limits": limits, "cases": cases, "skipped": skipped}
 
-    def _run(self, workload: Workload) -> dict[str, Any]:
+    def _run(self, workload: Workload) -> Record:
         self.progress(f"{workload.name}: making arrays")
         case = workload.make(self.scale, np.random.default_rng(SEED))
         nbytes = sum(array.nbytes for array in case.arrays)
         answer = int(np.prod(case.result_shape)) * case.data.itemsize
-        record: dict[str, Any] = {
+        record: Record = {
             "name": workload.name,
             "title": workload.title,
             "op": case.op,
@@ -85,7 +89,7 @@ class Runner:
             "goals": {"peer": workload.peer_goal, "floor": workload.floor_goal},
         }
         look = (case.op, case.axis, case.reduction)
-        self._check_memory(workload.name, nbytes, answer)
+        self._check_memory(nbytes, answer)
         with _shared_folder(2 * nbytes) as folder:
             case.save(folder)
             del case
@@ -98,23 +102,21 @@ class Runner:
             child.ask("drop")
         return records.of_case(record, examined, times)
 
-    def _check_memory(self, name: str, nbytes: int, answer: int) -> None:
+    def _check_memory(self, nbytes: int, answer: int) -> None:
         """Refuse what would not fit: every process holds the operands and results."""
         needed = len(self.families) * (nbytes + 2 * answer) + 2 * answer
         available = available_memory()
         if available is not None and needed > available:
             raise MemoryError(
-                f"bench: {name} needs about {needed / 2**30:.1f} GiB at scale {self.scale:g}, "
-                f"and {available / 2**30:.1f} GiB are free; choose a smaller scale"
+                f"needs about {needed / 2**30:.1f} GiB at scale {self.scale:g}, and "
+                f"{available / 2**30:.1f} GiB are free: choose a smaller scale or fewer peers"
             )
 
-    def _examine(
-        self, name: str, folder: Path, look: tuple[str, int, str]
-    ) -> Examined:
+    def _examine(self, name: str, folder: Path, look: tuple[str, int, str]) -> Examined:
         """Load, warm up and check every family; a failure is its sentence."""
         self.children["numpy"].ask("load", folder, *look)
         self.children["numpy"].ask("define", folder)
-        found: dict[str, list[records.Record] | str] = {}
+        found: dict[str, list[Record] | str] = {}
         for family, child in self.children.items():
             self.progress(f"{name}: checking {family}")
             try:
@@ -144,13 +146,13 @@ class Runner:
                         times[family].setdefault(way, []).append(seconds * unit)
         return times
 
-    def _run_tiny(self, case: Tiny) -> dict[str, Any]:
+    def _run_tiny(self, case: Tiny) -> Record:
         self.progress(f"{case.name}: timing")
         families = [family for family in self.families if family in case.statements]
         for family in families:
             self.children[family].ask("load_tiny", case.name)
         times = self._time("time_tiny", dict.fromkeys(families, self.rounds), 1e6)
-        record: dict[str, Any] = {
+        record: Record = {
             "name": case.name, "title": case.title, "unit": "us",
             "goals": {"peer": case.peer_goal, "floor": None},
         }  # fmt: skip
@@ -161,9 +163,11 @@ def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
     """Return how many rounds each family that can run gets."""
     found = {}
     for family, ways in examined.items():
-        spent = [] if isinstance(ways, str) else [
-            float(way["seconds"]) for way in ways if way["verdict"]["answer"] != FAILED
-        ]
+        spent = (
+            []
+            if isinstance(ways, str)
+            else [float(way["seconds"]) for way in ways if way["verdict"]["answer"] != FAILED]
+        )
         if spent:
             fastest = min(spent)
             found[family] = max(1, min(rounds, int(SECONDS_A_PEER / max(fastest, 1e-9))))

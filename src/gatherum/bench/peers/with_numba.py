@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -149,10 +150,12 @@ def _copy(data, out):  # type: ignore[no-untyped-def]
         out[i] = data[i]
 
 
+@cache
 def _parallel(function: Callable[..., None]) -> Any:
     return numba.njit(parallel=True)(function)
 
 
+@cache
 def _serial(function: Callable[..., None]) -> Any:
     return numba.njit(function)
 

@@ -63,6 +63,4 @@ def _model(case: Case) -> Any:
         OPERATORS[case.op], [value.name for value in inputs], ["result"], **case.arguments
     )
     graph = helper.make_graph([node], case.op, inputs, [output])
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10
-    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)

@@ -1,0 +1,361 @@
+"""The benchmark: its cases are what they say, answers are checked, reports are complete.
+
+No test asserts a time: they are for people to judge.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from gatherum.bench import children, command, peers, records, report, roofline, runner, tiny
+from gatherum.bench import main as bench
+from gatherum.bench.cases import Case
+from gatherum.bench.limits import Meter
+from gatherum.bench.worker import LIMITS, Verdict, compare, compare_sums
+from gatherum.bench.workloads import WORKLOADS, Workload, select
+
+TINY_SCALE = 1e-4
+each_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+
+# Milliseconds at 42 GB/s of the full sizes, as they were first worked out by hand.
+FLOORS = {
+    "rows-f32": 12.4, "rows-f16": 14.7, "rows-zipf": 12.4, "line-f32": 36.2, "line-u8": 34.8,
+    "line-f64": 38.1, "last-axis": 8.0, "middle-axis-wide": 12.8, "middle-axis-narrow": 3.2,
+    "elements-last": 12.8, "elements-first": 12.8, "nd-cube": 21.9, "nd-rows": 12.4,
+    "scatter-last-unique": 16.0, "scatter-last-duplicates": 16.0, "scatter-last-add": 16.0,
+    "scatter-first-unique": 16.0, "scatter-first-duplicates": 16.0, "scatter-first-add": 16.0,
+    "set-rows": 25.6, "set-scalars": 15.2, "add-1M-f32": 5.9, "add-1M-f64": 8.0,
+    "add-1M-i64": 8.0, "add-50M-f32": 15.2, "add-256-f32": 5.7, "fold-rows-add": 7.5,
+    "fold-rows-max": 7.5,
+}  # fmt: skip
+
+
+def made(workload: Workload, scale: float = TINY_SCALE) -> Case:
+    return workload.make(scale, np.random.default_rng(1))
+
+
+def answers(family: str, case: Case) -> dict[str, np.ndarray]:
+    return {name: np.asarray(call()) for name, call in peers.load(family).ways(case).items()}
+
+
+@each_workload
+def test_our_answer_is_numpys_in_all_three_kinds_of_memory(workload: Workload) -> None:
+    case = made(workload)
+    expected = next(iter(answers("numpy", case).values()))
+    ours = answers("gatherum", case)
+    assert list(ours) == ["fresh", "recycled", "out"]
+    assert {name: compare(answer, expected).answer for name, answer in ours.items()} == {
+        "fresh": "exact", "recycled": "exact", "out": "exact",
+    }  # fmt: skip
+
+
+@each_workload
+def test_floors_are_those_of_the_table(workload: Workload) -> None:
+    floor = workload.floor(made(workload, 1 / 64))
+    assert 64 * floor / 42e9 * 1e3 == pytest.approx(FLOORS[workload.name], rel=0.02)
+
+
+def test_the_table_is_complete() -> None:
+    assert [workload.name for workload in WORKLOADS] == list(FLOORS)
+
+
+@pytest.mark.parametrize("name", [w.name for w in WORKLOADS if "unique" in w.name] + ["set-rows"])
+def test_unique_indices_are_unique(name: str) -> None:
+    (workload,) = (workload for workload in WORKLOADS if workload.name == name)
+    case = made(workload)
+    lines = np.sort(case.indices, axis=case.axis)
+    assert np.count_nonzero(np.diff(lines, axis=case.axis) == 0) == 0
+
+
+def test_skewed_rows_are_skewed_and_scattered() -> None:
+    (workload,) = (workload for workload in WORKLOADS if workload.name == "rows-zipf")
+    counts = np.bincount(made(workload, 0.01).indices)
+    assert counts.max() > 0.1 * counts.sum()
+    assert counts.argmax() != 0
+
+
+@pytest.mark.parametrize("family", peers.PEERS)
+def test_a_peers_ways_are_right(family: str) -> None:
+    pytest.importorskip(family, reason=f"install {family} to check it as a peer")
+    wrong: dict[str, list[str]] = {}
+    for workload in WORKLOADS:
+        case = made(workload)
+        if family not in RACING or case.updates is None:
+            wrong[workload.name] = wrong_ways(family, case)
+    assert {name: ways for name, ways in wrong.items() if ways} == {}
+    assert len(wrong) > 12
+
+
+def wrong_ways(family: str, case: Case) -> list[str]:
+    expected = next(iter(answers("numpy", case).values()))
+    found = answers(family, case)
+    assert found
+    wrong = [name for name, answer in found.items() if compare(answer, expected) != EXACT]
+    if wrong and case.may_round:
+        whole = case.whole()
+        expected = next(iter(answers("numpy", whole).values()))
+        sums = answers(family, whole)
+        wrong = [name for name in wrong if compare(sums[name], expected) != EXACT]
+    return wrong
+
+
+EXACT = Verdict("exact")
+RACING = ("onnxruntime", "torch")  # their scatters share destinations between threads
+
+
+def test_lost_adds_are_told_from_another_order() -> None:
+    updates = np.ones(8, "f4")
+    case = Case("scatter_nd", np.zeros(2, "f4"), np.zeros((8, 1), "i8"), updates, reduction="add")
+    expected = np.array([8, 0], "f4")
+    assert compare_sums(expected.copy(), expected, case) == Verdict("order of sums")
+    assert compare_sums(np.array([6, 0], "f4"), expected, case) == Verdict(
+        "differs", "loses 25 % of what is added"
+    )
+    assert compare_sums(np.array([4, 4], "f4"), expected, case) == Verdict(
+        "differs", "1e+02 % of elements differ"
+    )
+
+
+def test_bits_are_compared_not_values() -> None:
+    zeros = np.array([0.0, 1.0, np.nan, 3.0])
+    assert compare(zeros.copy(), zeros) == EXACT
+    assert compare(-zeros, zeros).answer == "differs"
+    assert compare(zeros.astype("f4"), zeros) == Verdict("differs", "gives float32 (4,)")
+
+
+def test_whole_numbers_stand_in_for_sums() -> None:
+    case = Case("scatter_nd", np.array([0.3]), np.zeros((1, 1), "i8"), np.array([0.9]), 0, "add")
+    whole = case.whole()
+    assert (whole.data.tolist(), whole.updates.tolist()) == ([2.0], [7.0])
+    assert replace(case, updates=None).whole().data.tolist() == [0.3]
+
+
+NAMES = ["rows-f32", "rows-f16", "line-u8"]
+
+
+@pytest.mark.parametrize(
+    ("only", "chosen"),
+    [
+        (None, NAMES),
+        ((), NAMES),
+        (("rows",), ["rows-f32", "rows-f16"]),
+        (("line-u8,rows-f32",), ["rows-f32", "line-u8"]),
+        (("*-f??",), ["rows-f32", "rows-f16"]),
+    ],
+)
+def test_selection(only: tuple[str, ...] | None, chosen: list[str]) -> None:
+    assert select(NAMES, only) == chosen
+
+
+def test_selection_prefers_a_whole_name() -> None:
+    assert select(["add", "add-more"], ["add"]) == ["add"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"scale": 0}, "bench: `scale` must be in (0, 16], got 0"),
+        ({"rounds": 0}, "bench: `rounds` must be at least 1, got 0"),
+        (
+            {"families": ["nothing"]},
+            "bench: `families` must be installed peers ({}), got 'nothing'",
+        ),
+        ({"only": ["nothing"]}, "bench: `only` must name workloads among {all}, got 'nothing'"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        bench(**arguments)  # type: ignore[arg-type]
+    sentence = sentence.replace("{}", ", ".join(peers.installed()))
+    assert str(caught.value) == sentence.replace("{all}", ", ".join(runner.NAMES))
+
+
+def timed(times: float) -> dict[str, float]:
+    return {"median": times, "min": times, "rounds": 1}
+
+
+def test_a_wrong_peer_is_never_the_best() -> None:
+    found = records.judged(
+        {
+            "floor": 2.0,
+            "goals": {"peer": 1.5, "floor": 1.1},
+            "ours": {"recycled": timed(2.0), "out": timed(2.5)},
+            "peers": {
+                "numpy": {"answer": "exact", **timed(9.0)},
+                "torch": {"answer": "order of sums", **timed(4.0)},
+                "onnxruntime": {"answer": "differs", **timed(1.0)},
+                "jax": {"failed": "RuntimeError: no"},
+            },
+        }
+    )
+    assert found["best_peer"] == "torch"
+    assert found["ratios"] == {"peer": 2.0, "floor": 1.25}
+    assert found["met"] == {"peer": True, "floor": False}
+
+
+@pytest.fixture
+def child() -> Iterator[children.Child]:
+    child = children.Child("numpy")
+    yield child
+    child.stop()
+
+
+def test_a_childs_failure_is_a_sentence(child: children.Child) -> None:
+    with pytest.raises(RuntimeError, match=r"^AttributeError: .* has no attribute 'nonsense'$"):
+        child.ask("nonsense")
+    with pytest.raises(RuntimeError, match=r"^RuntimeError: bench: no case has been loaded$"):
+        child.ask("examine", Path("nowhere"))
+
+
+def test_a_child_that_dies_is_reported_and_started_afresh(child: children.Child) -> None:
+    child.ask("drop")
+    assert child._process is not None
+    child._process.kill()
+    with pytest.raises(RuntimeError, match=r"^the process ended with status -9$"):
+        child.ask("drop")
+    assert child.ask("time") == {}
+
+
+def test_limits_are_positive_and_complete() -> None:
+    meter = Meter()
+    with pytest.raises(RuntimeError, match=r"^bench: the machine's limits have not been measured$"):
+        meter.read()
+    found = meter.measure(TINY_SCALE, rounds=1)
+    assert set(found) == {
+        "bytes", "read_gb_s", "copy_gb_s", "random_load_ns", "random_load_by", "first_touch_ms",
+    }  # fmt: skip
+    assert found["bytes"] == max(1 << 20, round((256 << 20) * TINY_SCALE * 100))
+    for name in ("read_gb_s", "copy_gb_s", "random_load_ns"):
+        assert "1" in found[name]
+        assert min(found[name].values()) > 0
+    assert meter.read() > 0
+
+
+@pytest.mark.parametrize("case", tiny.TINY, ids=lambda case: case.name)
+def test_tiny_statements_agree(case: tiny.Tiny) -> None:
+    def result_of(family: str, statement: str) -> np.ndarray:
+        names = tiny.namespace(case.name, family)
+        if "out" in statement:
+            exec(statement, names)
+            return names["out"]
+        return np.asarray(eval(statement, names))
+
+    (ours,) = case.statements["gatherum"].values()
+    expected = result_of("gatherum", ours)
+    for statement in case.statements["numpy"].values():
+        assert compare(result_of("numpy", statement), expected) == EXACT
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path, Path]:
+    folder = tmp_path_factory.mktemp("bench")
+    files = folder / "bench.json", folder / "bench.svg"
+    found = bench(
+        ["rows-f32", "add-256-f32", "tiny-gather"], files[0], TINY_SCALE, 2, files[1],
+        families=["numpy"], quiet=True,
+    )  # fmt: skip
+    return found, *files
+
+
+def test_the_report_is_complete(whole_run: tuple[dict, Path, Path]) -> None:
+    found, file, _ = whole_run
+    assert json.loads(file.read_text()) == found
+    assert set(found) == {
+        "date", "command", "machine", "gatherum", "versions", "scale", "rounds", "families",
+        "limits", "cases", "skipped",
+    }  # fmt: skip
+    assert set(found["machine"]) == {
+        "cpu", "cores", "caches", "memory_bytes", "kernel", "system", "huge_pages",
+    }  # fmt: skip
+    assert found["families"] == ["gatherum", "numpy"]
+    assert [case["name"] for case in found["cases"]] == ["rows-f32", "add-256-f32", "tiny-gather"]
+    rows, add, small = found["cases"]
+    for case in (rows, add):
+        assert set(case) == {
+            "name", "title", "op", "unit", "shapes", "dtypes", "floor_bytes", "read_gb_s", "floor",
+            "goals", "ours", "peers", "best_peer", "ratios", "met",
+        }  # fmt: skip
+        assert set(case["ours"]) == {"fresh", "recycled", "out", "answer"}
+        assert case["ours"]["answer"] == {"answer": "exact", "detail": ""}
+        assert case["ours"]["out"]["rounds"] == 2
+        assert case["best_peer"] == "numpy"
+    assert rows["shapes"] == [[200, 64], [100]]
+    assert set(rows["peers"]["numpy"]["ways"]) == {
+        "np.take", "np.take(mode='clip')", "data[indices]",
+    }  # fmt: skip
+    assert small["peers"]["numpy"]["way"] == "np.take"
+    assert set(small["peers"]["numpy"]["ways"]) == {"d[i]", "np.take"}
+    assert small["met"]["floor"] is None
+
+
+def test_the_picture_shows_each_case_that_memory_limits(
+    whole_run: tuple[dict, Path, Path],
+) -> None:
+    found, _, picture = whole_run
+    root = ElementTree.fromstring(picture.read_text())
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [case["title"] in texts for case in found["cases"]] == [True, True, False]
+    marks = [e for e in root.iter("{http://www.w3.org/2000/svg}circle") if len(e)]
+    assert len(marks) == 6
+
+
+def test_a_report_is_shown_again_and_as_markdown(
+    whole_run: tuple[dict, Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, file, _ = whole_run
+    assert report.main([str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert report.main([str(file), "--markdown"]) == 0
+    tables = capsys.readouterr().out
+    for case in found["cases"]:
+        assert shown.count(case["title"]) == 2
+        assert tables.count(f"| {case['title']} |") == 2
+    for word in (found["date"], found["machine"]["cpu"], found["command"]):
+        assert word in shown
+        assert word in tables
+
+
+def test_problems_are_said(whole_run: tuple[dict, Path, Path]) -> None:
+    found = whole_run[0]
+    assert report.problems(found) == []
+    case = found["cases"][0]
+    bad = {
+        **case,
+        "ours": {
+            **case["ours"],
+            "answer": {"answer": "differs", "detail": "2 % of elements differ"},
+        },
+        "peers": {**case["peers"], "jax": {"failed": "RuntimeError: no"}},
+    }
+    assert report.problems({**found, "cases": [bad], "skipped": {"set-rows": "needs more"}}) == [
+        "set-rows: skipped: needs more",
+        "rows-f32: OUR ANSWER DIFFERS: 2 % of elements differ",
+        "rows-f32: JAX failed: RuntimeError: no",
+    ]
+
+
+def test_a_case_that_does_not_fit_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "available_memory", lambda: 1000)
+    found = bench(["rows-f32"], scale=TINY_SCALE, rounds=1, families=["numpy"], quiet=True)
+    assert found["cases"] == []
+    assert found["skipped"] == {
+        "rows-f32": "needs about 0.0 GiB at scale 0.0001, and 0.0 GiB are free: "
+        "choose a smaller scale or fewer peers"
+    }
+    ElementTree.fromstring(roofline.draw(found))
+
+
+def test_the_machine_has_a_child_of_its_own() -> None:
+    assert LIMITS not in peers.FAMILIES
+
+
+def test_the_command_names_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/gatherum", "bench", "--only", "rows"])
+    assert command._command() == ["gatherum", "bench", "--only", "rows"]
+    monkeypatch.setattr("sys.argv", ["/lib/gatherum/bench/__main__.py", "--only", "rows"])
+    assert command._command() == ["python", "-m", "gatherum.bench", "--only", "rows"]
