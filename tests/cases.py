@@ -66,7 +66,7 @@ def _gather(
     return Case(name, op, arrays[0], arrays[1], None, attributes, arrays[2], note)
 
 
-def _scatter(  # noqa: PLR0917 - the operands of an operator, in their order
+def _scatter(
     op: str,
     name: str,
     data: Any,

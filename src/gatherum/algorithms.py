@@ -3,18 +3,18 @@
 Every algorithm gives the same bits: each destination meets its updates in row-major order of the
 indices. They differ in what they stream, what they keep in cache, and what they need besides.
 
-==============  ====================================================================================
-``units``       Points in the order of the nest. Independent pieces go to threads; where there is one
-                piece only, each thread takes the updates of its own share of the destinations.
+==============  ==================================================================================
+``units``       Points in the order of the nest. Independent pieces go to threads; where there is
+                one piece only, each thread takes the updates of its own share of the destinations.
 ``stretches``   A gather whose every line reads a short stretch of the data: the next stretch is
                 fetched while one is gathered; indices common to all lines are staged once.
 ``packed``      A gather along an axis that is not the last: columns are packed side by side first.
 ``slabs``       A scatter into accumulators in cache, one slab a unit.
-``partition``   A scatter into more destinations than a cache holds: updates are first sorted, stably,
-                into blocks of destinations, then each block is a slab.
-``grouped``     A scatter whose updates are put in order of their destination first: for accumulators
-                where updates are few or rows long.
-==============  ====================================================================================
+``partition``   A scatter into more destinations than a cache holds: updates are first sorted,
+                stably, into blocks of destinations, then each block is a slab.
+``grouped``     A scatter whose updates are put in order of their destination first: for
+                accumulators where updates are few or rows long.
+==============  ==================================================================================
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Choice(NamedTuple):
 class Target(NamedTuple):
     """The destinations of one unit: how many, and the bytes from one to the next (0: uneven)."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     step: int
 
 
 def target_of(components: list[Component]) -> Target:
-    """Number the destinations that index components address, the last component fastest."""
+    """Count the destinations that index components address, the last component fastest."""
     count, step = 1, 0
     for component in reversed(components):
         if component.size == 1:
@@ -87,7 +87,12 @@ def choose_gather(s: Signature, loops: list[Loop], components: list[Component]) 
         if staged:
             return Choice("stretches", lowered, staged)
     rows = prod(loop.extent for loop in nest.loops[lowered.units : nest.line])
-    if line.data == nest.block and step > 0 and 2 * rows >= size and size * nest.block <= CACHE // 16:
+    if (
+        line.data == nest.block
+        and step > 0
+        and 2 * rows >= size
+        and size * nest.block <= CACHE // 16
+    ):
         chunk = _columns(size * nest.block, nest.block, line.extent)
         packed = lowered._replace(line_chunk=chunk)
         return Choice("packed", packed, size * chunk * nest.block)
@@ -100,7 +105,9 @@ def _columns(column: int, item: int, most: int) -> int:
     return min(most, max(line, min(512 // item, CACHE // max(column, 1) // line * line)))
 
 
-def choose_scatter(s: Signature, value: Value, loops: list[Loop], components: list[Component]) -> Choice:
+def choose_scatter(
+    s: Signature, value: Value, loops: list[Loop], components: list[Component]
+) -> Choice:
     """Choose how a scatter runs."""
     item = s.data.dtype.itemsize
     lowered = lowering.lower_scatter(loops, components, item)
@@ -122,7 +129,8 @@ def _choose_items(
     s: Signature, value: Value, lowered: Lowered, target: Target, accumulates: bool
 ) -> Choice | None:
     """Choose among the ways to scatter single items; None when the plain walk, or grouping where
-    accumulators are needed, is better."""
+    accumulators are needed, is better.
+    """
     nest, item = lowered.nest, s.data.dtype.itemsize
     line = nest.loops[nest.line]
     counted = needs_counter(s.reduction, s.include_self)
@@ -132,7 +140,13 @@ def _choose_items(
         updates *= line.extent
     units = prod(loop.extent for loop in nest.loops[: lowered.units])
     alone = units == 1 and not lowered.split_line
-    if alone and updates >= MANY and target.count * item > FAR and updates * 8 >= target.count and item <= 8:
+    if (
+        alone
+        and updates >= MANY
+        and target.count * item > FAR
+        and updates * 8 >= target.count
+        and item <= 8
+    ):
         return Choice("partition", lowered, updates * (4 + item))
     dense = target.count <= max(4 * updates, 64)
     if not dense:

@@ -3,9 +3,9 @@
     addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
 
-D is the data (a scatter's output), X the indices, U the other operand. What tells the operators apart
-ends here: prefix shapes, batch dimensions, strided and broadcast operands are loops like any other.
-All strides and offsets are bytes.
+D is the data (a scatter's output), X the indices, U the other operand. What tells the operators
+apart ends here: prefix shapes, batch dimensions, strided and broadcast operands are loops like any
+other. All strides and offsets are bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Loop(NamedTuple):
 
 class Component(NamedTuple):
     """One component of an index tuple: the size it is checked against, the step in the data that
-    it selects, and its place in the tuple."""
+    it selects, and its place in the tuple.
+    """
 
     size: int
     stride: int
@@ -56,7 +57,8 @@ class Nest(NamedTuple):
 class Lowered(NamedTuple):
     """A nest, and how it may be cut: points of the leading `units` loops are independent of each
     other, and so are those of the line when `split_line`; then at most `line_chunk` of them (0: any
-    number) make one unit."""
+    number) make one unit.
+    """
 
     nest: Nest
     units: int
@@ -103,8 +105,7 @@ def nd_loops(
     index_strides = steps + (0,) * len(suffix)
     loops = map(Loop, other.shape, data_strides, index_strides, other.strides)
     components = [
-        Component(data.shape[b + c], data.strides[b + c], c * indices.strides[-1])
-        for c in range(k)
+        Component(data.shape[b + c], data.strides[b + c], c * indices.strides[-1]) for c in range(k)
     ]
     return list(loops), components
 
@@ -132,7 +133,8 @@ def collapse(loops: Iterable[Loop]) -> list[Loop]:
 
 def _split_rows(loops: list[Loop], scatter: bool, item: int) -> tuple[list[Loop], list[Loop], int]:
     """Part the loops into (body, rows, block). Rows move with no index; in a scatter they must also
-    move the data, so that they are independent of each other."""
+    move the data, so that they are independent of each other.
+    """
     end = len(loops)
     while end and loops[end - 1].index == 0 and not (scatter and loops[end - 1].data == 0):
         end -= 1
@@ -162,7 +164,8 @@ def lower_gather(loops: Sequence[Loop], components: Sequence[Component], item: i
 
 def lower_scatter(loops: Sequence[Loop], components: Sequence[Component], item: int) -> Lowered:
     """Order the loops of a scatter: loops that move the data are independent of each other and may
-    go first; the others are the ordered fold and keep their order."""
+    go first; the others are the ordered fold and keep their order.
+    """
     body, rows, block = _split_rows(collapse(loops), True, item)
     line = body.pop() if body else ONCE
     apart = [loop for loop in body if loop.data]
@@ -183,7 +186,7 @@ def lower_grouped(loops: Sequence[Loop], components: Sequence[Component], item: 
 
 
 def number_destinations(nest: Nest) -> Nest:
-    """The same nest with component strides that number the destinations of a unit from 0."""
+    """Return the same nest with component strides that number the destinations of a unit from 0."""
     components: list[Component] = []
     step = 1
     for component in reversed(nest.components):
@@ -193,14 +196,14 @@ def number_destinations(nest: Nest) -> Nest:
 
 
 def lower_checks(tuples: Layout, components: Sequence[Component]) -> Nest:
-    """The index space alone, in row-major order: what a check of every index walks."""
+    """Return the index space alone, in row-major order: what a check of every index walks."""
     loops = [Loop(extent, 0, step, 0) for extent, step in zip(*tuples, strict=True)]
     body = collapse(loops) or [ONCE]
     return Nest(len(body) - 1, tuple(body), tuple(components), 0)
 
 
 def lower_copy(source: Layout, target: Layout, item: int) -> Nest:
-    """A gather without components; the outermost loop is the line, so that it can be cut."""
+    """Return a gather without components; the outermost loop is the line, so that it can be cut."""
     _, rows, block = _split_rows(copy_loops(source, target), False, item)
     rows = rows or [ONCE]
     return Nest(0, tuple(rows), (), block)

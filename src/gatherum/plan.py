@@ -58,8 +58,13 @@ class Plan:
     program: native.Program = field(repr=False, compare=False)
 
     def run(
-        self, data: Array, indices: Array, updates: Array | None = None, *,
-        out: Array | None = None, fill_value: object = 0,
+        self,
+        data: Array,
+        indices: Array,
+        updates: Array | None = None,
+        *,
+        out: Array | None = None,
+        fill_value: object = 0,
     ) -> Array:
         """Run the plan on arrays of exactly the dtype, shape and strides it was made for.
 
@@ -83,8 +88,12 @@ class Plan:
             If an operand looks different from what the plan was made for.
         """
         s = self.signature
-        given = (("data", s.data, data), ("indices", s.indices, indices),
-                 ("updates", s.updates, updates), ("out", s.out, out))
+        given = (
+            ("data", s.data, data),
+            ("indices", s.indices, indices),
+            ("updates", s.updates, updates),
+            ("out", s.out, out),
+        )
         for name, expected, array in given:
             found = None if array is None else Operand.of(array)
             if expected != found:
@@ -127,9 +136,14 @@ def build(s: Signature) -> Plan:
         choice = algorithms.choose_scatter(s, value_of(s.data.dtype), loops, components)
     nest = choice.lowered.nest
     return Plan(
-        signature=s, shape=checked.shape, kernel=_kernel(s, nest), algorithm=choice.algorithm,
-        nest=nest, bytes=_bytes_moved(s, checked, prod(tuples.shape) * len(components)),
-        scratch=choice.scratch, program=_program(s, checked, choice, components, tuples),
+        signature=s,
+        shape=checked.shape,
+        kernel=_kernel(s, nest),
+        algorithm=choice.algorithm,
+        nest=nest,
+        bytes=_bytes_moved(s, checked, prod(tuples.shape) * len(components)),
+        scratch=choice.scratch,
+        program=_program(s, checked, choice, components, tuples),
     )
 
 
@@ -178,40 +192,45 @@ def _program(
     forced = s.mode in ("clip", "wrap")
     empty = [c for c, component in enumerate(components) if component.size == 0]
     lowered, target = choice.lowered, algorithms.target_of(components)
-    return native.Program({
-        "scatter": scatter,
-        "item": item,
-        "algorithm": ALGORITHMS.index(choice.algorithm),
-        "reduction": REDUCTIONS.index(s.reduction),
-        "value": int(value_of(s.data.dtype)),
-        "include_self": s.include_self,
-        "mode": min(MODES.index(s.mode), MODES.index("fill")),  # the core drops for both
-        "negative": s.negative,
-        "index_width": index.itemsize,
-        "index_signed": index.kind == "i",
-        "index_swapped": not index.isnative,
-        "units": lowered.units,
-        "line_chunk": lowered.line_chunk,
-        "split_line": lowered.split_line,
-        "destinations": target.count,
-        "step": target.step,
-        "tiles": _tiles(s, checked),
-        "moves": 0 not in checked.other.shape,
-        "copies": copies,
-        "unaddressable": empty[0] if forced and empty else -1,
-        "tuples": count,
-        "bytes": 2 * lowering.points(lowered.nest) * lowered.nest.block,
-        "nest": lowered.nest,
-        "ids": lowering.number_destinations(lowered.nest),
-        "checks": lowering.lower_checks(tuples, components) if count else lowering.EMPTY,
-        "copy": lowering.lower_copy(s.data.layout, checked.data, item) if copies else lowering.EMPTY,
-        "shape": checked.shape,
-    })
+    return native.Program(
+        {
+            "scatter": scatter,
+            "item": item,
+            "algorithm": ALGORITHMS.index(choice.algorithm),
+            "reduction": REDUCTIONS.index(s.reduction),
+            "value": int(value_of(s.data.dtype)),
+            "include_self": s.include_self,
+            "mode": min(MODES.index(s.mode), MODES.index("fill")),  # the core drops for both
+            "negative": s.negative,
+            "index_width": index.itemsize,
+            "index_signed": index.kind == "i",
+            "index_swapped": not index.isnative,
+            "units": lowered.units,
+            "line_chunk": lowered.line_chunk,
+            "split_line": lowered.split_line,
+            "destinations": target.count,
+            "step": target.step,
+            "tiles": _tiles(s, checked),
+            "moves": 0 not in checked.other.shape,
+            "copies": copies,
+            "unaddressable": empty[0] if forced and empty else -1,
+            "tuples": count,
+            "bytes": 2 * lowering.points(lowered.nest) * lowered.nest.block,
+            "nest": lowered.nest,
+            "ids": lowering.number_destinations(lowered.nest),
+            "checks": lowering.lower_checks(tuples, components) if count else lowering.EMPTY,
+            "copy": lowering.lower_copy(s.data.layout, checked.data, item)
+            if copies
+            else lowering.EMPTY,
+            "shape": checked.shape,
+        }
+    )
 
 
 def _tiles(s: Signature, checked: Checked) -> bool:
     """Whether the destinations of all units together are all of the data, laid out as the result:
-    then an accumulating scatter reads the data itself and needs no copy made beforehand."""
+    then an accumulating scatter reads the data itself and needs no copy made beforehand.
+    """
     if checked.data.strides != s.data.strides:
         return False
     if s.op == "scatter_elements":
@@ -220,7 +239,9 @@ def _tiles(s: Signature, checked: Checked) -> bool:
     return True
 
 
-def plan(op: str, data: object, indices: object, updates: object = None, /, **attributes: object) -> Plan:
+def plan(
+    op: str, data: object, indices: object, updates: object = None, /, **attributes: object
+) -> Plan:
     """Return the plan of a call without running it.
 
     Parameters
@@ -262,12 +283,20 @@ def plan(op: str, data: object, indices: object, updates: object = None, /, **at
             updates = arguments.as_updates(op, updates, operands[0].dtype)
         operands.append(_describe(op, updates))
     out = None if a["out"] is None else _describe(op, a["out"])
-    return build(Signature(
-        op, operands[0], operands[1], operands[2] if len(operands) > 2 else None,
-        arguments.as_axis(op, a[axis_name(op)]),
-        arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS), bool(a["include_self"]),
-        arguments.as_choice(op, "mode", a["mode"], MODES), bool(a["negative"]), out,
-    ))
+    return build(
+        Signature(
+            op,
+            operands[0],
+            operands[1],
+            operands[2] if len(operands) > 2 else None,
+            arguments.as_axis(op, a[axis_name(op)]),
+            arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS),
+            bool(a["include_self"]),
+            arguments.as_choice(op, "mode", a["mode"], MODES),
+            bool(a["negative"]),
+            out,
+        )
+    )
 
 
 def _attributes(op: str, given: dict[str, object]) -> dict[str, Any]:
@@ -296,14 +325,29 @@ def _describe(op: str, value: Any) -> Operand:
 
 
 def apply(
-    op: str, data: object, indices: object, updates: object = None, *, out: Array | None = None,
-    fill_value: object = 0, **attributes: object,
+    op: str,
+    data: object,
+    indices: object,
+    updates: object = None,
+    *,
+    out: Array | None = None,
+    fill_value: object = 0,
+    **attributes: object,
 ) -> Array:
     """Run an operator by name: the way of the functional API, for the layers beside it."""
     a = _attributes(op, attributes)
     result: Array = native.call(
-        op, data, indices, updates, a[axis_name(op)], a["reduction"], a["include_self"], a["mode"],
-        a["negative"], fill_value, out,
+        op,
+        data,
+        indices,
+        updates,
+        a[axis_name(op)],
+        a["reduction"],
+        a["include_self"],
+        a["mode"],
+        a["negative"],
+        fill_value,
+        out,
     )
     return result
 
@@ -317,18 +361,40 @@ def _normalise(*call: object) -> tuple[object, ...]:
     if out is not None and (not isinstance(out, np.ndarray) or arguments.is_masked(out)):
         _make_plan(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
         op = str(plain[0])
-        raise errors.masked_array(op, "out") if arguments.is_masked(out) else errors.out_not_an_array(op, out)
+        raise (
+            errors.masked_array(op, "out")
+            if arguments.is_masked(out)
+            else errors.out_not_an_array(op, out)
+        )
     return plain
 
 
 def _make_plan(
-    op: str, data: Array, indices: Array, updates: Array | None, axis: int, reduction: str,
-    include_self: bool, mode: str, negative: bool, out: Array | None,
+    op: str,
+    data: Array,
+    indices: Array,
+    updates: Array | None,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    out: Array | None,
 ) -> Plan:
-    return build(Signature(
-        op, Operand.of(data), Operand.of(indices), None if updates is None else Operand.of(updates),
-        axis, reduction, include_self, mode, negative, None if out is None else Operand.of(out),
-    ))
+    return build(
+        Signature(
+            op,
+            Operand.of(data),
+            Operand.of(indices),
+            None if updates is None else Operand.of(updates),
+            axis,
+            reduction,
+            include_self,
+            mode,
+            negative,
+            None if out is None else Operand.of(out),
+        )
+    )
 
 
 # Work that an overlap test may do before "undecided" counts as overlap.
@@ -374,7 +440,9 @@ def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoR
     axis = _positive_axis(s) + component if nd else _positive_axis(s)
     where: Shape | None = None
     if position >= 0:
-        where = tuple(int(n) for n in np.unravel_index(position, tuples)) + ((component,) if nd else ())
+        where = tuple(int(n) for n in np.unravel_index(position, tuples)) + (
+            (component,) if nd else ()
+        )
     raise errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
 
 
