@@ -11,7 +11,6 @@ nox.options.sessions = ["test", "lint", "docs"]
 nox.needs_version = ">=2025.2.9"
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-PYTHON_SOURCES = ("src", "tests", "benchmarks", "examples", "noxfile.py")
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md")
 
 
@@ -31,8 +30,8 @@ def test(session: nox.Session) -> None:
 def lint(session: nox.Session) -> None:
     """Check the style of Python and C++, and the types of the package."""
     session.install(*group("lint"), *PROJECT["project"]["dependencies"], "click", "rich")
-    session.run("ruff", "check", *PYTHON_SOURCES)
-    session.run("ruff", "format", "--check", *PYTHON_SOURCES)
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
     session.run("mypy")
     core = sorted(str(path) for path in Path("src/core").iterdir())
     session.run("clang-format", "--dry-run", "-Werror", *core)
