@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _TYPE_NAMES = {"float32": "float", "float64": "double"}
 
 
+@lru_cache(maxsize=256)
 def type_name(dtype: np.dtype[Any]) -> str:
     """Return ONNX's name of a dtype, or the dtype's own where ONNX has none."""
     if is_string(dtype):
@@ -23,6 +25,18 @@ def type_name(dtype: np.dtype[Any]) -> str:
     if dtype.names is not None:  # structured; onnx before 1.19 tagged integers as bfloat16 so
         return str(dtype)
     return _TYPE_NAMES.get(dtype.name, dtype.name)
+
+
+def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
+    """Return ONNX's names of the types that a version takes, input by input."""
+    named = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    return [
+        tuple(
+            text.removeprefix("tensor(").removesuffix(")")
+            for text in named.get(formal.type_str, [formal.type_str])
+        )
+        for formal in schema.inputs
+    ]
 
 
 def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[str]:
@@ -65,6 +79,7 @@ class FamilyOp(OpRun):
         super().__init__(onnx_node, run_params, schema)
         self._require_inputs()
         self._require_attributes()
+        self._types = _allowed_types(self._schema)
 
     @classmethod
     def versions(cls) -> dict[int, type[FamilyOp]]:
@@ -129,16 +144,11 @@ class FamilyOp(OpRun):
             raise ValueError(self._said(fault))
 
     def _require_types(self, operands: dict[str, Array]) -> None:
-        allowed = {c.type_param_str: c.allowed_type_strs for c in self._schema.type_constraints}
-        for formal, (name, operand) in zip(self._schema.inputs, operands.items(), strict=True):
+        for types, (name, operand) in zip(self._types, operands.items(), strict=True):
             if not isinstance(operand, np.ndarray):
                 raise TypeError(
                     self._said(f"{self._input(name)} must be a tensor, got {_kind(operand)}")
                 )
-            types = [
-                text.removeprefix("tensor(").removesuffix(")")
-                for text in allowed.get(formal.type_str, [formal.type_str])
-            ]
             found = type_name(operand.dtype)
             if found not in types:
                 expected = f"one of {', '.join(types)}" if len(types) > 2 else " or ".join(types)
