@@ -329,18 +329,15 @@ def test_a_closed_pipe_is_no_error(folder):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX systems")
 def test_ctrl_c_is_answered(folder):
     np.save("rows.npy", np.zeros(40_000_000, np.int8))
-    process = subprocess.Popen(
-        [
-            *[sys.executable, "-m", "gatherum", "gather", "table.npy", "rows.npy"],
-            *["-o", "out.npy", "--memory", "64MiB"],
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-    while not os.path.exists("out.npy.partial"):
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "gatherum", "gather", "table.npy", "rows.npy"]
+    command += ["-o", "out.npy", "--memory", "64MiB"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        try:
+            while not os.path.exists("out.npy.partial"):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (130, "gatherum: interrupted\n")
     assert not os.path.exists("out.npy")

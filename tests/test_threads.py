@@ -211,10 +211,13 @@ def test_ctrl_c_is_answered(threads):
         text=True,
         env=os.environ | {"PYTHONPATH": SOURCE},
     ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.3)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.3)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (0, "interrupted [2]\n")
