@@ -11,7 +11,7 @@ nox.options.sessions = ["test", "lint", "docs"]
 nox.needs_version = ">=2025.2.9"
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md")
+PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
 
 
 def group(name: str) -> tuple[str, ...]:
