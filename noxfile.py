@@ -40,7 +40,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run the examples of the pages, and follow the links between them."""
-    session.install(".[cli]")
+    session.install(".[cli,onnx]")
     pages = sorted(page for pattern in PAGES for page in Path().glob(pattern))
     session.run("python", "-m", "doctest", *map(str, pages))
     missing = [
