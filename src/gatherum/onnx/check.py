@@ -92,10 +92,10 @@ def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
     if call and not final:
         first = next((one for one in FeatureLevel if not objections(call, one)), None)
     return NodeReport(
-        name=node.name,
+        name=_text(node.name),
         op_type=node.op_type,
         path=occurrence.path,
-        output=node.output[0] if node.output else "",
+        output=_text(node.output[0]) if node.output else "",
         opset=occurrence.opset,
         operator=call.desc_type.operator if call else "",
         feature_level=level,
@@ -103,6 +103,11 @@ def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
         reasons=tuple(reasons or unknown),
         first_level=first,
     )
+
+
+def _text(name: str | bytes) -> str:
+    """Return a name of the model; protobuf gives bytes for what is not UTF-8."""
+    return name if isinstance(name, str) else name.decode(errors="replace")
 
 
 def _faults(occurrence: Occurrence) -> list[str]:
@@ -123,7 +128,7 @@ def _objections_of_all_levels(occurrence: Occurrence) -> list[str]:
     reduction = _attribute(occurrence, "reduction", b"none")
     reasons = []
     if reduction != b"none":
-        asked = reduction.decode() if isinstance(reduction, bytes) else reduction
+        asked = reduction.decode(errors="replace") if isinstance(reduction, bytes) else reduction
         reasons.append(
             f"DirectML's scatter operators have no reduction, the node's is {asked!r}"
         )

@@ -74,9 +74,9 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
         else:
             model = onnx.load(fspath(source), load_external_data=False)
     except DecodeError as error:
-        raise ValueError(f"check_model: {what} is no ONNX model: {error}") from None
+        raise ValueError(f"check_model: no ONNX model in {what}: {error}") from None
     if not model.HasField("graph"):
-        raise ValueError(f"check_model: {what} is no ONNX model: it has no graph")
+        raise ValueError(f"check_model: no ONNX model in {what}: it has no graph")
     return model
 
 
@@ -95,7 +95,10 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     _name_sizes(named.graph, sizes)
     inferred = _infer(named)
     scope = _Scope("graph", _opset(model.opset_import), {}, {})
-    yield from _graph(inferred.graph, scope, functions, model)
+    try:
+        yield from _graph(inferred.graph, scope, functions, model)
+    except UnicodeDecodeError as error:  # protobuf reads such names, but does not write them
+        raise ValueError(f"check_model: a name in the model is not UTF-8: {error}") from error
 
 
 def _graph(
@@ -177,7 +180,7 @@ def _bound(
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
         why = " ".join(str(error).split())
         raise ValueError(f"check_model: shapes cannot be inferred: {why}") from error
 
