@@ -182,7 +182,7 @@ def timed(times: float) -> dict[str, float]:
 def test_a_wrong_peer_is_never_the_best() -> None:
     found = records.judged(
         {
-            "floor": 2.0,
+            "floor": timed(2.0),
             "goals": {"peer": 1.5, "floor": 1.1},
             "ours": {"recycled": timed(2.0), "out": timed(2.5)},
             "peers": {
@@ -196,6 +196,27 @@ def test_a_wrong_peer_is_never_the_best() -> None:
     assert found["best_peer"] == "torch"
     assert found["ratios"] == {"peer": 2.0, "floor": 1.25}
     assert found["met"] == {"peer": True, "floor": False}
+
+
+def test_least_times_take_the_place_of_medians() -> None:
+    def of(median: float, least: float) -> dict[str, float]:
+        return {"median": median, "min": least, "rounds": 3}
+
+    medians = records.judged(
+        {
+            "floor": of(2.0, 1.0),
+            "goals": {"peer": 1.5, "floor": 1.1},
+            "ours": {"recycled": of(2.0, 1.5), "out": of(4.0, 1.0), "answer": {"answer": "exact"}},
+            "peers": {"numpy": {"answer": "exact", "ways": {"np.take": {}}, **of(9.0, 6.0)}},
+        }
+    )
+    least = records.by_least(medians)
+    assert medians["ratios"] == {"peer": 4.5, "floor": 2.0}
+    assert least["ratios"] == {"peer": 4.0, "floor": 1.0}
+    assert least["met"] == {"peer": True, "floor": True}
+    assert least["peers"]["numpy"] == {
+        "answer": "exact", "ways": {"np.take": {}}, **of(6.0, 6.0),
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -219,6 +240,30 @@ def test_a_child_that_dies_is_reported_and_started_afresh(child: children.Child)
     with pytest.raises(RuntimeError, match=r"^the process ended with status -9$"):
         child.ask("drop")
     assert child.ask("time") == {}
+
+
+class BrokenChild(children.Child):
+    """A peer whose process dies at the second thing that it is asked while it is timed."""
+
+    def ask(self, name: str, *arguments: object) -> object:
+        self.asked = getattr(self, "asked", 0) + name.startswith("time")
+        if self.family == "numpy" and self.asked == 2 and name.startswith("time"):
+            raise RuntimeError("the process ended with status -11")
+        return super().ask(name, *arguments)
+
+
+@pytest.mark.parametrize("name", ["add-256-f32", "tiny-gather"])
+def test_a_peer_that_dies_in_the_middle_ends_only_itself(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "Child", BrokenChild)
+    found = bench([name], scale=TINY_SCALE, rounds=3, families=["numpy"], quiet=True)
+    (case,) = found["cases"]
+    assert case["peers"] == {"numpy": {"failed": "the process ended with status -11"}}
+    assert case["best_peer"] is None
+    assert case["ours"]["recycled"]["rounds"] == 3
+    assert report.problems(found) == [f"{name}: NumPy failed: the process ended with status -11"]
+    assert len(report.rows_of(found)) == 1
 
 
 def test_limits_are_positive_and_complete() -> None:
@@ -277,7 +322,7 @@ def test_the_report_is_complete(whole_run: tuple[dict, Path, Path]) -> None:
     rows, add, small = found["cases"]
     for case in (rows, add):
         assert set(case) == {
-            "name", "title", "op", "unit", "shapes", "dtypes", "floor_bytes", "read_gb_s", "floor",
+            "name", "title", "op", "unit", "shapes", "dtypes", "floor_bytes", "floor",
             "goals", "ours", "peers", "best_peer", "ratios", "met",
         }  # fmt: skip
         assert set(case["ours"]) == {"fresh", "recycled", "out", "answer"}
@@ -318,6 +363,8 @@ def test_a_report_is_shown_again_and_as_markdown(
     for word in (found["date"], found["machine"]["cpu"], found["command"]):
         assert word in shown
         assert word in tables
+    assert report.main([str(file), "--least"]) == 0
+    assert f"least times of 2 rounds: {found['command']}" in capsys.readouterr().out
 
 
 def test_problems_are_said(whole_run: tuple[dict, Path, Path]) -> None:

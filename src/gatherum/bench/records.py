@@ -32,7 +32,7 @@ def of_case(case: Record, examined: Examined, times: Times) -> Record:
         `case` with ``ours``, ``peers``, ``ratios`` and ``met``.
     """
     wrong = [way for way in _ways(examined[peers.OURS]) if way["verdict"]["answer"] != EXACT]
-    ours: Record = {way: _summary(runs) for way, runs in times[peers.OURS].items()}
+    ours: Record = {way: summary(runs) for way, runs in times[peers.OURS].items()}
     ours["answer"] = wrong[0]["verdict"] if wrong else {"answer": EXACT, "detail": ""}
     others = {
         family: _peer(examined[family], times.get(family, {}))
@@ -42,7 +42,9 @@ def of_case(case: Record, examined: Examined, times: Times) -> Record:
     return judged({**case, "ours": ours, "peers": others})
 
 
-def of_tiny(case: Record, rivals: tuple[str, ...], times: Times) -> Record:
+def of_tiny(
+    case: Record, rivals: tuple[str, ...], times: Times, failed: Mapping[str, str]
+) -> Record:
     """Return the record of a tiny case, whose every statement is timed.
 
     Parameters
@@ -53,6 +55,8 @@ def of_tiny(case: Record, rivals: tuple[str, ...], times: Times) -> Record:
         The statements that the goal counts against; all when empty.
     times : mapping
         For each family and statement the time of each round.
+    failed : mapping
+        Why the families failed that did.
 
     Returns
     -------
@@ -60,17 +64,17 @@ def of_tiny(case: Record, rivals: tuple[str, ...], times: Times) -> Record:
         `case` with ``ours``, ``peers``, ``ratios`` and ``met``.
     """
     (runs,) = times[peers.OURS].values()
-    others = {}
+    others: dict[str, Record] = {family: {"failed": why} for family, why in failed.items()}
     for family, statements in times.items():
-        if family != peers.OURS:
-            ways = {way: _summary(spent) for way, spent in statements.items()}
+        if family not in (peers.OURS, *failed):
+            ways = {way: summary(spent) for way, spent in statements.items()}
             counted = [way for way in ways if not rivals or way in rivals]
             best = min(counted or ways, key=lambda way: float(ways[way]["median"]))
             answer = EXACT if counted else "not counted"
             others[family] = {
                 "way": best, **ways[best], "answer": answer, "detail": "", "ways": ways,
             }  # fmt: skip
-    return judged({**case, "ours": {"recycled": _summary(runs)}, "peers": others})
+    return judged({**case, "ours": {"recycled": summary(runs)}, "peers": others})
 
 
 def judged(record: Record) -> Record:
@@ -98,12 +102,37 @@ def judged(record: Record) -> Record:
     if best is not None:
         ratios["peer"] = sound[best] / ours["recycled"]["median"]
     if "out" in ours and "floor" in record:
-        ratios["floor"] = ours["out"]["median"] / record["floor"]
+        ratios["floor"] = ours["out"]["median"] / record["floor"]["median"]
     met = {
         "peer": _met(goals["peer"], ratios["peer"]),
         "floor": _met(ratios["floor"], goals["floor"]),
     }
     return {**record, "best_peer": best, "ratios": ratios, "met": met}
+
+
+def by_least(record: Record) -> Record:
+    """Return a record of the least times in the place of the medians.
+
+    Parameters
+    ----------
+    record : dict
+        A record of medians.
+
+    Returns
+    -------
+    dict
+        The record judged afresh: what a shared machine would do on its own, as far as one can
+        tell.
+    """
+    parts = [part for part in ("ours", "peers", "floor") if part in record]
+    return judged({**record, **{part: _least(record[part]) for part in parts}})
+
+
+def _least(times: Record) -> Record:
+    replaced = {
+        key: _least(part) if isinstance(part, dict) else part for key, part in times.items()
+    }
+    return {**replaced, "median": times["min"]} if "min" in times else replaced
 
 
 def _met(least: float | None, value: float | None) -> bool | None:
@@ -123,8 +152,9 @@ def _peer(found: list[Record] | str, times: Mapping[str, list[float]]) -> Record
     ((kept, runs),) = times.items()
     ways = {way["name"]: {"warm_up": 1e3 * way["seconds"], **way["verdict"]} for way in found}
     verdict = {key: ways[kept][key] for key in ("answer", "detail")}
-    return {"way": kept, **_summary(runs), **verdict, "ways": ways}
+    return {"way": kept, **summary(runs), **verdict, "ways": ways}
 
 
-def _summary(runs: list[float]) -> Record:
+def summary(runs: list[float]) -> Record:
+    """Return the median and the least of some times, and how many they are."""
     return {"median": median(runs), "min": min(runs), "rounds": len(runs)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import peers
-from .records import Record
+from .records import Record, by_least
 
 Cells = tuple[str, ...]
 MISSED = "MISSED"
@@ -31,7 +31,7 @@ def _row(record: Record) -> Cells:
     peer = "-"
     if best is not None:
         peer = f"{peers.PEERS[best]} {_time(record['peers'][best]['median'], unit)}"
-    floor = _time(record["floor"], unit) if "floor" in record else "-"
+    floor = _time(record["floor"]["median"], unit) if "floor" in record else "-"
     return (
         record["title"], floor, *times, peer,
         _ratio(record, "peer", ">="), _ratio(record, "floor", "<=") if ratios["floor"] else "-",
@@ -82,6 +82,7 @@ def heading(report: dict[str, Any]) -> list[str]:
     )
     caches = ", ".join(f"{name} {size}" for name, size in machine["caches"].items())
     versions = ", ".join(f"{name} {text}" for name, text in report["versions"].items() if text)
+    statistic = report.get("statistic", "medians")
     return [
         f"{report['date']}, {machine['cpu']}, {machine['cores']} cores, {caches}, "
         f"{machine['system']} {machine['kernel']}",
@@ -90,7 +91,7 @@ def heading(report: dict[str, Any]) -> list[str]:
         f"copy {_by_threads(limits['copy_gb_s'], '.1f')} GB/s copied, "
         f"random 4-byte loads {loads} ns each ({limits['random_load_by']}); "
         f"first touch of {limits['bytes'] / 2**20:.0f} MiB {touch}",
-        f"scale {report['scale']:g}, medians of {report['rounds']} rounds: {report['command']}",
+        f"scale {report['scale']:g}, {statistic} of {report['rounds']} rounds: {report['command']}",
     ]
 
 
@@ -173,9 +174,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Show a report that was written before."""
     parser = argparse.ArgumentParser(prog="python -m gatherum.bench.report", description=__doc__)
     parser.add_argument("file", type=Path, help="what `gatherum bench --json` wrote")
+    parser.add_argument("--least", action="store_true", help="least times instead of medians")
     parser.add_argument("--markdown", action="store_true", help="tables for a README")
     options = parser.parse_args(arguments)
     report = json.loads(options.file.read_text())
+    if options.least:
+        cases = [by_least(record) for record in report["cases"]]
+        report = {**report, "cases": cases, "statistic": "least times"}
     if options.markdown:
         sys.stdout.write(markdown(report))
     else:

@@ -69,7 +69,7 @@ def write(report: dict[str, Any], file: Path) -> None:
 
 
 def _row(record: Record) -> Row:
-    floor, ours, best = record["floor"], record["ours"], record["best_peer"]
+    floor, ours, best = record["floor"]["median"], record["ours"], record["best_peer"]
     peer = None if best is None else floor / record["peers"][best]["median"]
     return Row(
         record["title"],

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import disk_usage
-from statistics import median
 from time import sleep
 from typing import Any
 
@@ -95,16 +94,19 @@ class Runner:
             del case
             examined = self._examine(workload.name, folder, look)
         reads: list[float] = []
-        times = self._time("time", _rounds_of(examined, self.rounds), 1e3, reads)
-        record["read_gb_s"] = median(reads) / 1e9
-        record["floor"] = record["floor_bytes"] / record["read_gb_s"] / 1e6
-        for child in self.children.values():
-            child.ask("drop")
+        times, failed = self._time("time", _rounds_of(examined, self.rounds), 1e3, reads)
+        record["floor"] = records.summary([1e3 * record["floor_bytes"] / read for read in reads])
+        examined = {**examined, **failed}
+        for family, child in self.children.items():
+            if isinstance(examined[family], str):
+                child.stop()  # the next case starts it afresh
+            else:
+                child.ask("drop")
         return records.of_case(record, examined, times)
 
     def _check_memory(self, nbytes: int, answer: int) -> None:
-        """Refuse what would not fit: every process holds the operands and results."""
-        needed = len(self.families) * (nbytes + 2 * answer) + 2 * answer
+        """Refuse what would not fit: operands and results, in every process and in files."""
+        needed = (len(self.families) + 1) * (nbytes + 2 * answer)
         available = available_memory()
         if available is not None and needed > available:
             raise MemoryError(
@@ -124,39 +126,58 @@ class Runner:
                     child.ask("load", folder, *look)
                 found[family] = child.ask("examine", folder)
             except RuntimeError as error:
-                if family == peers.OURS:
-                    raise
-                found[family] = str(error)
+                found[family] = _failure(family, error)
         return found
 
     def _time(
         self, request: str, rounds: dict[str, int], unit: float, reads: list[float] | None = None
-    ) -> records.Times:
-        """Ask in turn, each round beginning with another family, and read bandwidth with them."""
+    ) -> tuple[records.Times, dict[str, str]]:
+        """Ask in turn, each round beginning with another family, and read bandwidth with them.
+
+        Returns the times, and why those failed that failed in the middle.
+        """
         times: dict[str, dict[str, list[float]]] = {family: {} for family in rounds}
+        failed: dict[str, str] = {}
         families = list(rounds)
         for number in range(max(rounds.values())):
             if reads is not None:
                 reads.append(self.meter.ask("read"))
             start = number % len(families)
             for family in families[start:] + families[:start]:
-                if number < rounds[family]:
+                if number < rounds[family] and family not in failed:
                     sleep(PAUSE)
-                    for way, seconds in self.children[family].ask(request).items():
+                    try:
+                        spent = self.children[family].ask(request)
+                    except RuntimeError as error:
+                        failed[family] = _failure(family, error)
+                        continue
+                    for way, seconds in spent.items():
                         times[family].setdefault(way, []).append(seconds * unit)
-        return times
+        return times, failed
 
     def _run_tiny(self, case: Tiny) -> Record:
         self.progress(f"{case.name}: timing")
         families = [family for family in self.families if family in case.statements]
+        failed: dict[str, str] = {}
         for family in families:
-            self.children[family].ask("load_tiny", case.name)
-        times = self._time("time_tiny", dict.fromkeys(families, self.rounds), 1e6)
+            try:
+                self.children[family].ask("load_tiny", case.name)
+            except RuntimeError as error:
+                failed[family] = _failure(family, error)
+        able = [family for family in families if family not in failed]
+        times, later = self._time("time_tiny", dict.fromkeys(able, self.rounds), 1e6)
         record: Record = {
             "name": case.name, "title": case.title, "unit": "us",
             "goals": {"peer": case.peer_goal, "floor": None},
         }  # fmt: skip
-        return records.of_tiny(record, case.rivals, times)
+        return records.of_tiny(record, case.rivals, times, {**failed, **later})
+
+
+def _failure(family: str, error: RuntimeError) -> str:
+    """Return why a peer failed; our own failure ends the benchmark."""
+    if family == peers.OURS:
+        raise error
+    return str(error)
 
 
 def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
@@ -40,6 +41,7 @@ class Way:
 
 def serve(channel: Connection, family: str) -> None:
     """Answer a runner's requests until it closes the channel."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner is interrupted, and ends its children
     try:
         worker = Meter() if family == LIMITS else _Worker(peers.load(family), family)
     except Exception as error:  # the report says why a peer that is installed took no part
