@@ -129,3 +129,21 @@ def test_compatibility() -> None:
         opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("somewhere.else", 1)],
     )  # fmt: skip
     assert not backend.is_compatible(foreign)
+
+
+def test_without_onnx(python: Any) -> None:
+    done = python("import sys; sys.modules['onnx'] = None; import gatherum.onnx")
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: gatherum.onnx needs onnx: pip install 'gatherum[onnx]'"
+    )
+
+
+def test_onnx_and_numpy_are_all_that_it_needs(python: Any) -> None:
+    """Nothing optional is imported: not rich, not a runtime, not ONNX's test machinery."""
+    done = python(
+        "import sys, onnx, onnx.reference, onnx.backend.base; before = set(sys.modules)\n"
+        "import gatherum.onnx\n"
+        "print(sorted({n.split('.')[0] for n in set(sys.modules) - before}\n"
+        "      - set(sys.stdlib_module_names) - {'gatherum', 'onnx', 'numpy'}))"
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
