@@ -406,3 +406,5 @@ def test_the_command_names_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command._command() == ["gatherum", "bench", "--only", "rows"]
     monkeypatch.setattr("sys.argv", ["/lib/gatherum/bench/__main__.py", "--only", "rows"])
     assert command._command() == ["python", "-m", "gatherum.bench", "--only", "rows"]
+    monkeypatch.setattr("sys.argv", ["/lib/gatherum/__main__.py", "bench"])
+    assert command._command() == ["python", "-m", "gatherum", "bench"]

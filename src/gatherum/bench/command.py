@@ -87,8 +87,10 @@ def _families(wanted: Sequence[str] | None) -> tuple[str, ...]:
 
 def _command() -> list[str]:
     program = Path(sys.argv[0])
-    as_module = program.name == "__main__.py"
-    name = ["python", "-m", "gatherum.bench"] if as_module else [program.name]
+    name = [program.name]
+    if program.name == "__main__.py":
+        module = "gatherum.bench" if program.parent.name == "bench" else program.parent.name
+        name = ["python", "-m", module]
     return [*name, *sys.argv[1:]]
 
 

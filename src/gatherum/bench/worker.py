@@ -48,15 +48,19 @@ def serve(channel: Connection, family: str) -> None:
         channel.send(("failed", _sentence(error)))
         return
     channel.send(("ready", None))
-    while True:
-        try:
+    try:
+        while True:
             name, arguments = channel.recv()
-        except EOFError:
-            return
-        try:
-            channel.send(("done", getattr(worker, name)(*arguments)))
-        except Exception as error:
-            channel.send(("failed", _sentence(error)))
+            channel.send(_reply(worker, name, arguments))
+    except (EOFError, BrokenPipeError):  # the runner has finished or has been interrupted
+        return
+
+
+def _reply(worker: object, name: str, arguments: tuple[object, ...]) -> tuple[str, object]:
+    try:
+        return "done", getattr(worker, name)(*arguments)
+    except Exception as error:  # it travels as a sentence: the report says what a peer cannot do
+        return "failed", _sentence(error)
 
 
 def _sentence(error: Exception) -> str:
