@@ -17,9 +17,7 @@ from strategies import (
     same_outcome,
 )
 
-THOROUGH = settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+THOROUGH = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _inputs_of(call):
