@@ -30,7 +30,7 @@ class Child:
             channel = self._channel or self._start()
             channel.send((name, arguments))
             return self._receive(channel)
-        except (EOFError, BrokenPipeError, ConnectionResetError):
+        except (EOFError, ConnectionError):
             raise RuntimeError(self._bury()) from None
 
     def stop(self) -> None:

@@ -52,7 +52,7 @@ def serve(channel: Connection, family: str) -> None:
         while True:
             name, arguments = channel.recv()
             channel.send(_reply(worker, name, arguments))
-    except (EOFError, BrokenPipeError):  # the runner has finished or has been interrupted
+    except (EOFError, ConnectionError):  # the runner has finished or has been interrupted
         return
 
 
