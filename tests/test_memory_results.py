@@ -133,7 +133,7 @@ def test_arrays_of_others_are_left_alone():
 
 
 def test_a_failed_allocation_is_a_memory_error():
-    data = np.broadcast_to(np.uint8(0), (1 << 46,))
+    data = np.broadcast_to(np.uint8(0), (1 << 48,))  # beyond what a process can address
     with pytest.raises(MemoryError):
         gatherum.gather(data[None], 0)
     assert gatherum.gather([1, 2], [1]).tolist() == [2]
