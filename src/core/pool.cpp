@@ -51,10 +51,12 @@ class Pool {
     if (!lock.owns_lock()) return false;
     helpers = hire(helpers);
     job_ = &job;
-    wanted_.store(helpers, std::memory_order_relaxed);
     running_.store(helpers, std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
-    if (helpers > 0) round_.notify_all();
+    // Round and number of workers wanted change together: a worker that was not wanted last time and
+    // wakes late must not take the one for the other.
+    const uint32_t round = signal_.load(std::memory_order_relaxed) / kMaxWorkers + 1;
+    signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
+    if (helpers > 0) signal_.notify_all();
     finished = job.work_and_poll();
     for (int left; (left = running_.load(std::memory_order_acquire)) != 0;) running_.wait(left);
     return true;
@@ -65,7 +67,7 @@ class Pool {
   int hire(int helpers) {
     while (hired_ < helpers) {
       try {
-        std::thread([this, id = hired_, seen = round_.load()] { serve(id, seen); }).detach();
+        std::thread([this, id = hired_, seen = signal_.load()] { serve(id, seen); }).detach();
       } catch (const std::system_error&) {
         break;  // no more threads to be had: the loop runs on those there are
       }
@@ -76,17 +78,19 @@ class Pool {
 
   void serve(int id, uint32_t seen) {
     for (;;) {
-      round_.wait(seen, std::memory_order_acquire);
-      seen = round_.load(std::memory_order_acquire);
-      if (id >= wanted_.load(std::memory_order_relaxed)) continue;
+      signal_.wait(seen, std::memory_order_acquire);
+      seen = signal_.load(std::memory_order_acquire);
+      if (static_cast<uint32_t>(id) >= seen % kMaxWorkers) continue;
       job_->work(id + 1);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
     }
   }
 
   std::mutex busy_;
-  std::atomic<uint32_t> round_{0};
-  std::atomic<int> wanted_{0}, running_{0};
+  static constexpr uint32_t kMaxWorkers = 2048;  // more than set_num_threads allows
+
+  std::atomic<uint32_t> signal_{0};  // round * kMaxWorkers + workers wanted
+  std::atomic<int> running_{0};
   Job* job_ = nullptr;
   int hired_ = 0;
 };

@@ -34,7 +34,7 @@ GATHERUM_INLINE void take_block(S& slab, const Block& b, int64_t first, int64_t 
   }
   for (int k = 0; k < n; ++k) {
     const int j = mine[k];
-    const int64_t slot = columns == 1 ? b.offsets[j] - first : b.offsets[j] * columns + column + j;
+    const int64_t slot = columns == 1 ? b.offsets[j] - first : (b.offsets[j] - first) * columns + column + j;
     slab.take(slot, load_value<T>(updates + j * su));
   }
 }

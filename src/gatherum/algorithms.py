@@ -114,7 +114,13 @@ def choose_scatter(
     nest = lowered.nest
     accumulates = needs_accumulator(value, s.reduction, s.include_self)
     target = target_of(components)
-    items = not nest.rows and nest.block == item and item in _WIDTHS and target.step != 0
+    items = (
+        not nest.rows
+        and nest.block == item
+        and item in _WIDTHS
+        and target.step != 0
+        and target.count != 0  # every update is dropped: the plain walk does nothing either
+    )
     if items:
         choice = _choose_items(s, value, lowered, target, accumulates)
         if choice is not None:
