@@ -1,0 +1,243 @@
+"""Every algorithm, at sizes where it is chosen and shared among threads, against plain NumPy.
+
+`np.ufunc.at` and assignment in a loop apply updates in row-major order of the indices, which is the
+fold that the contract asks for; half types are folded in float32 and rounded once.
+"""
+
+import numpy as np
+import pytest
+
+import gatherum
+
+THREADS = (1, 2, 3, 7)
+
+
+@pytest.fixture(autouse=True)
+def _restore_threads():
+    before = gatherum.get_num_threads()
+    yield
+    gatherum.set_num_threads(before)
+
+
+def _rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def _values(shape, dtype, seed=1):
+    rng = _rng(seed)
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(0, 100, shape).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        parts = rng.standard_normal((*np.atleast_1d(shape), 2))
+        return (parts[..., 0] + 1j * parts[..., 1]).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def _index_pattern(pattern, n, m):
+    """`m` indices below `n`, in one of the patterns that break a careless parallel fold."""
+    if pattern == "one hot":
+        return np.full(m, n // 2)
+    if pattern == "Zipf":
+        return _rng(3).zipf(1.3, m) % n
+    uniform = _rng(2).integers(0, n, m)
+    if pattern == "sorted":
+        return np.sort(uniform)
+    if pattern == "reversed":
+        return np.sort(uniform)[::-1].copy()
+    return uniform
+
+
+PATTERNS = ("uniform", "one hot", "Zipf", "sorted", "reversed")
+UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _fold(data, indices, updates, reduction, include_self):
+    """Scatter along axis 0 with NumPy, in order."""
+    wide = np.float32 if data.dtype == np.float16 else data.dtype
+    if reduction == "mean" and data.dtype.kind == "i":
+        wide = np.int64
+    out = data.astype(wide)
+    if reduction == "none":
+        for i, update in zip(indices.tolist(), updates, strict=True):
+            out[i] = update
+        return out
+    touched, first = np.unique(indices, return_index=True)
+    counts = np.bincount(indices, minlength=len(data))
+    if not include_self:
+        out[touched] = updates[first].astype(wide)
+        rest = np.ones(len(indices), bool)
+        rest[first] = False
+        indices, updates = indices[rest], updates[rest]
+    with np.errstate(all="ignore"):
+        UFUNCS.get(reduction, np.add).at(out, indices, updates.astype(wide))
+        if reduction == "mean":
+            n = (counts + include_self)[touched]
+            n = n.reshape(-1, *[1] * (out.ndim - 1))
+            out[touched] = (
+                out[touched] // n if data.dtype.kind in "iu" else (out[touched] / n.astype(wide))
+            )
+        return out.astype(data.dtype)
+
+
+def _check_on_threads(expected, call):
+    for threads in THREADS:
+        gatherum.set_num_threads(threads)
+        found = call()
+        assert found.tobytes() == expected.tobytes(), f"{threads} threads"
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(
+    ("algorithm", "n", "m", "dtype", "reduction", "include_self"),
+    [
+        ("units", 1_000, 1_000, "f4", "add", True),
+        ("slabs", 300, 400_000, "f4", "add", True),
+        ("slabs", 30_000, 400_000, "f8", "add", True),
+        ("slabs", 30_000, 400_000, "i8", "mul", True),
+        ("slabs", 30_000, 400_000, "f2", "add", True),
+        ("slabs", 30_000, 400_000, "i2", "mean", True),
+        ("slabs", 30_000, 300_000, "f4", "mean", False),
+        ("slabs", 30_000, 300_000, "f4", "none", True),
+        ("partition", 2_000_000, 500_000, "f4", "add", True),
+        ("partition", 2_000_000, 500_000, "f4", "none", True),
+        ("partition", 5_000_000, 700_000, "u1", "none", True),
+        ("partition", 3_000_000, 500_000, "f2", "add", True),
+        ("partition", 1_000_000, 500_000, "f8", "max", True),
+        ("partition", 1_000_000, 500_000, "c8", "add", True),
+        ("partition", 2_000_000, 500_000, "f4", "mean", False),
+        ("grouped", 2_000_000, 50_000, "f4", "mean", True),
+        ("units", 2_000_000, 50_000, "f8", "add", True),
+    ],
+)
+def test_scatter_of_items(algorithm, n, m, dtype, reduction, include_self, pattern):
+    data, updates = _values(n, dtype), _values(m, dtype, 5)
+    indices = _index_pattern(pattern, n, m)
+    keywords = {"reduction": reduction, "include_self": include_self}
+    plan = gatherum.plan("scatter_nd", data, indices[:, None], updates, **keywords)
+    assert plan.algorithm == algorithm
+    expected = _fold(data, indices, updates, reduction, include_self)
+    _check_on_threads(
+        expected, lambda: gatherum.scatter_nd(data, indices[:, None], updates, **keywords)
+    )
+    in_place = data.copy()
+    gatherum.scatter_nd(in_place, indices[:, None], updates, **keywords, out=in_place)
+    assert in_place.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(
+    ("algorithm", "dtype", "reduction", "include_self"),
+    [
+        ("units", "f4", "none", True),
+        ("units", "f4", "add", True),
+        ("units", "f4", "max", True),
+        ("grouped", "f2", "add", True),
+        ("grouped", "f4", "mean", True),
+        ("grouped", "i4", "add", False),
+    ],
+)
+def test_scatter_of_rows(algorithm, dtype, reduction, include_self, pattern):
+    n, m, width = 3_000, 20_000, 33
+    data, updates = _values((n, width), dtype), _values((m, width), dtype, 5)
+    indices = _index_pattern(pattern, n, m)
+    keywords = {"reduction": reduction, "include_self": include_self}
+    assert gatherum.plan("scatter_nd", data, indices[:, None], updates, **keywords).algorithm == (
+        algorithm
+    )
+    expected = _fold(data, indices, updates, reduction, include_self)
+    _check_on_threads(
+        expected, lambda: gatherum.scatter_nd(data, indices[:, None], updates, **keywords)
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [(3_000, 400), (20_000, 60), (50_000, 7), (64, 9_000), (20, 90, 500)]
+)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(
+    ("dtype", "reduction"),
+    [("f4", "none"), ("f4", "add"), ("f2", "add"), ("i8", "mean"), ("f8", "max"), ("u1", "none")],
+)
+def test_scatter_elements_of_every_form(shape, axis, dtype, reduction):
+    data, updates = _values(shape, dtype), _values(shape, dtype, 5)
+    indices = _rng(6).integers(0, shape[axis], shape)
+    moved = [np.moveaxis(a, axis, 0).reshape(shape[axis], -1) for a in (data, indices, updates)]
+    flat = moved[1] * moved[0].shape[1] + np.arange(moved[0].shape[1])
+    expected = _fold(moved[0].ravel(), flat.ravel(), moved[2].ravel(), reduction, True)
+    rest = [extent for d, extent in enumerate(shape) if d != axis % len(shape)]
+    expected = np.moveaxis(expected.reshape(shape[axis], *rest), 0, axis)
+    call = (data, indices, updates, axis, reduction)
+    _check_on_threads(np.ascontiguousarray(expected), lambda: gatherum.scatter_elements(*call))
+
+
+@pytest.mark.parametrize("shape", [(3_000, 400), (20_000, 60), (300, 9_000), (20, 90, 500)])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "c16"])
+def test_gathers_of_every_form(shape, axis, dtype):
+    data = _values(shape, dtype)
+    indices = _rng(6).integers(-shape[axis], shape[axis], shape)
+    _check_on_threads(
+        np.take_along_axis(data, indices, axis),
+        lambda: gatherum.gather_elements(data, indices, axis),
+    )
+    picked = _rng(7).integers(0, shape[axis], 2 * shape[axis])
+    _check_on_threads(np.take(data, picked, axis), lambda: gatherum.gather(data, picked, axis))
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip", "wrap"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_modes_in_the_special_kernels(mode, axis):
+    shape = (2_000, 300)
+    data = _values(shape, "f4")
+    n = shape[axis]
+    indices = _rng(6).integers(-2 * n, 2 * n, shape)
+    if mode == "fill":
+        valid = (indices >= -n) & (indices < n)
+        expected = np.where(
+            valid, np.take_along_axis(data, np.where(valid, indices, 0), axis), np.float32(7)
+        )
+    elif mode == "clip":
+        positive = np.where((indices < 0) & (indices >= -n), indices + n, indices)
+        expected = np.take_along_axis(data, np.clip(positive, 0, n - 1), axis)
+    else:
+        expected = np.take_along_axis(data, indices % n, axis)
+    _check_on_threads(
+        expected,
+        lambda: gatherum.gather_elements(data, indices, axis, mode=mode, fill_value=7),
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["units", "stretches", "packed"])
+def test_the_first_bad_index_is_found_on_any_number_of_threads(algorithm):
+    shape, axis = {
+        "units": ((900, 900), 1),
+        "stretches": ((900, 900), 1),
+        "packed": ((900, 900), 0),
+    }[algorithm]
+    data = _values(shape, "f4")
+    indices = _rng(6).integers(0, 900, shape)
+    indices[700, 5], indices[701, 3], indices[899, 0] = 900, -901, 10_000
+    if algorithm == "units":
+        data = data[:, ::2].repeat(2, 1).T.copy().T  # columns far apart
+    for threads in THREADS:
+        gatherum.set_num_threads(threads)
+        with pytest.raises(IndexError, match=r"index 900 .* \(indices\[700, 5\]\)"):
+            gatherum.gather_elements(data, indices, axis)
+
+
+def test_a_partition_writes_nothing_when_an_index_is_bad():
+    n, m = 2_000_000, 500_000
+    data, updates = _values(n, "f4"), _values(m, "f4", 5)
+    indices = _rng(2).integers(0, n, m)
+    indices[[123_456, 400_000]] = n, -n - 1
+    before = data.copy()
+    for threads in THREADS:
+        gatherum.set_num_threads(threads)
+        with pytest.raises(IndexError, match=rf"index {n} .* \(indices\[123456, 0\]\)"):
+            gatherum.scatter_nd(data, indices[:, None], updates, "add", out=data)
+        assert data.tobytes() == before.tobytes()
+    kept = np.ones(m, bool)
+    kept[[123_456, 400_000]] = False
+    expected = _fold(data, indices[kept], updates[kept], "add", True)
+    found = gatherum.scatter_nd(data, indices[:, None], updates, "add", mode="drop")
+    assert found.tobytes() == expected.tobytes()
