@@ -111,6 +111,10 @@ class DiskFile:
         """Return what tells this file from another or a changed one, as the journal keeps it."""
         return list(self._identity or ())
 
+    def fresh_state(self) -> list[int]:
+        """Return `state` as it is now, after writing."""
+        return list(self._state(os.fstat(self.fd)))
+
     def check_unchanged(self) -> None:
         """Raise OSError when the file was replaced, removed or written since it was opened."""
         if self._identity is None:

@@ -11,6 +11,7 @@ __all__ = ["READY", "Journal", "Record", "check_readable"]
 
 Record = dict[str, Any]
 VERSION = 1
+HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
 
 
@@ -62,8 +63,12 @@ class Journal:
     def _lock(self) -> None:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(f"{self.path}: another run is writing this output") from None
+            # the run that held the lock may have completed, and removed this very file
+            same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+        except (BlockingIOError, FileNotFoundError):
+            same = False
+        if not same:
+            raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:
         """Return the records of an earlier run, and cut off one that is not whole."""
@@ -75,7 +80,7 @@ class Journal:
             records: list[Record] = [json.loads(line) for line in whole.splitlines()]
         except ValueError:
             raise ValueError(f"{self.path}: not a journal of gatherum; move it away") from None
-        if not all(isinstance(r, dict) for r in records) or (raw and not _is_header(records)):
+        if not (raw[: len(HEAD)] == HEAD[: len(raw)] and all(isinstance(r, dict) for r in records)):
             raise ValueError(f"{self.path}: not a journal of gatherum; move it away")
         return records
 
@@ -143,10 +148,6 @@ def check_readable(path: str) -> None:
             f"{path}: an in-place run was stopped while it wrote this table; "
             "complete it with resume first"
         )
-
-
-def _is_header(records: list[Record]) -> bool:
-    return bool(records) and "gatherum" in records[0]
 
 
 def _key(record: Record) -> str:

@@ -127,7 +127,7 @@ class FlatOutput:
 
     def end(self, build: Build, array: FlatArray, limit: int) -> None:
         """Put the finished output in place."""
-        if self.staged and not build.replacing:
+        if self.staged:
             self._make_zarr(build, array, limit)
         build.replace()
 

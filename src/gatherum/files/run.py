@@ -17,6 +17,7 @@ from gatherum.files.gathering import Gather
 from gatherum.files.interrupt import uninterrupted
 from gatherum.files.journal import Record, check_readable
 from gatherum.files.location import Location
+from gatherum.files.marker import is_marked, mark
 from gatherum.files.outputs import CREATE, FlatOutput, check_target
 from gatherum.files.readers import Source, open_source
 from gatherum.files.requests import IndexRule, Requests
@@ -116,15 +117,21 @@ class Session:
 
     def run(self) -> Stats:
         """Do the work."""
+        fingerprint = self._fingerprint()
+        if self._is_completed(fingerprint):
+            return self.meter.stats()
         build = Build(
             self.out.resolved,
-            self._fingerprint(),
+            fingerprint,
             resume=self.call.resume,
             check_inputs=self._check_inputs,
             meter=self.meter,
             staged=not self.call.in_place and self.out.kind == "zarr" and not self._copies_zarr,
         )
         with removed_when_refused(build):
+            if build.replacing and not self.call.in_place:
+                build.replace()
+                return self.meter.stats()
             self.requests = self._requests()
             self.meter.rows = self.requests.count
             if "updates" not in self.sources:
@@ -136,6 +143,15 @@ class Session:
             else:
                 self._scatter_flat(build)
         return self.meter.stats()
+
+    def _is_completed(self, fingerprint: Record) -> bool:
+        """Whether an in-place run that is to be resumed had come to its end."""
+        return (
+            self.call.in_place
+            and self.call.resume
+            and not os.path.lexists(self.out.resolved + ".partial.journal")
+            and is_marked(self.out.resolved, fingerprint, fingerprint["table_state"])
+        )
 
     @property
     def _copies_zarr(self) -> bool:
@@ -208,7 +224,7 @@ class Session:
         array = output.begin(build)
         if array.size == 0:
             self.requests.check(self.budget.entries)
-        elif not build.replacing:
+        else:
             layout = self._layout(self.table)
             for panel in layout.panels():
                 Gather(
@@ -295,6 +311,7 @@ class Session:
             build.seal()
             with uninterrupted():
                 lay_chunks(build.partial, content.path)
+                mark(self.out.resolved, self._fingerprint(), [content.tree()])
                 build.clear()
             return
         with writable(content, self.meter) as target:
@@ -306,6 +323,7 @@ class Session:
             build.seal()
             with uninterrupted():
                 lay_patch(log, target, self.budget.block)
+                mark(self.out.resolved, self._fingerprint(), target.file.fresh_state())
                 build.clear()
 
 

@@ -46,11 +46,9 @@ class ZarrArray:
         self.path, self.meter = path, meter
         self._root = _store_root(path)
         check_metadata(path)
-        with _plain_errors(path):
-            # chunks of fill values are written too: a missing one could not be told from a lost one
-            self._array = zarr.open_array(
-                path, mode="r+" if writable else "r", config={"write_empty_chunks": True}
-            )
+        # chunks of fill values are written too: a missing one could not be told from a lost one
+        with _plain_errors(path), zarr.config.set({"array.write_empty_chunks": True}):
+            self._array = zarr.open_array(path, mode="r+" if writable else "r")
             self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
             self.shape: tuple[int, ...] = tuple(self._array.shape)
             self.chunks = tuple(self._array.shards or self._array.chunks)

@@ -1,0 +1,134 @@
+"""Kill a run at every call that changes the disk, resume it, and look at what is there.
+
+Started as a program by test_kills.py with a scenario and a folder. Runs are forked from one
+process, so that a few hundred of them take seconds; each is killed by SIGKILL before the n-th
+call that writes, forces, renames or removes something. Prints how many kills there were.
+"""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from files.storage import get, leftovers, put
+from gatherum import files
+from gatherum.files import build, gathering, stores
+
+CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
+MEMORY = "64KiB"
+build.SYNC_BYTES = 20_000
+stores.BUFFERED = 3000
+
+
+def kill_before(step: int) -> None:
+    """Make this process die before the `step`-th call that changes the disk."""
+    calls = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **extra: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            # what the kernel holds survives a killed process: no need to wait for the disk
+            return None if call.__name__ == "fsync" else call(*args, **extra)
+
+        return run
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def forked(run: Callable[[bool], object], resume: bool, step: int) -> bool:
+    """Run in a child that is killed before `step`; return whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            kill_before(step)
+            run(resume)
+            status = 0
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return False
+    if status != 0:
+        raise SystemExit(f"step {step}: the run failed with status {status}")
+    return True
+
+
+def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, Any]:
+    """Make the inputs; return the run, the output's path and what it must hold in the end."""
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
+    form = "zarr3" if "zarr" in name else "npy"
+    if name.startswith("gather"):
+        gathering.SPILLED = -1000 if "passing" in name else 10**6
+        gathering.SETBACK_BYTES = 20_000
+        indices = rng.integers(0, 1200, 2500)
+        paths = put(folder, "table", table, form), put(folder, "indices", indices)
+        out = put(folder, "out", np.ones((3, 2), np.float32), form)
+        return (
+            lambda resume: files.gather_file(*paths, out, memory=MEMORY, resume=resume),
+            out,
+            table[indices],
+        )
+    indices, updates = rng.integers(0, 1200, 2000), rng.random((2000, 10)).astype(np.float32)
+    expected = table.copy()
+    np.add.at(expected, indices, updates)
+    path = put(folder, "table", table, "safetensors" if "tensor" in name else form)
+    others = put(folder, "indices", indices[:, None]), put(folder, "updates", updates)
+    in_place = "place" in name
+    out = path if in_place else put(folder, "out", np.ones((3, 2), np.float32), form)
+    return (
+        lambda resume: files.scatter_nd_file(
+            path, *others, out, "add", memory=MEMORY, in_place=in_place, resume=resume
+        ),
+        out,
+        expected,
+    )
+
+
+def main(name: str, folder: Path, stride: int, again: int) -> None:
+    """Kill at every `stride`-th step of a scenario, and the resumed run at step `again`."""
+    step, kills = 1 - stride, -1
+    alive = True
+    while alive:
+        step, kills = step + stride, kills + 1
+        here = folder / str(step)
+        here.mkdir()
+        run, out, expected = scenario(name, here)
+        old = get(out)
+        alive = not forked(run, False, step)
+        if alive and "place" not in name and not replacing(out, old, expected):
+            raise SystemExit(f"{name}, step {step}: the old output was harmed")
+        if alive and again:
+            forked(run, True, again)
+        if alive:
+            forked(run, True, -1)
+        if get(out).tobytes() != expected.tobytes():
+            raise SystemExit(f"{name}, step {step}: the resumed result is different")
+        if leftovers(here):
+            raise SystemExit(f"{name}, step {step}: left {leftovers(here)}")
+        shutil.rmtree(here)
+    print(kills)
+
+
+def replacing(out: str, old: Any, expected: Any) -> bool:
+    """Whether the output is still the old one, already the new one, or being exchanged."""
+    file = Path(out.split(":", maxsplit=1)[0])
+    if not file.exists():
+        # a directory steps aside for the new one
+        return Path(f"{file}.partial.old").exists()
+    return get(out).tobytes() in (old.tobytes(), expected.tobytes())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -1,0 +1,88 @@
+"""Arrays put into files of every format, and read back by the formats' own packages."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+__all__ = ["FORMATS", "bits", "get", "leftovers", "put"]
+
+FORMATS = (
+    "npy", "fortran", "big-endian", "npz", "deflated", "safetensors", "zarr2", "zarr3", "shards",
+)  # fmt: skip
+MISSING = "install gatherum[{0}] to test {0} files"
+
+
+def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:
+    """Write an array, and return the path that gatherum reads it by."""
+    path = os.fspath(folder / name)
+    if form == "npy":
+        np.save(path + ".npy", np.array(array, order="C"))
+    elif form == "fortran":
+        np.save(path + ".npy", np.array(array, order="F"))
+    elif form == "big-endian":
+        np.save(path + ".npy", array.astype(array.dtype.newbyteorder(">")))
+    elif form in ("npz", "deflated"):
+        save = np.savez if form == "npz" else np.savez_compressed
+        save(path + ".npz", first=np.zeros(3), wanted=array)
+        return path + ".npz:wanted"
+    elif form == "safetensors":
+        return put_tensor(path + ".safetensors", array)
+    else:
+        return put_zarr(path + ".zarr", array, form)
+    return path + ".npy"
+
+
+def put_tensor(path: str, array: NDArray[Any]) -> str:
+    """Write a safetensors file with the array between two others."""
+    package = pytest.importorskip("safetensors.numpy", reason=MISSING.format("safetensors"))
+    around = np.arange(5, dtype=np.float32)
+    package.save_file({"a": around, "wanted": np.array(array, order="C"), "z": around}, path)
+    return path + ":wanted"
+
+
+def put_zarr(
+    path: str, array: NDArray[Any], form: str = "zarr3", chunks: tuple[int, ...] | None = None
+) -> str:
+    """Write a Zarr array, in a few chunks a dimension."""
+    zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    chunks = chunks or tuple(max(1, n // (6 if array.ndim < 3 else 2)) for n in array.shape)
+    extra = {"shards": tuple(2 * c for c in chunks)} if form == "shards" and chunks else {}
+    made = zarr.create_array(
+        path,
+        shape=array.shape,
+        chunks=chunks,
+        dtype=array.dtype,
+        zarr_format=2 if form == "zarr2" else 3,
+        overwrite=True,
+        **extra,
+    )
+    if array.size:
+        made[...] = array
+    return path
+
+
+def get(path: str) -> NDArray[Any]:
+    """Read an array back with the package that its format belongs to."""
+    if path.endswith(".npy"):
+        return np.load(path)
+    if ".safetensors:" in path:
+        package = pytest.importorskip("safetensors.numpy", reason=MISSING.format("safetensors"))
+        file, name = path.split(":")
+        tensor: NDArray[Any] = package.load_file(file)[name]
+        return tensor
+    zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    return np.asarray(zarr.open_array(path, mode="r")[...])
+
+
+def bits(array: NDArray[Any]) -> tuple[tuple[int, ...], str, bytes]:
+    """Return what two arrays must share to be the same: shape, dtype and every bit."""
+    return array.shape, str(array.dtype), array.tobytes()
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Return the names that a finished run must not leave behind."""
+    return [name for name in os.listdir(folder) if "partial" in name or "gatherum" in name]

@@ -1,0 +1,258 @@
+"""A full disk, a changed or vanished input and Ctrl-C leave the old output as it was."""
+
+import errno
+import os
+import resource
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from files.storage import get, leftovers, put
+from gatherum import files
+from gatherum.files import build
+from gatherum.files.disk import DiskFile
+
+MEMORY = "64KiB"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> tuple[str, str, str, str]:
+    """Make a table, indices, updates and an old output."""
+    rng = np.random.default_rng(0)
+    table = rng.random((3000, 16)).astype(np.float32)
+    return (
+        put(tmp_path, "table", table),
+        put(tmp_path, "indices", rng.integers(0, 3000, (4000, 1))),
+        put(tmp_path, "updates", rng.random((4000, 16)).astype(np.float32)),
+        put(tmp_path, "out", np.arange(3)),
+    )
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Callable[[int], None]]:
+    """Let no file grow beyond a size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def after_writes(monkeypatch: pytest.MonkeyPatch, count: int, act: Callable[[], object]) -> None:
+    """Do something when the run makes its `count`-th write."""
+    write, calls = DiskFile.write_from, 0
+
+    def counted(self: DiskFile, offset: int, buffer: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            act()
+        write(self, offset, buffer)
+
+    monkeypatch.setattr(DiskFile, "write_from", counted)
+
+
+@pytest.mark.parametrize("size", [10, 5000, 100_000, 255_000])
+def test_a_full_disk_leaves_the_old_output_and_can_be_resumed(
+    inputs: tuple[str, ...], small_disk: Callable[[int], None], size: int
+) -> None:
+    table, indices, _, out = inputs
+    before = Path(out).read_bytes()
+    small_disk(size)
+    with pytest.raises(OSError) as caught:
+        files.gather_nd_file(table, indices, out, memory=MEMORY)
+    assert caught.value.errno == errno.EFBIG
+    assert Path(out).read_bytes() == before
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    files.gather_nd_file(table, indices, out, memory=MEMORY, resume=True)
+    assert np.array_equal(np.load(out), np.load(table)[np.load(indices)[:, 0]])
+    assert leftovers(Path(out).parent) == []
+
+
+@pytest.mark.parametrize("size", [100, 150_000, 200_000])
+def test_a_full_disk_leaves_a_table_that_is_changed_in_place(
+    inputs: tuple[str, ...], small_disk: Callable[[int], None], size: int
+) -> None:
+    table, indices, updates, _ = inputs
+    before = np.load(table)
+    expected = before.copy()
+    np.add.at(expected, np.load(indices)[:, 0], np.load(updates))
+    small_disk(size)
+    call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
+    with pytest.raises(OSError):
+        files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    assert np.array_equal(np.load(table), before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    files.scatter_nd_file(table, indices, updates, table, "add", resume=True, **call)
+    assert np.array_equal(np.load(table), expected)
+
+
+@pytest.mark.parametrize("role", ["table", "indices", "updates"])
+@pytest.mark.parametrize("fault", ["truncated", "touched", "vanished", "replaced"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_an_input_that_changes_under_way(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, fault: str, in_place: bool
+) -> None:
+    table, indices, updates, out = inputs
+    if in_place:
+        out = table
+    victim = dict(zip(("table", "indices", "updates"), inputs, strict=False))[role]
+    before = Path(out).read_bytes()
+
+    def act() -> None:
+        if fault == "truncated":
+            os.truncate(victim, 1000)
+        elif fault == "touched":
+            os.utime(victim, ns=(1, 1))
+        elif fault == "vanished":
+            os.unlink(victim)
+        else:
+            shutil.copy2(victim, victim + ".new")
+            os.replace(victim + ".new", victim)
+
+    after_writes(monkeypatch, 4, act)
+    with pytest.raises(OSError) as caught:
+        files.scatter_nd_file(
+            table, indices, updates, out, "add", memory=MEMORY, in_place=in_place
+        )
+    assert f"{role}.npy: " in str(caught.value)
+    assert "while it was being read" in str(caught.value)
+    if victim != out:
+        assert Path(out).read_bytes() == before
+
+
+@pytest.mark.parametrize("moment", [1, 3, 9, 20])
+def test_ctrl_c_leaves_the_old_output_and_can_be_resumed(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    table, indices, updates, out = inputs
+    before = Path(out).read_bytes()
+    with monkeypatch.context() as patch:
+        after_writes(patch, moment, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            files.scatter_nd_file(table, indices, updates, out, "add", memory=MEMORY)
+    assert Path(out).read_bytes() == before
+    files.scatter_nd_file(table, indices, updates, out, "add", memory=MEMORY, resume=True)
+    expected = np.load(table)
+    np.add.at(expected, np.load(indices)[:, 0], np.load(updates))
+    assert np.array_equal(np.load(out), expected)
+
+
+def test_ctrl_c_while_the_table_is_written_waits_until_it_is_whole(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, indices, updates, _ = inputs
+    expected = np.load(table)
+    np.add.at(expected, np.load(indices)[:, 0], np.load(updates))
+    write, hits = os.pwrite, []
+
+    def interrupted(descriptor: int, data: Any, offset: int) -> int:
+        if os.readlink(f"/proc/self/fd/{descriptor}") == table and not hits:
+            hits.append(offset)
+            signal.raise_signal(signal.SIGINT)
+        return write(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        files.scatter_nd_file(
+            table, indices, updates, table, "add", memory=MEMORY, in_place=True
+        )
+    assert len(hits) == 1
+    assert np.array_equal(np.load(table), expected)
+    assert leftovers(Path(table).parent) == []
+
+
+def test_a_half_written_table_is_refused_until_it_is_completed(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, indices, updates, out = inputs
+    expected = np.load(table)
+    np.add.at(expected, np.load(indices)[:, 0], np.load(updates))
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(*args: Any) -> None:
+        raise Stopped
+
+    call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
+    with monkeypatch.context() as patch:
+        patch.setattr("gatherum.files.run.lay_patch", stop)
+        with pytest.raises(Stopped):
+            files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    with pytest.raises(OSError, match="an in-place run was stopped while it wrote this table"):
+        files.gather_nd_file(table, indices, out)
+    with pytest.raises(ValueError, match="complete it with resume first"):
+        files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    with pytest.raises(ValueError, match="cannot resume, attributes changed"):
+        files.scatter_nd_file(table, indices, updates, table, "mul", resume=True, **call)
+    files.scatter_nd_file(table, indices, updates, table, "add", resume=True, **call)
+    assert np.array_equal(np.load(table), expected)
+
+
+def test_resuming_a_completed_in_place_run_changes_nothing(inputs: tuple[str, ...]) -> None:
+    table, indices, updates, _ = inputs
+    call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
+    files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    once = Path(table).read_bytes()
+    try:
+        os.getxattr(table, "user.gatherum.completed")
+    except OSError:
+        pytest.skip("this file system keeps no extended attributes (use one that does)")
+    files.scatter_nd_file(table, indices, updates, table, "add", resume=True, **call)
+    assert Path(table).read_bytes() == once
+    files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    assert Path(table).read_bytes() != once
+
+
+@pytest.mark.parametrize("change", ["memory", "mode", "indices"])
+def test_resume_refuses_another_call(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    table, indices, _, out = inputs
+    before = Path(out).read_bytes()
+    monkeypatch.setattr(build, "SYNC_BYTES", 1000)
+    with monkeypatch.context() as patch:
+        after_writes(patch, 6, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            files.gather_nd_file(table, indices, out, memory=MEMORY)
+    call: dict[str, Any] = {"memory": MEMORY, "mode": "raise"}
+    if change == "indices":
+        np.save(indices, np.load(indices)[::-1].copy())
+    else:
+        call[change] = {"memory": "1MiB", "mode": "wrap"}[change]
+    named = {"mode": "attributes"}.get(change, change)
+    with pytest.raises(ValueError, match=f"cannot resume, {named} changed since it was started"):
+        files.gather_nd_file(table, indices, out, resume=True, **call)
+    assert Path(out).read_bytes() == before
+    files.gather_nd_file(table, indices, out, **call)
+    assert np.array_equal(np.load(out), np.load(table)[np.load(indices)[:, 0]])
+
+
+def test_two_runs_on_one_output_do_not_mix(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, indices, _, out = inputs
+    refused = []
+
+    def second() -> None:
+        with pytest.raises(BlockingIOError, match="another run is writing this output") as caught:
+            files.gather_nd_file(table, indices, out)
+        refused.append(str(caught.value))
+
+    after_writes(monkeypatch, 3, second)
+    files.gather_nd_file(table, indices, out, memory=MEMORY)
+    assert refused == [f"{out}.partial.journal: another run is writing this output"]
+    assert np.array_equal(get(out), np.load(table)[np.load(indices)[:, 0]])
+
+
+def test_a_file_that_is_not_ours_is_not_removed(inputs: tuple[str, ...]) -> None:
+    table, indices, _, out = inputs
+    Path(out + ".partial").write_text("precious")
+    with pytest.raises(FileExistsError, match="is in the way and was not made by gatherum"):
+        files.gather_nd_file(table, indices, out)
+    assert Path(out + ".partial").read_text() == "precious"
+    assert not Path(out + ".partial.journal").exists()

@@ -1,0 +1,49 @@
+"""A run that is killed at any moment can be resumed to the byte-identical result."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gatherum
+from files.storage import MISSING
+
+PROGRAM = Path(__file__).with_name("kill_every_step.py")
+PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.parents[1])])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "stride", "again", "least"),
+    [
+        ("gather", 1, 0, 25),
+        ("gather-passing", 5, 0, 40),
+        ("gather-passing", 11, 6, 20),
+        ("gather-zarr", 17, 0, 6),
+        ("scatter", 2, 0, 40),
+        ("scatter-tensor", 9, 5, 8),
+        ("scatter-zarr", 47, 0, 8),
+        ("place", 2, 0, 40),
+        ("place", 9, 7, 8),
+        ("place-tensor", 7, 0, 12),
+        ("place-zarr", 53, 20, 7),
+    ],
+)
+def test_killed_and_resumed(
+    tmp_path: Path, scenario: str, stride: int, again: int, least: int
+) -> None:
+    """Kill at every `stride`-th step; where `again` is set, kill the resumed run as well."""
+    if "zarr" in scenario:
+        pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    done = subprocess.run(
+        [sys.executable, PROGRAM, scenario, tmp_path, str(stride), str(again)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": PATHS},
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert int(done.stdout) >= least  # the kills that were survived

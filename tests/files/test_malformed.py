@@ -1,0 +1,367 @@
+"""Files that are not what they claim to be: one clear line, and nothing written."""
+
+import json
+import os
+import struct
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from files.storage import MISSING, put, put_tensor, put_zarr
+from gatherum import files
+
+
+def refused(folder: Path, table: str, kind: type[Exception] = ValueError) -> str:
+    """Gather from a table that must be refused; return the one line that says why."""
+    indices, out = put(folder, "i", np.array([0])), folder / "o.npy"
+    before = set(os.listdir(folder))
+    with pytest.raises(kind) as caught:
+        files.gather_file(table, indices, out)
+    assert set(os.listdir(folder)) == before
+    line = str(caught.value)
+    assert "\n" not in line
+    return line.replace(str(folder) + "/", "")
+
+
+def npy_bytes(header: str, data: bytes = bytes(64), version: int = 1) -> bytes:
+    """Return a .npy file with a header of one's own."""
+    body = header.encode() + b"\n"
+    size = struct.pack("<H" if version == 1 else "<I", len(body))
+    return b"\x93NUMPY" + bytes([version, 0]) + size + body + data
+
+
+def described(shape: str = "(2, 2)", descr: str = "'<f4'", order: str = "False") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", "t.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
+        (b"PK\3\4" + bytes(60), "t.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
+        (
+            b"\x93NUMPY\x04\x00" + bytes(60),
+            "t.npy: .npy format 4.0 is not known (1.0, 2.0 and 3.0 are)",
+        ),
+        (
+            b"\x93NUMPY\x01\x00\xff\xff" + bytes(60),
+            "t.npy: the header of 65535 bytes reaches past the end of the file (70 bytes)",
+        ),
+        (
+            b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(60),
+            "t.npy: a header of 4294967295 bytes is not believable (limit 1 MiB)",
+        ),
+        (npy_bytes("__import__('os')"), "t.npy: the .npy header is not a Python literal"),
+        (npy_bytes("(" * 3000), "t.npy: the .npy header is not a Python literal"),
+        (
+            npy_bytes("{'descr': '<f4'}"),
+            "t.npy: the .npy header must hold exactly 'descr', 'fortran_order' and 'shape'",
+        ),
+        (
+            npy_bytes(described("[2, 2]")),
+            "t.npy: the header's shape must be a tuple of integers, got [2, 2]",
+        ),
+        (
+            npy_bytes(described("(True,)")),
+            "t.npy: the header's shape must be a tuple of integers, got (True,)",
+        ),
+        (
+            npy_bytes(described("(-1, 2)")),
+            "t.npy: the header's shape (-1, 2) has a negative extent",
+        ),
+        (
+            npy_bytes(described("(4294967296, 4294967296)")),
+            "t.npy: the header's shape (4294967296, 4294967296) overflows the address type",
+        ),
+        (
+            npy_bytes(described("(0, 4294967296, 4294967296)")),
+            "t.npy: the header's shape (0, 4294967296, 4294967296) overflows the address type",
+        ),
+        (
+            npy_bytes(described("(" + "1," * 33 + ")")),
+            "t.npy: the header's shape has 33 dimensions, at most 32 work",
+        ),
+        (
+            npy_bytes(described("(5, 5)")),
+            "t.npy: shape (5, 5) of float32 needs 100 bytes of data, the file has 64",
+        ),
+        (npy_bytes(described(descr="'|O'")), "t.npy: holds Python objects, which are never loaded"),
+        (
+            npy_bytes(described(descr="[('a', '|O'), ('b', '<i4')]")),
+            "t.npy: holds Python objects, which are never loaded",
+        ),
+        (
+            npy_bytes(described(descr="'nonsense'")),
+            "t.npy: the header's dtype 'nonsense' is not understood",
+        ),
+        (npy_bytes(described(descr="'|S0'")), "t.npy: the header's dtype '|S0' has no bytes"),
+        (
+            npy_bytes(described(order="1")),
+            "t.npy: the header's fortran_order must be True or False, got 1",
+        ),
+    ],
+)  # fmt: skip
+def test_npy(tmp_path: Path, content: bytes, line: str) -> None:
+    (tmp_path / "t.npy").write_bytes(content)
+    assert refused(tmp_path, str(tmp_path / "t.npy")) == line
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_version_of_npy_is_read(tmp_path: Path, version: int) -> None:
+    table = np.arange(16, dtype=np.float32).reshape(4, 4)
+    content = npy_bytes(described("(4, 4)"), table.tobytes(), version)
+    (tmp_path / "t.npy").write_bytes(content + b"more")  # NumPy allows what follows
+    np.save(tmp_path / "i.npy", np.array([2, 0]))
+    files.gather_file(tmp_path / "t.npy", tmp_path / "i.npy", tmp_path / "o.npy")
+    assert np.load(tmp_path / "o.npy").tobytes() == table[[2, 0]].tobytes()
+
+
+def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    np.save(tmp_path / "t.npy", np.array([Bomb()], object), allow_pickle=True)
+    np.savez(tmp_path / "t.npz", a=np.array([Bomb()], object))
+    refused(tmp_path, str(tmp_path / "t.npy"))
+    refused(tmp_path, str(tmp_path / "t.npz:a"))
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_npz_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../up.npy", npy_bytes(described()))
+        archive.writestr("a.npy", npy_bytes(described()))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a.npy", npy_bytes(described()))
+    assert refused(tmp_path, f"{path}:b") == (
+        "t.npz:b: the file has no such array; it holds '../../up', 'a', 'a'"
+    )
+    assert refused(tmp_path, f"{path}:a") == "t.npz:a: the file has 2 arrays of that name"
+    assert refused(tmp_path, str(path)) == (
+        "t.npz: name one of its 3 arrays after a colon: '../../up', 'a', 'a'"
+    )
+    np.save(tmp_path / "i.npy", np.array([0]))
+    files.gather_file(f"{path}:../../up", tmp_path / "i.npy", tmp_path / "o.npy")
+    assert np.load(tmp_path / "o.npy").shape == (1, 2)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_npz_damage(tmp_path: Path, compressed: bool) -> None:
+    path = tmp_path / "t.npz"
+    save = np.savez_compressed if compressed else np.savez
+    save(path, a=np.arange(1000.0).reshape(10, 100))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert refused(tmp_path, f"{path}:a").startswith("t.npz:a: damaged: ")
+    path.write_bytes(whole[:60] + bytes(40) + whole[100:])
+    assert "t.npz:a: " in refused(tmp_path, f"{path}:a")
+
+
+def tensor_file(path: Path, header: Any, data: int = 16, length: int | None = None) -> str:
+    """Write a safetensors file with a header of one's own."""
+    raw = header if isinstance(header, bytes) else json.dumps(header).encode()
+    size = len(raw) if length is None else length
+    path.write_bytes(struct.pack("<Q", size) + raw + bytes(data))
+    return f"{path}:a"
+
+
+def entry(dtype: Any = "F32", shape: Any = (4,), offsets: Any = (0, 16)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        (
+            b"",
+            "the safetensors header is not valid JSON: Expecting value: line 1 column 1 (char 0)",
+        ),
+        (b"[]", "the safetensors header is not a JSON object"),
+        (b'{"a":{},"a":{}}', "the safetensors header is not valid JSON: a name occurs twice"),
+        ({"__metadata__": {"a": 1}}, "__metadata__ must map strings to strings"),
+        ({"a": [1]}, "tensor 'a' must have exactly dtype, shape and data_offsets"),
+        ({"a": entry("F12")}, "tensor 'a' has the unknown type 'F12'"),
+        ({"a": entry(shape=[-4])}, "tensor 'a' has the shape [-4], not a list of sizes"),
+        ({"a": entry(shape=[4.0])}, "tensor 'a' has the shape [4.0], not a list of sizes"),
+        ({"a": entry(shape=[True])}, "tensor 'a' has the shape [True], not a list of sizes"),
+        (
+            {"a": entry(shape=[2**40, 2**40])},
+            f"tensor 'a': the header's shape ({2**40}, {2**40}) overflows the address type",
+        ),
+        ({"a": entry(offsets=[16, 0])}, "tensor 'a' lies at bytes 16 to 0 of 16"),
+        ({"a": entry(offsets=[0, 32])}, "tensor 'a' lies at bytes 0 to 32 of 16"),
+        (
+            {"a": entry(offsets=[-1, 15])},
+            "tensor 'a' has the data_offsets [-1, 15], not two positions",
+        ),
+        ({"a": entry(offsets=[0, 12])}, "tensor 'a' needs 16 bytes, its data_offsets hold 12"),
+        (
+            {"a": entry(shape=[2], offsets=[0, 8]), "b": entry(shape=[3], offsets=[4, 16])},
+            "tensor 'b' overlaps the one before it",
+        ),
+        (
+            {"a": entry(shape=[1], offsets=[0, 4]), "b": entry(shape=[2], offsets=[8, 16])},
+            "tensor 'b' leaves a gap after the one before it",
+        ),
+        (
+            {"a": entry(shape=[3], offsets=[4, 16])},
+            "tensor 'a' leaves a gap after the one before it",
+        ),
+        ({}, "the tensors end at byte 10, the file at 26"),
+    ],
+)  # fmt: skip
+def test_safetensors(tmp_path: Path, header: Any, line: str) -> None:
+    path = tensor_file(tmp_path / "t.safetensors", header)
+    assert line in refused(tmp_path, path)
+
+
+def test_safetensors_lengths(tmp_path: Path) -> None:
+    file = tmp_path / "t.safetensors"
+    good = {"a": entry()}
+    assert refused(tmp_path, tensor_file(file, good, length=2**63)) == (
+        "t.safetensors: a header of 9223372036854775808 bytes is above the format's limit"
+    )
+    assert refused(tmp_path, tensor_file(file, good, length=5000)) == (
+        "t.safetensors: the header of 5000 bytes reaches past the end of the file"
+    )
+    file.write_bytes(b"abc")
+    assert refused(tmp_path, f"{file}:a") == (
+        "t.safetensors: not a safetensors file (3 bytes are too few)"
+    )
+    assert refused(tmp_path, tensor_file(file, good).replace(":a", ":b")) == (
+        "t.safetensors:b: the file has no such tensor; it holds 'a'"
+    )
+    half = {"a": entry("F4", [32])}
+    assert refused(tmp_path, tensor_file(file, half)) == (
+        "t.safetensors:a: elements of type F4 are not whole bytes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("BF16", "bfloat16"),
+        ("F8_E4M3", "float8_e4m3fn"),
+        ("F8_E5M2", "float8_e5m2"),
+        ("F8_E8M0", "float8_e8m0fnu"),
+        ("F8_E4M3FNUZ", "float8_e4m3fnuz"),
+        ("F8_E5M2FNUZ", "float8_e5m2fnuz"),
+    ],
+)
+def test_narrow_floats_of_safetensors_keep_their_bits(
+    tmp_path: Path, code: str, name: str
+) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    table = np.arange(64 * dtype.itemsize, dtype=np.uint8).view(dtype).reshape(16, 4)
+    raw = json.dumps({"a": entry(code, table.shape, [0, table.nbytes])}).encode()
+    file = tmp_path / "t.safetensors"
+    file.write_bytes(struct.pack("<Q", len(raw)) + raw + table.tobytes())
+    np.save(tmp_path / "i.npy", np.array([3, 15, 0]))
+    out = tmp_path / "o.safetensors"
+    files.gather_file(f"{file}:a", tmp_path / "i.npy", f"{out}:b")
+    length = int.from_bytes(out.read_bytes()[:8], "little")
+    header = json.loads(out.read_bytes()[8 : 8 + length])
+    assert header == {"b": entry(code, [3, 4], [0, 12 * dtype.itemsize])}
+    assert out.read_bytes()[8 + length :] == table[[3, 15, 0]].tobytes()
+
+
+def test_neighbours_of_a_tensor_that_is_changed_in_place_stay(tmp_path: Path) -> None:
+    path = put_tensor(str(tmp_path / "t.safetensors"), np.zeros((4, 3), np.float32))
+    file = tmp_path / "t.safetensors"
+    before = file.read_bytes()
+    indices = put(tmp_path, "i", np.array([[1]]))
+    updates = put(tmp_path, "u", np.array([[1, 2, 3]], np.float32))
+    files.scatter_nd_file(path, indices, updates, path, in_place=True)
+    after = file.read_bytes()
+    at = before.index(bytes(48))
+    assert after[:at] + bytes(48) + after[at + 48 :] == before
+    assert after[at : at + 48] == np.array([0, 0, 0, 1, 2, 3] + [0] * 6, np.float32).tobytes()
+
+
+def test_a_link_that_leads_out_of_a_zarr_store_is_refused(tmp_path: Path) -> None:
+    path = put_zarr(str(tmp_path / "t.zarr"), np.arange(12.0).reshape(6, 2), chunks=(2, 2))
+    chunk = Path(path, "c", "1", "0")
+    outside = tmp_path / "secret"
+    chunk.rename(outside)
+    chunk.symlink_to(outside)
+    assert refused(tmp_path, path) == (
+        "t.zarr/c/1/0: a link that leads out of the store is not followed"
+    )
+    chunk.unlink()
+    chunk.symlink_to(Path(path, "c", "0", "0"))
+    put(tmp_path, "i", np.array([2]))
+    files.gather_file(path, tmp_path / "i.npy", tmp_path / "o.npy")
+    assert np.load(tmp_path / "o.npy").tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"shape": [-1, 2]}, "t.zarr: the shape [-1, 2] is not a list of sizes"),
+        ({"shape": None}, "t.zarr: the shape None is not a list of sizes"),
+        ({"shape": [1] * 33}, "t.zarr: has 33 dimensions, at most 32 work"),
+        ({"node_type": "group"}, "t.zarr: not a Zarr array"),
+        (
+            {"codecs": [{"name": "numcodecs.pickle"}]},
+            "t.zarr: uses a pickle codec, which is never loaded",
+        ),
+    ],
+)  # fmt: skip
+def test_zarr_metadata(tmp_path: Path, change: dict[str, Any], line: str) -> None:
+    path = put_zarr(str(tmp_path / "t.zarr"), np.zeros((6, 2)))
+    file = Path(path, "zarr.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert refused(tmp_path, path) == line
+
+
+def test_zarr_damage(tmp_path: Path) -> None:
+    path = put_zarr(str(tmp_path / "t.zarr"), np.arange(12.0).reshape(6, 2), chunks=(6, 2))
+    Path(path, "c", "0", "0").write_bytes(b"not compressed by anything")
+    assert refused(tmp_path, path).startswith("t.zarr: ")
+    Path(path, "zarr.json").write_text("{")
+    assert refused(tmp_path, path).startswith("t.zarr/zarr.json: not valid JSON: ")
+    Path(path, "zarr.json").unlink()
+    assert refused(tmp_path, path) == (
+        "t.zarr: not a Zarr array (neither zarr.json nor .zarray is there)"
+    )
+
+
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.npy")
+    assert refused(tmp_path, str(tmp_path / "t.npy"), OSError) == "t.npy: not a regular file"
+    assert refused(tmp_path, "/dev/zero.npy", FileNotFoundError)
+    line = refused(tmp_path, str(tmp_path / "t.txt"))
+    assert line.startswith("'t.txt' is not a known kind of file: expected 'x.npy'")
+
+
+def test_extras_are_loaded_only_when_named(tmp_path: Path) -> None:
+    import subprocess
+
+    put(tmp_path, "t", np.arange(4))
+    put(tmp_path, "i", np.array([1]))
+    code = (
+        "import sys; from gatherum import files; files.gather_file('t.npy', 'i.npy', 'o.npy');"
+        "print([m for m in ('zarr', 'safetensors', 'ml_dtypes') if m in sys.modules])"
+    )
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "[]\n"
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_zarr(str(tmp_path / "t.zarr"), np.zeros((6, 2)))
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    line = refused(tmp_path, path, ImportError)
+    assert line == "Zarr arrays need zarr: pip install 'gatherum[zarr]'"
+    assert MISSING.format("zarr").startswith("install gatherum[zarr]")
