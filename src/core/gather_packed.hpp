@@ -8,9 +8,15 @@
 // miss an item; pays when there are about as many rows of indices as of data.
 #pragma once
 
-#include "gather_rows.hpp"
+#include "scatter_slabs.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
+
+template <int W>
+struct PackedLine : GatherLine<W> {
+  int units;
+  void prefetch_block(const Block& b) const { prefetch_rows_on(this->nest, units, this->at, b); }
+};
 
 template <int W>
 bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
@@ -25,15 +31,18 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     const int64_t columns = std::min(call.chunk, line.extent - first);
     const Odometer lead(call.nest->loops, call.units, unit / chunks);
     const char* from = at.data + lead.place().data + first * W;
-    for (int64_t i = 0; i < call.destinations; ++i)
+    for (int64_t i = 0; i < call.destinations; ++i) {
+      for (int64_t r = 0; r < columns * W; r += kCacheLine) prefetch(from + (i + 8) * call.step + r);
       copy_run(scratch + i * columns * W, from + i * call.step, columns * W);
+    }
     packed.component[0].stride = columns * W;
     Operands inside = at;
     // The line counts its columns from the start of the row, the scratch from the start of the chunk.
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
     const Range range{call.chunk, unit, unit + 1};
-    if (!gather_blocks(packed, call.units, inside, range, GatherLine<W>{packed, inside})) return false;
+    if (!gather_blocks(packed, call.units, inside, range, PackedLine<W>{{packed, inside}, call.units}))
+      return false;
   }
   return true;
 }

@@ -77,11 +77,12 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   Slab<F, Counted> slab(scratch, {from + first * p.step, at.data + first * p.step, p.step, 0, count, 1},
                         p.combine.include_self);
   slab.read();
+  const auto take = slab.taker();
   for (int64_t piece = 0; piece < p.pieces; ++piece) {
     const char* entry = p.entries + p.counts[piece * p.blocks + block] * kEntryBytes<Stored>;
     const char* end = p.entries + p.ends[piece * p.blocks + block] * kEntryBytes<Stored>;
     for (; entry < end; entry += kEntryBytes<Stored>)
-      slab.take(load_value<uint32_t>(entry), load_value<Stored>(entry + sizeof(uint32_t)));
+      take(load_value<uint32_t>(entry), load_value<Stored>(entry + sizeof(uint32_t)));
   }
   slab.write();
 }

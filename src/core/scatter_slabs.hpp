@@ -13,30 +13,57 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Takes the updates of one staged block into a slab. `ids` are destination numbers less `first`.
-template <class S>
-GATHERUM_INLINE void take_block(S& slab, const Block& b, int64_t first, int64_t count, bool all_inside,
-                                int64_t columns, int64_t column, const char* updates, int64_t su) {
-  using T = typename S::Stored;
-  if (all_inside) {
-    for (int j = 0; j < b.n; ++j) {
-      const int64_t slot = columns == 1 ? b.offsets[j] : b.offsets[j] * columns + column + j;
-      slab.take(slot, load_value<T>(updates + j * su));
-    }
+// Which of the updates of a block concern a slab, and where in it they go.
+struct Share {
+  int64_t first, count;     // the slab's destinations
+  bool all;                 // they are all there are
+  int64_t columns, column;  // columns of the slab, and the first of this block
+};
+
+// Takes the updates of one staged block, in order. su: bytes from one update to the next.
+template <class Stored, class Taker>
+GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, const char* updates, int64_t su) {
+  const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
+  const int n = b.n;
+  const int64_t first = share.first, columns = share.columns, column = share.column;
+  constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
+  if (share.all && !b.any_invalid) {
+    if (columns == 1 && su == packed)
+      for (int j = 0; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * packed));
+    else if (columns == 1)
+      for (int j = 0; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
+    else
+      for (int j = 0; j < n; ++j) take(offsets[j] * columns + column + j, load_value<Stored>(updates + j * su));
     return;
   }
   // Collect first whom the block concerns: a branch on every index would be mispredicted.
   int mine[kBlock];
-  int n = 0;
-  for (int j = 0; j < b.n; ++j) {
-    mine[n] = j;
-    n += static_cast<uint64_t>(b.offsets[j]) - static_cast<uint64_t>(first) < static_cast<uint64_t>(count);
+  int k = 0;
+  for (int j = 0; j < n; ++j) {
+    mine[k] = j;
+    k += static_cast<uint64_t>(offsets[j]) - static_cast<uint64_t>(first) < static_cast<uint64_t>(share.count);
   }
-  for (int k = 0; k < n; ++k) {
-    const int j = mine[k];
-    const int64_t slot = columns == 1 ? b.offsets[j] - first : (b.offsets[j] - first) * columns + column + j;
-    slab.take(slot, load_value<T>(updates + j * su));
+  for (int i = 0; i < k; ++i) {
+    const int j = mine[i];
+    const int64_t slot = columns == 1 ? offsets[j] - first : (offsets[j] - first) * columns + column + j;
+    take(slot, load_value<Stored>(updates + j * su));
   }
+}
+
+// Columns are short runs far apart, which the processor does not foresee: fetch those of a few rows on.
+GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, int units, const Operands& at, const Block& b) {
+  constexpr int64_t kRowsOn = 8;
+  if (units == nest.line) return;
+  const Loop& row = nest.loops[nest.line - 1];
+  const Loop& line = nest.line_loop();
+  const Place on = advance(b.place, row, kRowsOn);
+  const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
+    const auto start = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
+    for (int64_t r = 0; r < b.n * std::abs(step); r += kCacheLine)
+      prefetch(reinterpret_cast<const void*>(start + static_cast<uintptr_t>(step < 0 ? -r : r)));
+  };
+  fetch(at.index, on.index, line.index);
+  fetch(at.other, on.other, line.other);
 }
 
 template <class F, bool Counted>
@@ -60,10 +87,13 @@ void scatter_slab_tasks(const SlabScatter& call, const Operands& at, int64_t beg
     slab.read();
     Blocks blocks(ids, call.units, {call.chunk, unit, unit + 1});
     Block b;
+    Share share{first, count, call.ranges == 1, columns, 0};
     while (stage_next(ids, at.index, blocks, b)) {
-      const int64_t column = by_column ? (b.place.data - lead.place().data) / line.data - chunk_begin : 0;
-      take_block(slab, b, first, count, call.ranges == 1 && !b.any_invalid, columns, column,
-                 at.other + b.place.other, line.other);
+      if (by_column) {
+        prefetch_rows_on(ids, call.units, at, b);
+        share.column = (b.place.data - lead.place().data) / line.data - chunk_begin;
+      }
+      take_block<typename F::Stored>(slab.taker(), b, share, at.other + b.place.other, line.other);
     }
     slab.write();
   }

@@ -57,15 +57,27 @@ class Slab {
       for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) counts_[i] = start_;
   }
 
-  GATHERUM_INLINE void take(int64_t slot, Stored update) {
-    if constexpr (Counted) {
-      const bool first = counts_[slot] == 0;
-      sums_[slot] = first ? F::widen(update) : F::fold(sums_[slot], F::widen(update));
-      ++counts_[slot];
-    } else {
-      sums_[slot] = F::fold(sums_[slot], F::widen(update));
+  // What a loop over updates needs, by value: it must not be read again after every store.
+  class Taker {
+   public:
+    GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
+      if constexpr (Counted) {
+        const bool first = counts_[slot] == 0;
+        sums_[slot] = first ? F::widen(update) : F::fold(sums_[slot], F::widen(update));
+        ++counts_[slot];
+      } else {
+        sums_[slot] = F::fold(sums_[slot], F::widen(update));
+      }
     }
-  }
+
+   private:
+    friend class Slab;
+    Taker(Sum* sums, int64_t* counts) : sums_(sums), counts_(counts) {}
+    Sum* const GATHERUM_RESTRICT sums_;
+    int64_t* const GATHERUM_RESTRICT counts_;
+  };
+
+  Taker taker() const { return {sums_, counts_}; }
 
   // Untouched destinations are written with the bits they had: conversions there and back lose none.
   GATHERUM_NOINLINE void write() const {
@@ -91,6 +103,7 @@ class Slab {
       return run(0, 0, s.count, s.step);
     }
     for (int64_t i = 0; i < s.count; ++i) {
+      for (int64_t r = 0; r < s.columns * packed; r += kCacheLine) prefetch(s.from + (i + 8) * s.step + r);
       if (s.column_step == packed)
         run(i * s.columns, i * s.step, s.columns, packed);
       else

@@ -29,8 +29,8 @@ from .signature import Signature
 
 ALGORITHMS = ("units", "stretches", "packed", "slabs", "partition", "grouped")
 
-# Half of a core's own cache, the other half being left to what streams by.
-CACHE = 1 << 20
+# About what a core keeps to itself.
+CACHE = 4 << 20
 # A stretch of data that is fetched ahead as a whole.
 STRETCH = 1 << 18
 # Where a scatter's destinations outgrow the caches and random writes go to memory.
@@ -91,7 +91,7 @@ def choose_gather(s: Signature, loops: list[Loop], components: list[Component]) 
         line.data == nest.block
         and step > 0
         and 2 * rows >= size
-        and size * nest.block <= CACHE // 16
+        and size * nest.block <= CACHE // 32
     ):
         chunk = _columns(size * nest.block, nest.block, line.extent)
         packed = lowered._replace(line_chunk=chunk)
