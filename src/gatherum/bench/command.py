@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +62,9 @@ def main(
     names = select(NAMES, only)
     chosen = _families(families)
     progress: Progress = _silent if quiet else _tell
-    result = {
-        **machine.describe(_command()),
-        "scale": scale,
-        "rounds": rounds,
-        **Runner(chosen, scale, rounds, progress).run(names),
-    }
+    with _cleaning_up():
+        measured = Runner(chosen, scale, rounds, progress).run(names)
+    result = {**machine.describe(_command()), "scale": scale, "rounds": rounds, **measured}
     if json_file is not None:
         report.write_json(result, Path(json_file))
     if svg_file is not None:
@@ -83,6 +83,19 @@ def _families(wanted: Sequence[str] | None) -> tuple[str, ...]:
                 f"got {family!r}"
             )
     return installed if wanted is None else tuple(wanted)
+
+
+@contextmanager
+def _cleaning_up() -> Iterator[None]:
+    """Let a request to terminate end processes and remove files, as an interruption does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may change what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _command() -> list[str]:

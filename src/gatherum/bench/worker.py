@@ -18,6 +18,7 @@ from .cases import Array, Case
 from .limits import Meter
 
 CHECKED_RUNS = 2
+SLOW = 0.5  # seconds of a way that is checked once less
 LIMITS = "limits"  # the family of the child that measures the machine
 EXACT, REORDERED, DIFFERS, FAILED = "exact", "order of sums", "differs", "failed"
 
@@ -120,6 +121,8 @@ class _Worker:
                 if verdict.answer == EXACT:
                     verdict = compare(np.asarray(result), expected)
                 del result
+                if seconds > SLOW:
+                    break
         except Exception as error:  # the report says which way of a peer failed and why
             if self.family == peers.OURS:
                 raise
