@@ -23,7 +23,7 @@ class Blocks {
   GATHERUM_NOINLINE Blocks(const Nest& nest, int units, const Range& range)
       : nest_(nest),
         range_(range),
-        chunks_((nest.line_loop().extent + range.chunk - 1) / range.chunk),
+        chunks_(range.chunk >= nest.line_loop().extent ? 1 : (nest.line_loop().extent - 1) / range.chunk + 1),
         unit_(range.begin),
         lead_(nest.loops, units, range.begin / chunks_),
         inner_(nest.loops + units, nest.line - units, 0) {

@@ -152,11 +152,11 @@ bool signal_pending(void* released) {
   return PyErr_CheckSignals() != 0;
 }
 
-Outcome execute_released(const Program& program, const Operands& at, const char* source) {
-  if (!is_long(program)) return execute(program, at, source, {});
+Outcome execute_released(const Program& program, const Operands& at, const char* source, bool fresh) {
+  if (!is_long(program)) return execute(program, at, source, fresh, {});
   bool released = true;
   const nb::gil_scoped_release unlock;
-  return execute(program, at, source, {signal_pending, &released});
+  return execute(program, at, source, fresh, {signal_pending, &released});
 }
 
 nb::object run_program(const PlannedProgram& planned, nb::handle plan, nb::handle data, nb::handle indices,
@@ -181,7 +181,8 @@ nb::object run_program(const PlannedProgram& planned, nb::handle plan, nb::handl
   at.data = program.scatter ? target : source;
   at.other = program.scatter ? PyArray_BYTES(as_array(updates)) : target;
   at.fill = fill.is_valid() ? PyArray_BYTES(as_array(fill)) : nullptr;
-  const Outcome outcome = execute_released(program, at, program.scatter && !in_place ? source : nullptr);
+  const Outcome outcome =
+      execute_released(program, at, program.scatter && !in_place ? source : nullptr, out.is_none());
   switch (outcome.status) {
     case Status::done:
       return result;

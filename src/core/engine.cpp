@@ -27,6 +27,11 @@ bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 
 Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   const Nest& nest = p.checks;
+  if (!is_long(p)) {
+    const Invalid invalid =
+        chosen->first_invalid(nest, index, {nest.line_loop().extent, 0, nest.outer_count()});
+    return {invalid.position < 0 ? Status::done : Status::invalid_index, invalid};
+  }
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, p.tuples * kTupleBytes);
   std::atomic<int64_t> first{s.units};
   const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
@@ -44,11 +49,11 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   return {Status::invalid_index, invalid};
 }
 
-Outcome execute(const Program& p, const Operands& at, const char* source, const Poll& poll) {
+Outcome execute(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   if (p.unaddressable >= 0 && p.tuples > 0) return nothing_to_address(p, at.index);
-  if (p.scatter) return run_scatter(p, at, source, poll);
+  if (p.scatter) return run_scatter(p, at, source, fresh, poll);
   if (p.moves) return run_gather(p, at, poll);
-  return p.tuples > 0 && p.nest.mode == Mode::raise ? check_indices(p, at.index, poll) : Outcome{};
+  return p.tuples > 0 && p.raises ? check_indices(p, at.index, poll) : Outcome{};
 }
 
 bool choose_level(const char* name) {

@@ -25,6 +25,7 @@ struct Program {
           components_reach = 0;  // the offsets that components can make: [low, low + reach)
   Nest copy;                     // functional scatters: data -> output, without components
   Nest checks;                   // the index space alone, in row-major order
+  bool raises = true;            // an invalid index is an error
   bool moves = true;             // false: no point at all, only indices to check
   bool copies = true;            // false: a scatter whose data is empty
   int unaddressable = -1;        // a component of size 0 that clip or wrap cannot resolve
@@ -45,8 +46,9 @@ struct Poll {
 };
 
 // Runs the program. `source` is a functional scatter's data, which is copied to at.data first; null
-// for gathers and for scatters in place. poll is asked only while nothing has been written in place.
-Outcome execute(const Program& program, const Operands& at, const char* source, const Poll& poll);
+// for gathers and for scatters in place. `fresh`: nobody sees the output if the call fails. poll is asked
+// only while nothing has been written in place.
+Outcome execute(const Program& program, const Operands& at, const char* source, bool fresh, const Poll& poll);
 
 // Whether the call is long enough to let other Python threads run meanwhile.
 bool is_long(const Program& program);

@@ -37,38 +37,35 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
 }
 
 template <class Apply>
-void scatter_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+bool scatter_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
                   const Apply& apply, bool line) {
-  if (line)
-    scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
-  else
-    scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
+  if (line) return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
+  return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
-void scatter_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
                  const Owned* owned) {
   if (how.reduction == Reduction::none) {
-    by_width(nest.block, [&](auto width) {
+    return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
-      scatter_with(nest, units, at, range, owned, Set<W>{nest.block}, is_line(nest) && W != 0);
+      return scatter_with(nest, units, at, range, owned, Set<W>{nest.block}, is_line(nest) && W != 0);
     });
-    return;
   }
   const FloatMode mode;
-  by_value<false>(how.value, how.reduction, [&](auto fold) {
+  return by_value<false>(how.value, how.reduction, [&](auto fold) {
     const FoldInto<decltype(fold)> apply{nest.block / nest.item};
-    scatter_with(nest, units, at, range, owned, apply, is_line(nest) && nest.block == nest.item);
+    return scatter_with(nest, units, at, range, owned, apply, is_line(nest) && nest.block == nest.item);
   });
 }
 
-void scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how) {
-  scatter_any(nest, units, at, range, how, nullptr);
+bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how) {
+  return scatter_any(nest, units, at, range, how, nullptr);
 }
 
-void scatter_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+bool scatter_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
                    int64_t low, int64_t high) {
   const Owned owned{low, high};
-  scatter_any(nest, units, at, range, how, &owned);
+  return scatter_any(nest, units, at, range, how, &owned);
 }
 
 int64_t slab_bytes(const Combine& how, int64_t item, int64_t slots) {
@@ -77,10 +74,17 @@ int64_t slab_bytes(const Combine& how, int64_t item, int64_t slots) {
   });
 }
 
-void scatter_slabs(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const FloatMode mode;
+  return by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
+    return GATHERUM_LEVEL::slab_take<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
+  });
+}
+
+void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const FloatMode mode;
   by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
-    scatter_slab_tasks<decltype(fold), decltype(counted)::value>(call, at, begin, end, scratch);
+    GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
   });
 }
 
@@ -150,9 +154,10 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 
 const Kernels& kernels() {
   static const Kernels table = {
-      GATHERUM_LEVEL_NAME, gather,           gather_stretches, gather_packed,   copy_bytes,
-      first_invalid,       scatter,          scatter_owned,    slab_bytes,      scatter_slabs,
-      partition_count,     partition_spread, partition_apply,  scatter_grouped, number,
+      GATHERUM_LEVEL_NAME, gather,          gather_stretches, gather_packed,
+      copy_bytes,          first_invalid,   scatter,          scatter_owned,
+      slab_bytes,          slab_take,       slab_write,       partition_count,
+      partition_spread,    partition_apply, scatter_grouped,  number,
   };
   return table;
 }

@@ -101,12 +101,15 @@ struct Kernels {
   bool (*gather_packed)(const PackedGather&, const Operands&, int64_t begin, int64_t end, char* scratch);
   void (*copy)(char* to, const char* from, int64_t bytes);
   Invalid (*first_invalid)(const Nest&, const char* index, const Range&);
-  void (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&);
+  // Scatters skip invalid tuples; all return false when they met one.
+  bool (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&);
   // As scatter, for those points only whose offset is in [low, high): a share of the destinations.
-  void (*scatter_owned)(const Nest&, int units, const Operands&, const Range&, const Combine&, int64_t low,
+  bool (*scatter_owned)(const Nest&, int units, const Operands&, const Range&, const Combine&, int64_t low,
                         int64_t high);
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
-  void (*scatter_slabs)(const SlabScatter&, const Operands&, int64_t begin, int64_t end, char* scratch);
+  // Folds the updates of one task into a slab in scratch; writes the slab to the output.
+  bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
+  void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   // Three passes over a partition; `count` returns false when it met an invalid index.
   bool (*partition_count)(const PartitionScatter&, const char* index, int64_t piece);
   void (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);

@@ -106,6 +106,9 @@ void make_program(PlannedProgram* self, nb::dict spec) {
     p.components_reach += std::abs(reach);
   }
   p.components_reach += p.nest.components > 0 ? 1 : 0;
+  p.raises = type.mode == Mode::raise;
+  // A scatter checks before it writes; what another thread has made invalid since is dropped.
+  if (p.scatter && p.raises) p.nest.mode = p.ids.mode = Mode::drop;
   const auto shape = nb::cast<std::vector<int64_t>>(get("shape"));
   self->rank = static_cast<int>(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) self->shape[i] = shape[i];

@@ -8,6 +8,7 @@
 // guarantees its form; nothing here depends on the element type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "platform.hpp"
@@ -73,6 +74,10 @@ GATHERUM_INLINE Place advance(Place p, const Loop& loop, int64_t steps) {
 class Odometer {
  public:
   Odometer(const Loop* loops, int rank, int64_t position) : loops_(loops), rank_(rank) {
+    if (position == 0) {
+      std::fill_n(at_, rank, 0);
+      return;
+    }
     for (int i = rank - 1; i >= 0; --i) {
       at_[i] = position % loops[i].extent;
       position /= loops[i].extent;

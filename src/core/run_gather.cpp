@@ -1,5 +1,6 @@
 // Gathers: which kernel, on how many threads.
 #include <atomic>
+#include <cstring>
 
 #include "schedule.hpp"
 
@@ -72,6 +73,10 @@ Outcome run_gather(const Program& p, const Operands& at, const Poll& poll) {
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   const int64_t bytes = nest.block * points(nest, nest.rank);
+  if (bytes == nest.block && bytes < kLongBytes) {
+    std::memcpy(to, source, static_cast<size_t>(bytes));
+    return true;
+  }
   if (bytes == nest.block) {  // one contiguous run
     return run_tasks((bytes + kPiece - 1) / kPiece, threads_for(2 * bytes), poll, [&](int64_t i, int) {
       const int64_t begin = i * kPiece, n = std::min(kPiece, bytes - begin);

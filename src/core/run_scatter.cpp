@@ -12,41 +12,89 @@ constexpr int64_t kMaxBlocks = 1024;
 // Tuples of one unit of a partition.
 constexpr int64_t kPartitionChunk = 16384;
 
+// What became of a scatter: cut short by poll, or done, perhaps with invalid tuples skipped.
+struct Run {
+  bool finished = true, valid = true, memory = true;
+};
+
+// Collects from tasks whether all of them were content.
+class All {
+ public:
+  void operator&=(bool one) {
+    if (!one) all_.store(false, std::memory_order_relaxed);
+  }
+  explicit operator bool() const { return all_.load(); }
+
+ private:
+  std::atomic<bool> all_{true};
+};
+
 // Independent units, or, where there is only one, shares of the destinations, each looked for by a
 // thread of its own.
-bool scatter_units(const Program& p, const Nest& nest, const Operands& at, const Poll& poll) {
+Run scatter_units(const Program& p, const Operands& at, const Poll& poll) {
+  const Nest& nest = p.nest;
+  Run run;
+  if (!is_long(p)) {
+    const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
+    run.valid = chosen_kernels().scatter(nest, p.units, at, everything, p.combine);
+    return run;
+  }
   const Split s =
       split(points(nest, p.units), nest.line_loop().extent, p.split_line, p.line_chunk, work_bytes(p));
+  All valid;
   if (s.units > 1 || s.threads == 1 || p.components_reach == 0) {
-    return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-      chosen_kernels().scatter(nest, p.units, at, {s.chunk, begin, end}, p.combine);
+    run.finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
+      valid &= chosen_kernels().scatter(nest, p.units, at, {s.chunk, begin, end}, p.combine);
+    });
+  } else {
+    const int64_t share = p.components_reach / s.threads + 1;
+    run.finished = run_tasks(s.threads, s.threads, poll, [&](int64_t i, int) {
+      const int64_t low = p.components_low + i * share;
+      valid &=
+          chosen_kernels().scatter_owned(nest, p.units, at, {s.chunk, 0, 1}, p.combine, low, low + share);
     });
   }
-  const int64_t share = p.components_reach / s.threads + 1;
-  return run_tasks(s.threads, s.threads, poll, [&](int64_t i, int) {
-    const int64_t low = p.components_low + i * share;
-    chosen_kernels().scatter_owned(nest, p.units, at, {s.chunk, 0, 1}, p.combine, low, low + share);
-  });
+  run.valid = static_cast<bool>(valid);
+  return run;
 }
 
-Status scatter_slabs(const Program& p, const Nest& ids, const Operands& at, const char* source,
-                     const Poll& poll) {
+// One unit: ranges of its destinations, each a slab that looks at every index; nothing is written
+// before all of them have been found valid. Many units: one slab after the other.
+Run scatter_slabs(const Program& p, const Operands& at, const char* source, const Poll& poll) {
+  const Nest& ids = p.ids;
   const Split s =
       split(points(ids, p.units), ids.line_loop().extent, p.split_line, p.line_chunk, work_bytes(p));
   SlabScatter call{&ids, p.units, s.chunk, p.destinations, p.step, 1, p.destinations, source, p.combine};
-  if (s.units == 1) {
+  const bool alone = s.units == 1;
+  if (alone) {
     call.range_size = (p.destinations + s.threads - 1) / s.threads;
     call.ranges = (p.destinations + call.range_size - 1) / call.range_size;
   }
   const int64_t columns = p.split_line ? s.chunk : 1;
   const int64_t bytes = chosen_kernels().slab_bytes(p.combine, ids.item, call.range_size * columns);
   const WorkerScratch scratch(bytes, s.threads);
-  if (!scratch) return Status::no_memory;
-  const Split tasks = s.units == 1 ? Split{s.threads, s.chunk, call.ranges, 1, call.ranges} : s;
-  const bool finished = run_split(tasks, poll, [&](int64_t begin, int64_t end, int worker) {
-    chosen_kernels().scatter_slabs(call, at, begin, end, scratch.of(worker));
+  Run run;
+  if (!scratch) return run.memory = false, run;
+  All valid;
+  if (alone) {
+    run.finished = run_tasks(call.ranges, s.threads, poll, [&](int64_t range, int) {
+      valid &= chosen_kernels().slab_take(call, at, range, scratch.of(static_cast<int>(range)));
+    });
+    run.valid = static_cast<bool>(valid);
+    if (!run.finished || (!run.valid && p.raises)) return run;
+    run_tasks(call.ranges, s.threads, {}, [&](int64_t range, int) {
+      chosen_kernels().slab_write(call, at, range, scratch.of(static_cast<int>(range)));
+    });
+    return run;
+  }
+  run.finished = run_split(s, poll, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      valid &= chosen_kernels().slab_take(call, at, unit, scratch.of(worker));
+      chosen_kernels().slab_write(call, at, unit, scratch.of(worker));
+    }
   });
-  return finished ? Status::done : Status::interrupted;
+  run.valid = static_cast<bool>(valid);
+  return run;
 }
 
 // Blocks as large as fit a slab, but enough of them for every thread.
@@ -76,8 +124,8 @@ void place_lists(const PartitionScatter& part) {
   }
 }
 
-Outcome scatter_partition(const Program& p, const Nest& ids, const Operands& at, const char* source,
-                          const Poll& poll) {
+Run scatter_partition(const Program& p, const Operands& at, const char* source, const Poll& poll) {
+  const Nest& ids = p.ids;
   const int threads = threads_for(work_bytes(p));
   PartitionScatter part{};
   part.ids = &ids;
@@ -97,78 +145,89 @@ Outcome scatter_partition(const Program& p, const Nest& ids, const Operands& at,
   const WorkerScratch entries(p.tuples * entry + 16 * entry, 1);
   const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, ids.item, int64_t{1} << part.shift),
                             threads);
-  if (!counts || !entries || !slabs) return {Status::no_memory, {}};
+  Run run;
+  if (!counts || !entries || !slabs) return run.memory = false, run;
   part.counts = reinterpret_cast<int64_t*>(counts.of(0));
   part.ends = part.counts + (part.pieces + 1) * part.blocks;
   part.entries = entries.of(0);
 
-  std::atomic<bool> valid{true};
-  bool finished = run_tasks(part.pieces, threads, poll, [&](int64_t piece, int) {
-    if (!chosen_kernels().partition_count(part, at.index, piece))
-      valid.store(false, std::memory_order_relaxed);
+  All valid;
+  run.finished = run_tasks(part.pieces, threads, poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().partition_count(part, at.index, piece);
   });
-  if (finished && !valid.load() && p.nest.mode == Mode::raise) {
-    Outcome outcome = check_indices(p, at.index, poll);
-    if (outcome.status == Status::done) outcome.status = Status::invalid_index;  // changed meanwhile
-    return outcome;
-  }
-  if (finished) place_lists(part);
-  finished = finished && run_tasks(part.pieces, threads, poll, [&](int64_t piece, int) {
-               chosen_kernels().partition_spread(part, at, piece);
-             });
-  finished = finished &&
-             run_tasks(part.blocks, threads, source != nullptr ? poll : Poll{}, [&](int64_t b, int worker) {
-               chosen_kernels().partition_apply(part, at, b, slabs.of(worker));
-             });
-  return {finished ? Status::done : Status::interrupted, {}};
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  place_lists(part);
+  run.finished = run_tasks(part.pieces, threads, poll,
+                           [&](int64_t piece, int) { chosen_kernels().partition_spread(part, at, piece); });
+  run.finished = run.finished && run_tasks(part.blocks, threads, poll, [&](int64_t b, int worker) {
+                   chosen_kernels().partition_apply(part, at, b, slabs.of(worker));
+                 });
+  return run;
 }
 
-bool scatter_grouped(const Program& p, const Nest& nest, const Nest& ids, const Operands& at,
-                     const Poll& poll, bool& memory) {
+Run scatter_grouped(const Program& p, const Operands& at, const Poll& poll) {
+  const Nest& nest = p.nest;
   const Split s = split(points(nest, p.units), nest.line_loop().extent, false, 0, work_bytes(p));
-  std::atomic<bool> enough{true};
-  const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-    if (!chosen_kernels().scatter_grouped(nest, ids, p.units, at, {s.chunk, begin, end}, p.combine,
-                                          p.destinations))
-      enough.store(false, std::memory_order_relaxed);
+  All memory;
+  Run run;
+  run.finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
+    memory &= chosen_kernels().scatter_grouped(nest, p.ids, p.units, at, {s.chunk, begin, end}, p.combine,
+                                               p.destinations);
   });
-  memory = enough.load();
-  return finished;
+  run.memory = static_cast<bool>(memory);
+  return run;
+}
+
+// Whether an invalid index comes to light before anything is written: then no check is needed first.
+bool checks_itself(const Program& p) {
+  if (p.algorithm == Algorithm::partition) return true;
+  return p.algorithm == Algorithm::slabs && points(p.ids, p.units) == 1 && !p.split_line;
+}
+
+// The index that a scatter has met; with position -1 where it has changed meanwhile.
+Outcome report_invalid(const Program& p, const char* index, const Poll& poll) {
+  Outcome outcome = check_indices(p, index, poll);
+  if (outcome.status == Status::done) outcome.status = Status::invalid_index;
+  return outcome;
 }
 
 }  // namespace
 
-Outcome run_scatter(const Program& p, const Operands& at, const char* source, const Poll& poll) {
-  // Slabs and partitions read the source themselves, where each of its elements is some destination.
-  const bool reads_source =
-      p.tiles && (p.algorithm == Algorithm::slabs || p.algorithm == Algorithm::partition) && p.moves;
-  if (p.algorithm == Algorithm::partition && p.moves && p.tuples > 0) {
-    if (source != nullptr && !reads_source && !run_copy(p.copy, source, at.data, poll))
-      return {Status::interrupted, {}};
-    return scatter_partition(p, p.ids, at, reads_source ? source : nullptr, poll);
-  }
-  if (p.tuples > 0 && p.nest.mode == Mode::raise) {
+Outcome run_scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
+  const bool slabs = p.algorithm == Algorithm::slabs || p.algorithm == Algorithm::partition;
+  // Slabs read the source themselves, where each of its elements is some destination.
+  const bool reads_source = p.tiles && slabs && p.moves && source != nullptr;
+  const bool copies = source != nullptr && p.copies && !reads_source;
+  // A fresh result that turns out wrong is thrown away, so its scatter may find the bad index itself.
+  const bool finds_invalid =
+      p.moves && (fresh ? p.algorithm != Algorithm::grouped : checks_itself(p) && !copies);
+  if (p.tuples > 0 && p.raises && !finds_invalid) {
     const Outcome outcome = check_indices(p, at.index, poll);
     if (outcome.status != Status::done) return outcome;
   }
-  if (source != nullptr && p.copies && !reads_source && !run_copy(p.copy, source, at.data, poll))
-    return {Status::interrupted, {}};
+  if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
-  Nest nest = p.nest, ids = p.ids;
-  // Checked above; what another thread has made invalid since is dropped.
-  if (nest.mode == Mode::raise) nest.mode = ids.mode = Mode::drop;
-  const Poll quiet = source != nullptr ? poll : Poll{};  // in place, what has begun is finished
-  bool memory = true, finished = true;
-  if (p.algorithm == Algorithm::slabs) {
-    const Status status = scatter_slabs(p, ids, at, reads_source ? source : nullptr, quiet);
-    return {status, {}};
+  const Poll quiet = fresh ? poll : Poll{};  // what has begun to write is finished
+  const char* from = reads_source ? source : nullptr;
+  Run run;
+  switch (p.algorithm) {
+    case Algorithm::slabs:
+      run = scatter_slabs(p, at, from, quiet);
+      break;
+    case Algorithm::partition:
+      run = scatter_partition(p, at, from, quiet);
+      break;
+    case Algorithm::grouped:
+      run = scatter_grouped(p, at, quiet);
+      break;
+    default:
+      run = scatter_units(p, at, quiet);
   }
-  if (p.algorithm == Algorithm::grouped)
-    finished = scatter_grouped(p, nest, ids, at, quiet, memory);
-  else
-    finished = scatter_units(p, nest, at, quiet);
-  if (!memory) return {Status::no_memory, {}};
-  return {finished ? Status::done : Status::interrupted, {}};
+  if (!run.memory) return {Status::no_memory, {}};
+  if (!run.finished) return {Status::interrupted, {}};
+  if (!run.valid && p.raises && finds_invalid) return report_invalid(p, at.index, quiet);
+  return {};
 }
 
 }  // namespace gatherum

@@ -53,15 +53,18 @@ struct Owned {
   int64_t low, high;
 };
 
+// Runs a scatter over a range of units; false when it has met (and skipped) an invalid tuple.
 template <class Kernel>
-void scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+bool scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
                     const Kernel& kernel) {
   Blocks blocks(nest, units, range);
   Block pair[2];
   Block* now = &pair[0];
   Block* then = &pair[1];
+  bool valid = true;
   auto take = [&](Block& b) {
     if (!stage_next(nest, at.index, blocks, b)) return b.n = 0, false;
+    valid &= !b.any_invalid;
     if (owned != nullptr) disown(b, owned->low, owned->high);
     kernel.prefetch_block(b);
     return true;
@@ -72,6 +75,7 @@ void scatter_blocks(const Nest& nest, int units, const Operands& at, const Range
     kernel.move(*now, then);
     std::swap(now, then);
   }
+  return valid;
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -22,7 +22,8 @@ struct Share {
 
 // Takes the updates of one staged block, in order. su: bytes from one update to the next.
 template <class Stored, class Taker>
-GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, const char* updates, int64_t su) {
+GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, const char* updates,
+                                int64_t su) {
   const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
   const int n = b.n;
   const int64_t first = share.first, columns = share.columns, column = share.column;
@@ -33,7 +34,8 @@ GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, 
     else if (columns == 1)
       for (int j = 0; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
     else
-      for (int j = 0; j < n; ++j) take(offsets[j] * columns + column + j, load_value<Stored>(updates + j * su));
+      for (int j = 0; j < n; ++j)
+        take(offsets[j] * columns + column + j, load_value<Stored>(updates + j * su));
     return;
   }
   // Collect first whom the block concerns: a branch on every index would be mispredicted.
@@ -41,7 +43,8 @@ GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, 
   int k = 0;
   for (int j = 0; j < n; ++j) {
     mine[k] = j;
-    k += static_cast<uint64_t>(offsets[j]) - static_cast<uint64_t>(first) < static_cast<uint64_t>(share.count);
+    k +=
+        static_cast<uint64_t>(offsets[j]) - static_cast<uint64_t>(first) < static_cast<uint64_t>(share.count);
   }
   for (int i = 0; i < k; ++i) {
     const int j = mine[i];
@@ -66,37 +69,60 @@ GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, int units, const Operand
   fetch(at.other, on.other, line.other);
 }
 
-template <class F, bool Counted>
-void scatter_slab_tasks(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end,
-                        char* scratch) {
+// Which slab a task has: the destinations [first, first + stretch.count) of a unit, and its columns.
+struct Task {
+  int64_t unit, first, chunk_begin, lead;
+  Stretch stretch;
+};
+
+inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
   const Nest& ids = *call.ids;
   const Loop& line = ids.line_loop();
   const bool by_column = line.data != 0;
-  const int64_t chunks = (line.extent + call.chunk - 1) / call.chunk;
-  for (int64_t task = begin; task < end; ++task) {
-    const int64_t unit = task / call.ranges, range = task % call.ranges;
-    const int64_t first = range * call.range_size;
-    const int64_t chunk_begin = by_column ? unit % chunks * call.chunk : 0;
-    const int64_t columns = by_column ? std::min(call.chunk, line.extent - chunk_begin) : 1;
-    const Odometer lead(ids.loops, call.units, by_column ? unit / chunks : unit);
-    const int64_t start = lead.place().data + first * call.step + chunk_begin * line.data;
-    const int64_t count = std::min(call.range_size, call.destinations - first);
-    const char* from = call.source != nullptr ? call.source : at.data;
-    Slab<F, Counted> slab(scratch, {from + start, at.data + start, call.step, line.data, count, columns},
-                          call.combine.include_self);
-    slab.read();
-    Blocks blocks(ids, call.units, {call.chunk, unit, unit + 1});
-    Block b;
-    Share share{first, count, call.ranges == 1, columns, 0};
-    while (stage_next(ids, at.index, blocks, b)) {
-      if (by_column) {
-        prefetch_rows_on(ids, call.units, at, b);
-        share.column = (b.place.data - lead.place().data) / line.data - chunk_begin;
-      }
-      take_block<typename F::Stored>(slab.taker(), b, share, at.other + b.place.other, line.other);
+  const int64_t chunks = by_column ? (line.extent - 1) / call.chunk + 1 : 1;
+  Task t{};
+  t.unit = task / call.ranges;
+  t.first = task % call.ranges * call.range_size;
+  t.chunk_begin = t.unit % chunks * call.chunk;
+  t.lead = Odometer(ids.loops, call.units, t.unit / chunks).place().data;
+  const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
+  const char* from = call.source != nullptr ? call.source : at.data;
+  const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
+  t.stretch = {from + start,
+               at.data + start,
+               call.step,
+               line.data,
+               std::min(call.range_size, call.destinations - t.first),
+               columns};
+  return t;
+}
+
+template <class F, bool Counted>
+bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const Nest& ids = *call.ids;
+  const Loop& line = ids.line_loop();
+  const Task t = slab_task(call, at, task);
+  Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self);
+  slab.read();
+  Blocks blocks(ids, call.units, {call.chunk, t.unit, t.unit + 1});
+  Block b;
+  Share share{t.first, t.stretch.count, call.ranges == 1, t.stretch.columns, 0};
+  bool valid = true;
+  while (stage_next(ids, at.index, blocks, b)) {
+    valid &= !b.any_invalid;
+    if (line.data != 0) {
+      prefetch_rows_on(ids, call.units, at, b);
+      share.column = (b.place.data - t.lead) / line.data - t.chunk_begin;
     }
-    slab.write();
+    take_block<typename F::Stored>(slab.taker(), b, share, at.other + b.place.other, line.other);
   }
+  return valid;
+}
+
+template <class F, bool Counted>
+void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const Slab<F, Counted> slab(scratch, slab_task(call, at, task).stretch, call.combine.include_self);
+  slab.write();
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

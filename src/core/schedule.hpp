@@ -100,8 +100,9 @@ class WorkerScratch {
 Outcome run_gather(const Program& p, const Operands& at, const Poll& poll);
 // Moves every point of a nest without components: the copy that a functional scatter begins with.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
-// `source`: what a functional scatter starts from; null in place.
-Outcome run_scatter(const Program& p, const Operands& at, const char* source, const Poll& poll);
+// `source`: what a functional scatter starts from; null in place. `fresh`: nobody sees the output if
+// the call fails.
+Outcome run_scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll);
 // The first invalid index in row-major order, looked for by all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);
 
