@@ -49,7 +49,8 @@ def put_zarr(
 ) -> str:
     """Write a Zarr array, in a few chunks a dimension."""
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    chunks = chunks or tuple(max(1, n // (6 if array.ndim < 3 else 2)) for n in array.shape)
+    parts = 6 if array.ndim < 3 else 4 if form == "shards" else 2
+    chunks = chunks or tuple(max(1, n // parts) for n in array.shape)
     extra = {"shards": tuple(2 * c for c in chunks)} if form == "shards" and chunks else {}
     made = zarr.create_array(
         path,

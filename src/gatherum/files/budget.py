@@ -67,8 +67,8 @@ class Budget:
 
     @property
     def block(self) -> int:
-        """Bytes for the table's rows held at once."""
-        return min(self.total // 8, 64 << 20)
+        """Bytes for a block of the table's rows; up to three are held at once."""
+        return min(self.total // 16, 8 << 20)
 
     @property
     def entries(self) -> int:

@@ -12,7 +12,7 @@ from gatherum.files.stats import Meter
 
 __all__ = ["Build", "remove_path", "replace_path"]
 
-SYNC_BYTES = 256 << 20
+SYNC_BYTES = 512 << 20
 SYNC_SECONDS = 10.0
 
 

@@ -19,7 +19,8 @@ from gatherum.plan import apply
 __all__ = ["Gather"]
 
 Ints = NDArray[np.int64]
-SETBACK_BYTES = 64 << 20
+SETBACK_BYTES = 256 << 20
+TAKEN_BYTES = 1 << 20  # rows between two places, small enough to stay in the cache
 SPILLED = 3  # cost of an output byte that is parked and fetched back, in bytes read
 
 
@@ -109,12 +110,14 @@ class Gather:
         ordered = numbers[order]
         if places is not None:
             order = places[order]
-        step = max(1, self.budget.block // self.row_bytes)
+        step = max(1, TAKEN_BYTES // self.row_bytes)
+        taken = np.empty((min(step, len(ordered)), self.panel.width), self.table.dtype)
         for start, stop, block in blocks(self.table, ordered, self.budget.block):
             self.meter.chunks_touched += block.first.size
             for at in range(start, stop, step):
                 end = min(stop, at + step)
-                rows = apply("gather", block.rows, block.locate(ordered[at:end]))
+                local = block.locate(ordered[at:end])
+                rows = apply("gather", block.rows, local, out=taken[: end - at])
                 apply("scatter_nd", into, order[at:end, None], rows, out=into)
 
     # ---------------------------------------------------------------- windowed
@@ -203,7 +206,6 @@ class Gather:
                 nbytes = int(buckets.sizes[bucket]) * self.row_bytes
                 self.build.finish({"passed": bucket}, nbytes)
                 self.meter.advance(nbytes)
-        self.build.checkpoint()
 
     def _park_slice(self, numbers: Ints, places: Ints, arrived: Ints, parked: FlatArray) -> None:
         rows = np.empty((numbers.size, self.panel.width), self.table.dtype)

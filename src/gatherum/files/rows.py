@@ -5,7 +5,9 @@ numbers close together: sorting requests by number puts them in the order of the
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
@@ -90,7 +92,7 @@ class RowTable(Protocol):
         """Return the runs to read (first, count) for sorted distinct `numbers`."""
 
     def read(self, first: Ints, count: Ints) -> Block:
-        """Read runs of rows."""
+        """Read runs of rows; a block may be used until the next but one is read."""
 
     def write(self, block: Block) -> None:
         """Write runs of rows."""
@@ -118,6 +120,7 @@ class FlatRows:
         self.dtype, self.row_length = array.dtype, row_length
         self.panel, self.width, self.quantum = panel, panel.width, 1
         self.extent = array.size // row_length if row_length else 0
+        self._buffers = [np.empty((0, self.width), self.dtype) for _ in range(2)]
 
     def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
@@ -162,10 +165,17 @@ class FlatRows:
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read runs of rows."""
-        rows = np.empty((int(count.sum()), self.width), self.dtype)
+        rows = self._buffer(int(count.sum()))
         spans = [(int(f), int(n)) for f, n in zip(first, count, strict=True)]
         self.array.file.read_spans(self._pieces(spans), byte_view(rows))
         return Block(first, count, rows)
+
+    def _buffer(self, rows: int) -> NDArray[Any]:
+        """Return one of two buffers in turn: fresh memory would cost more than reading into it."""
+        self._buffers.reverse()
+        if len(self._buffers[0]) < rows:
+            self._buffers[0] = np.empty((rows, self.width), self.dtype)
+        return self._buffers[0][:rows]
 
     def write(self, block: Block) -> None:
         """Write runs of rows."""
@@ -288,6 +298,30 @@ def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, in
         return
     most = max(1, limit // max(1, table.width * table.dtype.itemsize))
     first, count = table.runs(distinct(ordered), most)
+    batches = list(_batches(ordered, first, count, most))
+    if len(batches) == 1:
+        start, stop, runs = batches[0]
+        yield start, stop, table.read(first[runs], count[runs])
+        return
+    # the next block is read while the last one is used
+    with ThreadPoolExecutor(1) as reader:
+        ahead = deque[tuple[int, int, Future[Block]]]()
+        for start, stop, runs in batches:
+            ahead.append((start, stop, reader.submit(table.read, first[runs], count[runs])))
+            if len(ahead) > 1:
+                yield _arrived(*ahead.popleft())
+        while ahead:
+            yield _arrived(*ahead.popleft())
+
+
+def _arrived(start: int, stop: int, block: "Future[Block]") -> tuple[int, int, Block]:
+    return start, stop, block.result()
+
+
+def _batches(
+    ordered: Ints, first: Ints, count: Ints, most: int
+) -> Iterator[tuple[int, int, slice]]:
+    """Cut runs into batches of about `most` rows, leaving out those that nothing asks for."""
     total = np.cumsum(count)
     run = 0
     while run < first.size:
@@ -296,7 +330,7 @@ def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, in
         start = int(np.searchsorted(ordered, first[run]))
         stop = int(np.searchsorted(ordered, first[after - 1] + count[after - 1]))
         if stop > start:
-            yield start, stop, table.read(first[run:after], count[run:after])
+            yield start, stop, slice(run, after)
         run = after
 
 

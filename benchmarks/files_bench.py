@@ -1,0 +1,222 @@
+"""Rows out of a table on disk: gatherum.files against numpy.memmap indexing.
+
+    python benchmarks/files_bench.py --gib 8 --memory 400MiB --limit 1GiB --json files.json
+
+Makes its own files in --folder (a table of rows of 128 float32, and indices), runs every case in
+processes of their own, one after the other and in turns, and prints medians. A run of gatherum
+gets --limit bytes of anonymous memory (RLIMIT_DATA); numpy.memmap has no limit. "Cold" runs start
+with the files out of the page cache: dropped as a whole where that is allowed (root), else file by
+file.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+COLUMNS = 128
+ROW = COLUMNS * 4
+PAGE = 4096
+
+OURS = """
+import json, sys
+from gatherum.files import gather_file
+def disk():
+    return int(open("/proc/self/io").read().split("read_bytes: ")[1].split()[0])
+before = disk()
+stats = gather_file(*sys.argv[1:4], memory=sys.argv[4])
+print(json.dumps({"seconds": stats.seconds, "read": stats.bytes_read,
+                  "written": stats.bytes_written, "peak": stats.peak_memory, "disk": disk() - before}))
+"""
+
+PEER = """
+import json, os, resource, sys, time
+import numpy as np
+start = time.perf_counter()
+table = np.load(sys.argv[1], mmap_mode="r")
+rows = table[np.load(sys.argv[2])]
+indexed = time.perf_counter() - start
+with open(sys.argv[3], "wb") as out:
+    np.save(out, rows)
+    out.flush()
+    os.fsync(out.fileno())
+print(json.dumps({"seconds": time.perf_counter() - start, "indexed": indexed,
+                  "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+"""
+
+
+def make_files(folder: Path, rows: int, counts: dict[str, int]) -> None:
+    """Write the table and the indices, unless they are there."""
+    table = folder / "table.npy"
+    if not table.exists() or np.load(table, mmap_mode="r").shape != (rows, COLUMNS):
+        rng = np.random.default_rng(0)
+        step = 1 << 16
+        with table.open("wb") as out:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (rows, COLUMNS)}
+            np.lib.format.write_array_header_1_0(out, header)
+            for start in range(0, rows, step):
+                out.write(rng.random((min(step, rows - start), COLUMNS), np.float32).tobytes())
+            out.flush()
+            os.fsync(out.fileno())
+    for name, count in counts.items():
+        np.save(folder / f"{name}.npy", np.random.default_rng(1).integers(0, rows, count))
+
+
+def drop_caches(folder: Path) -> str:
+    """Put the files out of the page cache; say how."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    except OSError:
+        for path in folder.iterdir():
+            fd = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+        return "posix_fadvise"
+    return "drop_caches"
+
+
+def run(program: str, arguments: list[str], limit: int | None) -> dict[str, Any]:
+    """Run one case in a fresh process."""
+
+    def restrict() -> None:
+        if limit:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True, text=True, check=True, preexec_fn=restrict,
+    )  # fmt: skip
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) -> dict[str, Any]:
+    """Run ours and the peer in turns, and return the medians."""
+    inputs = [str(folder / "table.npy"), str(folder / f"{name}.npy")]
+    seen: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
+    limit = size(options.limit) if options.limit else None
+    for _ in range(options.repeat):
+        for who, program, extra, capped in (
+            ("peer", PEER, [], None),
+            ("ours", OURS, [options.memory], limit),
+        ):
+            if cold:
+                drop_caches(folder)
+            arguments = [*inputs, str(folder / f"{who}.npy"), *extra]
+            seen[who].append(run(program, arguments, capped))
+    check(folder)
+    case = {
+        f"{who}_{key}": statistics.median(result[key] for result in results)
+        for who, results in seen.items()
+        for key in results[0]
+    }
+    indices = np.load(inputs[1])
+    first, last = (128 + indices * ROW) // PAGE, (128 + indices * ROW + ROW - 1) // PAGE
+    pages = np.unique(np.concatenate([first, last])).size * PAGE
+    return {
+        "case": name,
+        "cache": "cold" if cold else "warm",
+        "rows": indices.size,
+        **case,
+        # what the device was asked for, beside the pages that hold wanted rows
+        "read_over_pages": case["ours_disk"] / (pages + indices.nbytes) if cold else 0.0,
+        "time_over_indexing": case["ours_seconds"] / case["peer_indexed"],
+        "time_over_same_job": case["ours_seconds"] / case["peer_seconds"],
+    }
+
+
+def check(folder: Path) -> None:
+    """Compare the two results byte by byte."""
+    ours, peer = (np.load(folder / f"{who}.npy", mmap_mode="r") for who in ("ours", "peer"))
+    for start in range(0, len(ours), 1 << 16):
+        part = slice(start, start + (1 << 16))
+        if ours[part].tobytes() != peer[part].tobytes():
+            raise SystemExit("the two results differ")
+
+
+def size(text: str) -> int:
+    """Read a size as gatherum does."""
+    from gatherum.files.budget import Budget
+
+    return Budget.parse(text).total
+
+
+def show(cases: list[dict[str, Any]]) -> None:
+    """Print a table of the cases."""
+    print(
+        f"{'case':14} {'cache':5} {'rows':>9} {'ours s':>8} {'memmap s':>9} {'+ save s':>9} "
+        f"{'ours/memmap':>11} {'ours/same job':>13} {'ours MiB':>9} {'memmap MiB':>10} "
+        f"{'read/pages':>10}"
+    )
+    for c in cases:
+        print(
+            f"{c['case']:14} {c['cache']:5} {c['rows']:9,} {c['ours_seconds']:8.2f} "
+            f"{c['peer_indexed']:9.2f} {c['peer_seconds']:9.2f} {c['time_over_indexing']:11.2f} "
+            f"{c['time_over_same_job']:13.2f} {c['ours_peak'] / 2**20:9.0f} "
+            f"{c['peer_peak'] / 2**20:10.0f} {c['read_over_pages']:10.2f}"
+        )
+
+
+def machine() -> dict[str, Any]:
+    """Describe where the numbers come from."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "system": platform.platform(),
+        "processors": len(os.sched_getaffinity(0)),
+        "memory": memory,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def main() -> None:
+    """Make the files, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gib", type=float, default=2.0, help="size of the table in GiB")
+    parser.add_argument("--memory", default="400MiB", help="gatherum's memory budget")
+    parser.add_argument("--limit", help="limit of gatherum's anonymous memory, such as 1GiB")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=Path("files-bench"))
+    parser.add_argument("--keep", action="store_true", help="keep the files")
+    parser.add_argument("--json", type=Path, help="write the numbers to a file")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    rows = int(options.gib * 2**30) // ROW
+    counts = {"dense": rows // 4, "sparse": rows // 160}
+    make_files(options.folder, rows, counts)
+    started = time.perf_counter()
+    cases = [
+        measure(options.folder, options, name, cold)
+        for name in counts
+        for cold in (True, False)
+    ]
+    show(cases)
+    report = {
+        "command": " ".join(sys.argv),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "cold": drop_caches(options.folder),
+        "seconds": time.perf_counter() - started,
+        "cases": cases,
+    }
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+    if not options.keep:
+        for name in ("table", *counts, "ours", "peer"):
+            (options.folder / f"{name}.npy").unlink()
+        options.folder.rmdir()
+
+
+if __name__ == "__main__":
+    main()
