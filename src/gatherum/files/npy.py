@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ArrayHeader", "parse_header", "write_header"]
+__all__ = ["ArrayHeader", "header_end", "parse_header", "write_header"]
 
 MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
@@ -40,7 +40,7 @@ def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
     name : str
         The file, for error messages.
     start : bytes
-        The file's first bytes: `LONGEST_HEADER` plus `PREFIX_BYTES`, or all there are.
+        The file's first bytes, to `header_end` or to the file's end.
     size : int
         The size of the file in bytes.
 
@@ -56,8 +56,6 @@ def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
     """
     length, length_bytes, encoding = _version(name, start)
     offset = 8 + length_bytes + length
-    if length > LONGEST_HEADER:
-        raise ValueError(f"{name}: a header of {length} bytes is not believable (limit 1 MiB)")
     if offset > size or offset > len(start):
         raise ValueError(
             f"{name}: the header of {length} bytes reaches past the end of the file ({size} bytes)"
@@ -75,6 +73,12 @@ def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
             f"the file has {size - offset}"
         )
     return header
+
+
+def header_end(name: str, start: bytes) -> int:
+    """Return where the header ends that the first `PREFIX_BYTES` bytes announce."""
+    length, length_bytes, _ = _version(name, start)
+    return 8 + length_bytes + length
 
 
 def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = False) -> bytes:
@@ -118,6 +122,8 @@ def _version(name: str, start: bytes) -> tuple[int, int, str]:
         raise ValueError(f"{name}: .npy format {major}.{minor} is not known (1.0, 2.0 and 3.0 are)")
     length_bytes = 2 if major == 1 else 4
     length = int.from_bytes(start[8 : 8 + length_bytes], "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"{name}: a header of {length} bytes is not believable (limit 1 MiB)")
     return length, length_bytes, "utf8" if major == 3 else "latin1"
 
 

@@ -88,8 +88,8 @@ def _stored_at(name: str, file: DiskFile, info: zipfile.ZipInfo) -> int:
 
 
 def _header(name: str, file: DiskFile, start: int, size: int) -> npy.ArrayHeader:
-    first = file.read_bytes(start, min(size, npy.LONGEST_HEADER + npy.PREFIX_BYTES))
-    return npy.parse_header(name, first, size)
+    end = npy.header_end(name, file.read_bytes(start, min(size, npy.PREFIX_BYTES)))
+    return npy.parse_header(name, file.read_bytes(start, min(size, end)), size)
 
 
 def _unpack(

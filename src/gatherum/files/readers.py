@@ -133,8 +133,8 @@ def _numpy(location: Location, file: DiskFile, spill_dir: str) -> Source:
     if location.kind == "npz":
         header, holder, start = npz.open_member(location.text, file, location.member, spill_dir)
     else:
-        first = file.read_bytes(0, npy.LONGEST_HEADER + npy.PREFIX_BYTES)
-        header = npy.parse_header(location.text, first, file.size)
+        end = npy.header_end(location.text, file.read_bytes(0, npy.PREFIX_BYTES))
+        header = npy.parse_header(location.text, file.read_bytes(0, end), file.size)
     fortran = header.fortran and len(header.shape) > 1
     shape = header.shape[::-1] if fortran else header.shape
     content = FlatArray(holder, start + header.data_offset, shape, header.dtype)

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import FlatArray, byte_view
+from gatherum.plan import apply
 
-__all__ = ["Block", "FlatRows", "GridRows", "Panel", "RowTable", "blocks", "distinct"]
+__all__ = ["Block", "FlatRows", "GridRows", "Panel", "RowTable", "blocks", "taken"]
 
 Ints = NDArray[np.int64]
 PAGE = 4096
@@ -276,6 +277,11 @@ class GridRows:
             for at, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
         )
         return (*keyed, *(slice(*part) for part in self.panel.box))
+
+
+def taken(rows: NDArray[Any], places: Ints) -> NDArray[Any]:
+    """Return the rows at `places`, in memory that is given back at once when it is dropped."""
+    return apply("gather", rows, places, out=np.empty((len(places), rows.shape[1]), rows.dtype))
 
 
 def distinct(ordered: Ints) -> Ints:

@@ -14,7 +14,7 @@ from gatherum.files.disk import FlatArray
 from gatherum.files.fold import Fold
 from gatherum.files.partition import Buckets, Partition
 from gatherum.files.requests import Requests
-from gatherum.files.rows import Block, FlatRows, Panel, RowTable, blocks
+from gatherum.files.rows import Block, FlatRows, Panel, RowTable, blocks, taken
 from gatherum.files.stats import Meter
 from gatherum.plan import apply
 
@@ -92,7 +92,7 @@ class Updates:
         wanted, where = np.unique(sources, return_inverse=True)
         first, count = self._rows.runs(wanted, max(1, wanted.size))
         block = self._rows.read(first, count)
-        return apply("gather", block.rows, block.locate(wanted)[where])
+        return taken(block.rows, block.locate(wanted)[where])
 
 
 class Scatter:
@@ -184,7 +184,7 @@ class Scatter:
                 "scatter_nd",
                 block.rows,
                 places[:, None],
-                apply("gather", rows, order[start:stop]),
+                taken(rows, order[start:stop]),
                 reduction=self.reduction,
                 include_self=self.include_self,
                 out=block.rows,
@@ -208,7 +208,7 @@ class Scatter:
             for numbers, rows in self._slices(partition, bucket):
                 mine = np.flatnonzero((numbers >= low) & (numbers <= high))
                 if mine.size:
-                    fold.add(block.locate(numbers[mine]), apply("gather", rows, mine))
+                    fold.add(block.locate(numbers[mine]), taken(rows, mine))
             fold.finish()
             self.store.store(block)
             stored += block.rows.nbytes
