@@ -28,10 +28,10 @@ DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "c
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Return values that round, with some NaN and negative zeros among them."""
-    values = rng.integers(-50, 50, shape) / 7
+    values = np.asarray(rng.integers(-50, 50, shape) / 7)
     dtype = np.dtype(dtype)
     if dtype.kind in "biu":
-        return np.abs(rng.integers(-50, 50, shape)).astype(dtype)
+        return np.asarray(np.abs(rng.integers(-50, 50, shape)), dtype)
     if dtype.kind == "c":
         return (values + 1j * rng.integers(-9, 9, shape)).astype(dtype)
     values[rng.random(shape) < 0.02] = np.nan
@@ -181,6 +181,18 @@ def test_batches_and_tuples(
         operands.append(numbers(rng, lead + shape[batch + depth :], "float32"))
     forms = [form, "npy", "npy"]
     check(tmp_path, op, operands, forms, "o.npy", batch_dims=batch)
+
+
+@pytest.mark.parametrize("op", ["gather_nd", "scatter_nd"])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_one_tuple_for_each_batch(tmp_path: Path, op: str, batch: int) -> None:
+    rng = np.random.default_rng(13)
+    shape = (40, 30, 7)
+    indices = rng.integers(-shape[batch], shape[batch], (*shape[:batch], 1))
+    operands = [numbers(rng, shape, "float32"), indices]
+    if op == "scatter_nd":
+        operands.append(numbers(rng, shape[:batch] + shape[batch + 1 :], "float32"))
+    check(tmp_path, op, operands, ["npy"] * 3, "o.npy", batch_dims=batch)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

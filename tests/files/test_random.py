@@ -46,7 +46,8 @@ class Case:
         if self.op.endswith("_nd"):
             batch = int(rng.integers(0, rank)) if rng.random() < 0.4 else 0
             depth = int(rng.integers(0, rank - batch + 1))
-            lead = (*shape[:batch], int(rng.integers(1, 600 if rank < 3 else 60)))
+            more = (int(rng.integers(1, 600 if rank < 3 else 60)), int(rng.integers(1, 4)))
+            lead = shape[:batch] + more[: int(rng.integers(0, 3))]
             parts = [self.indices(lead, n) for n in shape[batch : batch + depth]]
             indices = np.stack(parts, -1) if parts else np.zeros((*lead, 0), np.int64)
             self.call["batch_dims"] = batch

@@ -195,13 +195,15 @@ class Requests:
         outer: Sequence[int]
         if self.op == "gather":
             outer, step, dims = self.keyed[: self.axis], self.cycle, list(range(self.axis))
-        elif self.tuple_size != 1 or self.op in ("gather_nd", "scatter_nd"):
+        elif self.op in ("gather_nd", "scatter_nd"):
             outer = self.indices.shape[: self.batch_dims]
             step = max(1, math.prod(self.indices.shape[self.batch_dims : -1]))
             dims = list(range(self.batch_dims))
         else:
             outer, step, dims = self.indices.shape, 1, list(range(self.depth))
-        if not dims or (dims == [self.axis] and step == 1):
+            if self.depth == 1:
+                return found
+        if not dims:
             return found
         position = np.arange(start, stop, dtype=np.int64) // step
         for dim in reversed(dims):
