@@ -105,11 +105,25 @@ GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
 }
 
 template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
+// For two equal values, which differ at most in the sign of a zero: the one with, or without, the sign.
+template <class T>
+GATHERUM_INLINE T with_either_sign(T a, T b) {
+  return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) | std::bit_cast<Bits<T>>(b));
+}
+template <class T>
+GATHERUM_INLINE T with_common_sign(T a, T b) {
+  return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
+}
+
+// Written as selects, not branches, so that rows are folded in vectors.
+template <class T>
 GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
-    // a + b is NaN when either is; equal values differ at most in the sign of zero.
-    const T larger = a > b ? a : (a == b ? (std::signbit(a) ? b : a) : b);
-    return a == a && b == b ? larger : canonical(a + b);
+    const T larger = a > b ? a : b;
+    const T chosen = a == b ? with_common_sign(a, b) : larger;
+    return canonical(bool(a == a) & bool(b == b) ? chosen : a + b);
   } else {
     return a > b ? a : b;
   }
@@ -118,8 +132,9 @@ GATHERUM_INLINE T maximum(T a, T b) {
 template <class T>
 GATHERUM_INLINE T minimum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
-    const T smaller = a < b ? a : (a == b ? (std::signbit(a) ? a : b) : b);
-    return a == a && b == b ? smaller : canonical(a + b);
+    const T smaller = a < b ? a : b;
+    const T chosen = a == b ? with_either_sign(a, b) : smaller;
+    return canonical(bool(a == a) & bool(b == b) ? chosen : a + b);
   } else {
     return a < b ? a : b;
   }

@@ -76,42 +76,72 @@ inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) 
   }
 }
 
-// Adds component c of n checked tuples to offsets; returns nonzero when any value was invalid, whose
-// tuple is then marked in `bad`.
-GATHERUM_INLINE int64_t add_component(const Nest& nest, int c, int n, const int64_t* values,
-                                      int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
-  const int64_t size = nest.component[c].size, stride = nest.component[c].stride;
-  const int64_t from_end = nest.negative && nest.index.is_signed ? size : 0;
-  const bool first = c == 0;
+// A value brought to the front by the negative rule, and -1 when it is not in [0, size), else 0.
+struct Resolved {
+  int64_t value, wrong;
+};
+
+GATHERUM_INLINE Resolved resolve(int64_t v, int64_t size, int64_t from_end) {
+  v += (v >> 63) & from_end;
+  return {v, static_cast<uint64_t>(v) >= static_cast<uint64_t>(size) ? int64_t{-1} : int64_t{0}};
+}
+
+GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
+  return nest.negative && nest.index.is_signed ? nest.component[c].size : 0;
+}
+
+// Tuples of one component: offsets[i] is the offset, or kInvalid. Returns nonzero for any of those.
+inline int64_t resolve_single(const Nest& nest, int n, const int64_t* GATHERUM_RESTRICT values,
+                              int64_t* GATHERUM_RESTRICT offsets) {
+  const int64_t size = nest.component[0].size, stride = nest.component[0].stride, end = from_end(nest, 0);
   int64_t any = 0;
   for (int i = 0; i < n; ++i) {
-    int64_t v = values[i];
-    v += (v >> 63) & from_end;
-    const int64_t wrong = static_cast<uint64_t>(v) >= static_cast<uint64_t>(size) ? -1 : 0;
-    any |= wrong;
-    const int64_t offset = (v & ~wrong) * stride;
-    offsets[i] = first ? offset : offsets[i] + offset;
-    bad[i] = first ? wrong : bad[i] | wrong;
+    const Resolved r = resolve(values[i], size, end);
+    any |= r.wrong;
+    offsets[i] = (r.value & ~r.wrong) * stride | (kInvalid & r.wrong);
   }
   return any;
 }
 
+// Adds component c to the offsets of n tuples, and to `bad` whether it is invalid.
+inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATHERUM_RESTRICT values,
+                             int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
+  const int64_t size = nest.component[c].size, stride = nest.component[c].stride, end = from_end(nest, c);
+  int64_t any = 0;
+  for (int i = 0; i < n; ++i) {
+    const Resolved r = resolve(values[i], size, end);
+    any |= r.wrong;
+    offsets[i] += (r.value & ~r.wrong) * stride;
+    bad[i] |= r.wrong;
+  }
+  return any;
+}
+
+inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
+  // The processor's own prefetch stops at every page, which is but two blocks of 8-byte indices.
+  if (stride == nest.index.width)
+    for (int64_t r = 0; r < n * stride; r += kCacheLine) prefetch(at + 4096 + r);
+  load(nest.index, at + nest.component[c].offset, stride, n, values);
+  forget(values);
+  if (nest.mode == Mode::clip || nest.mode == Mode::wrap) force_valid(nest, nest.component[c].size, n, values);
+}
+
 // Stages n <= kBlock tuples that begin at `at` and lie `stride` bytes apart. Afterwards offsets[i] is
 // a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
-GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
-                                    int64_t* offsets) {
-  if (nest.components == 0) {
-    std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
-    return false;
-  }
+GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
   alignas(64) int64_t values[kBlock];
+  if (nest.components == 1) {
+    load_resolved(nest, 0, at, stride, n, values);
+    const int64_t any = resolve_single(nest, n, values, offsets);
+    forget(offsets);
+    return any != 0;
+  }
   alignas(64) int64_t bad[kBlock];
+  std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
+  std::memset(bad, 0, sizeof(int64_t) * static_cast<size_t>(n));
   int64_t any = 0;
   for (int c = 0; c < nest.components; ++c) {
-    load(nest.index, at + nest.component[c].offset, stride, n, values);
-    forget(values);
-    if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
-      force_valid(nest, nest.component[c].size, n, values);
+    load_resolved(nest, c, at, stride, n, values);
     any |= add_component(nest, c, n, values, offsets, bad);
   }
   if (any != 0)

@@ -67,6 +67,7 @@ struct SlabScatter {
   int64_t ranges, range_size;
   const char* source;  // read instead of the output; null: the output itself
   Combine combine;
+  bool direct;  // the output may be written before all indices are known to be valid
 };
 
 // A scatter whose updates are first sorted, stably, into blocks of destinations

@@ -60,13 +60,16 @@ Run scatter_units(const Program& p, const Operands& at, const Poll& poll) {
 
 // One unit: ranges of its destinations, each a slab that looks at every index; nothing is written
 // before all of them have been found valid. Many units: one slab after the other.
-Run scatter_slabs(const Program& p, const Operands& at, const char* source, const Poll& poll) {
+Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   const Nest& ids = p.ids;
   const Split s =
       split(points(ids, p.units), ids.line_loop().extent, p.split_line, p.line_chunk, work_bytes(p));
-  SlabScatter call{&ids, p.units, s.chunk, p.destinations, p.step, 1, p.destinations, source, p.combine};
+  SlabScatter call{&ids, p.units, s.chunk, p.destinations, p.step, 1, p.destinations, source, p.combine,
+                   false};
   const bool alone = s.units == 1;
-  if (alone) {
+  call.direct = fresh || !alone;  // with many units the indices were checked before
+  // To look at every index once more pays only where the slab's misses are the larger cost.
+  if (alone && chosen_kernels().slab_bytes(p.combine, ids.item, p.destinations) >= kSlabBytes) {
     call.range_size = (p.destinations + s.threads - 1) / s.threads;
     call.ranges = (p.destinations + call.range_size - 1) / call.range_size;
   }
@@ -213,7 +216,7 @@ Outcome run_scatter(const Program& p, const Operands& at, const char* source, bo
   Run run;
   switch (p.algorithm) {
     case Algorithm::slabs:
-      run = scatter_slabs(p, at, from, quiet);
+      run = scatter_slabs(p, at, from, fresh, quiet);
       break;
     case Algorithm::partition:
       run = scatter_partition(p, at, from, quiet);

@@ -75,7 +75,7 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   const int64_t count = std::min(int64_t{1} << p.shift, p.destinations - first);
   const char* from = p.source != nullptr ? p.source : at.data;
   Slab<F, Counted> slab(scratch, {from + first * p.step, at.data + first * p.step, p.step, 0, count, 1},
-                        p.combine.include_self);
+                        p.combine.include_self, true);
   slab.read();
   const auto take = slab.taker();
   for (int64_t piece = 0; piece < p.pieces; ++piece) {

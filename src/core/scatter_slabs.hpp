@@ -102,7 +102,7 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
   const Nest& ids = *call.ids;
   const Loop& line = ids.line_loop();
   const Task t = slab_task(call, at, task);
-  Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self);
+  Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self, call.direct);
   slab.read();
   Blocks blocks(ids, call.units, {call.chunk, t.unit, t.unit + 1});
   Block b;
@@ -121,7 +121,7 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Slab<F, Counted> slab(scratch, slab_task(call, at, task).stretch, call.combine.include_self);
+  const Slab<F, Counted> slab(scratch, slab_task(call, at, task).stretch, call.combine.include_self, call.direct);
   slab.write();
 }
 

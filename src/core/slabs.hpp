@@ -41,17 +41,26 @@ class Slab {
     return slots * static_cast<int64_t>(sizeof(Sum) + (Counted ? sizeof(int64_t) : 0));
   }
 
-  Slab(char* scratch, const Stretch& s, bool include_self) : stretch_(s), start_(include_self ? 1 : 0) {
+  // `direct`: where the output can serve as the slab itself, it does.
+  Slab(char* scratch, const Stretch& s, bool include_self, bool direct)
+      : stretch_(s), start_(include_self ? 1 : 0) {
     const int64_t slots = s.count * s.columns;
+    if (direct && kPlain && s.columns == 1 && s.step == kPacked) scratch = s.to;
     // Counters first: they want the stricter alignment.
     counts_ = reinterpret_cast<int64_t*>(scratch);
-    sums_ = reinterpret_cast<Sum*>(scratch + (Counted ? slots * static_cast<int64_t>(sizeof(int64_t)) : 0));
+    sums_ = scratch + (Counted ? slots * static_cast<int64_t>(sizeof(int64_t)) : 0);
   }
 
   GATHERUM_NOINLINE void read() {
+    if constexpr (kPlain) {
+      if (stretch_.columns == 1 && stretch_.step == kPacked) {
+        if (sums_ != stretch_.from) std::memcpy(sums_, stretch_.from, static_cast<size_t>(bytes(stretch_.count)));
+        return;
+      }
+    }
     each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       for (int64_t i = 0; i < n; ++i)
-        sums_[slot + i] = F::widen(load_value<Stored>(stretch_.from + offset + i * stride));
+        put(sums_, slot + i, F::widen(load_value<Stored>(stretch_.from + offset + i * stride)));
     });
     if constexpr (Counted)
       for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) counts_[i] = start_;
@@ -63,17 +72,17 @@ class Slab {
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
       if constexpr (Counted) {
         const bool first = counts_[slot] == 0;
-        sums_[slot] = first ? F::widen(update) : F::fold(sums_[slot], F::widen(update));
+        put(sums_, slot, first ? F::widen(update) : F::fold(get(sums_, slot), F::widen(update)));
         ++counts_[slot];
       } else {
-        sums_[slot] = F::fold(sums_[slot], F::widen(update));
+        put(sums_, slot, F::fold(get(sums_, slot), F::widen(update)));
       }
     }
 
    private:
     friend class Slab;
-    Taker(Sum* sums, int64_t* counts) : sums_(sums), counts_(counts) {}
-    Sum* const GATHERUM_RESTRICT sums_;
+    Taker(char* sums, int64_t* counts) : sums_(sums), counts_(counts) {}
+    char* const GATHERUM_RESTRICT sums_;
     int64_t* const GATHERUM_RESTRICT counts_;
   };
 
@@ -81,17 +90,34 @@ class Slab {
 
   // Untouched destinations are written with the bits they had: conversions there and back lose none.
   GATHERUM_NOINLINE void write() const {
+    if constexpr (kPlain) {
+      if (stretch_.columns == 1 && stretch_.step == kPacked) {
+        if (sums_ != stretch_.to) std::memcpy(stretch_.to, sums_, static_cast<size_t>(bytes(stretch_.count)));
+        return;
+      }
+    }
     each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       for (int64_t i = 0; i < n; ++i) {
-        Stored v = F::narrow(sums_[slot + i]);
+        Stored v = F::narrow(get(sums_, slot + i));
         if constexpr (Counted)
-          if (counts_[slot + i] != start_) v = F::finish(sums_[slot + i], counts_[slot + i]);
+          if (counts_[slot + i] != start_) v = F::finish(get(sums_, slot + i), counts_[slot + i]);
         std::memcpy(stretch_.to + offset + i * stride, &v, sizeof v);
       }
     });
   }
 
  private:
+  static constexpr auto kPacked = static_cast<int64_t>(sizeof(Stored));
+  // Sums are stored as they are in the output.
+  static constexpr bool kPlain = std::is_same_v<Sum, Stored> && !Counted;
+
+  static GATHERUM_INLINE Sum get(const char* sums, int64_t slot) {
+    return load_value<Sum>(sums + slot * static_cast<int64_t>(sizeof(Sum)));
+  }
+  static GATHERUM_INLINE void put(char* sums, int64_t slot, const Sum& v) {
+    std::memcpy(sums + slot * static_cast<int64_t>(sizeof(Sum)), &v, sizeof v);
+  }
+
   // Calls run(first slot, byte offset, n, stride) for stretches that step evenly; the stride is a
   // constant where the elements are contiguous.
   template <class Run>
@@ -114,7 +140,7 @@ class Slab {
   const Stretch stretch_;
   const int64_t start_;
   int64_t* counts_;
-  Sum* sums_;
+  char* sums_;  // Sum after Sum; unaligned where they lie in the output
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL
