@@ -1,10 +1,13 @@
 """The command: its results, its lines and its exit statuses."""
 
+import io
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -248,6 +251,17 @@ def test_check(run):
     assert err.count("\n") == 1
 
 
+def test_check_for_programs(run):
+    page = str(EXAMPLES / "directml" / "scatter_nd.json")
+    _, lines, _ = run("check", page, "--feature-level", "2_0")
+    status, out, err = run("check", page, "--feature-level", "2_0", "--json")
+    assert (status, err) == (1, "")
+    assert json.loads(out) == {"accepted": False, "lines": lines.splitlines()}
+    status, out, err = run("check", page, "--json")
+    line = "scatter_nd: SCATTER_ND: accepted by feature level 6_4"
+    assert (status, json.loads(out), err) == (0, {"accepted": True, "lines": [line]}, "")
+
+
 def test_check_of_a_model(run):
     onnx = pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
     model = onnx.parser.parse_model(
@@ -264,6 +278,65 @@ def test_check_of_a_model(run):
     status, out, err = run("check", "model.onnx")
     assert (status, err) == (1, "")
     assert out.splitlines()[-1] == "1 gather or scatter node: 0 accepted, 0 rejected, 1 unknown"
+    status, out, err = run("check", "model.onnx", "--json")
+    assert (status, err) == (1, "")
+    answer = json.loads(out)
+    assert answer["accepted"] is None
+    assert [(node["name"], node["accepted"]) for node in answer["nodes"]] == [("lookup", None)]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with cli._progress(False) as progress:
+        for moved in (0, 1 << 20, 3 << 20):
+            progress(moved, 4 << 20)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
+    assert re.search(r"3\.0/4\.0 MiB +\d+(\.\d)? [kMGT]?B/s +0:00:0\d", shown), shown
+
+
+def test_no_progress_where_nobody_looks(monkeypatch):
+    with cli._progress(False) as progress:
+        assert progress is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with cli._progress(True) as progress:
+        assert progress is None
+
+
+def test_an_extra_that_is_missing_is_one_line(folder):
+    done = shell(
+        sys.executable,
+        "-c",
+        "import sys; sys.modules['zarr'] = None; sys.argv[0] = 'gatherum'\n"
+        "sys.argv[1:] = 'gather table.npy rows.npy -o out.zarr'.split()\n"
+        "from gatherum.__main__ import main; sys.exit(main())",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "gatherum: Zarr arrays need zarr: pip install 'gatherum[zarr]'\n",
+    )
+
+
+def test_each_extra_brings_what_its_message_asks_for():
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())
+    extras = {
+        extra: {re.match(r"\w+", need)[0] for need in needs}
+        for extra, needs in project["project"]["optional-dependencies"].items()
+    }
+    assert extras == {
+        "cli": {"click", "rich"},
+        "onnx": {"onnx"},
+        "zarr": {"zarr"},
+        "safetensors": {"ml_dtypes"},  # gatherum reads the files itself, but not those dtypes
+        "peers": {"onnx", "onnxruntime", "numba", "jax"},
+    }
 
 
 def test_bench_refuses_what_it_does_not_know(run):

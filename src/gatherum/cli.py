@@ -5,6 +5,7 @@ Errors are one line on standard error, with exit status 2 for usage and 1 for da
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -264,9 +265,16 @@ def _progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
-    columns = BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn()
+    moved = BarColumn(), DownloadColumn(binary_units=True)
+    columns = *moved, TransferSpeedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("moved", total=None)
         yield lambda moved, expected: bar.update(task, completed=moved, total=expected)
@@ -295,7 +303,8 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
     "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
     help="The size of a symbolic dimension of an ONNX model; may be repeated.",
 )  # fmt: skip
-def check(file: str, feature_level: str, sizes: dict[str, int]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the answer for programs.")
+def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -> None:
     """Check FILE against a DirectML feature level, and say every reason against it.
 
     FILE is an ONNX model (.onnx), or an operator desc in JSON. Exit status 0: accepted; 1:
@@ -313,10 +322,13 @@ def check(file: str, feature_level: str, sizes: dict[str, int]) -> None:
         from . import onnx
 
         reports = onnx.check_model(file, level, sizes=sizes)
-        lines, accepted = onnx.report_lines(reports), all(report.accepted for report in reports)
+        accepted = all(report.accepted for report in reports)
+        lines = [onnx.reports_to_json(reports)] if as_json else onnx.report_lines(reports)
     else:
         found = directml.check_file(file, level)
-        lines, accepted = list(found.lines), found.accepted
+        accepted, lines = found.accepted, list(found.lines)
+        if as_json:
+            lines = [json.dumps({"accepted": accepted, "lines": lines}, indent=2)]
     click.echo("\n".join(lines))
     if not accepted:
         raise click.exceptions.Exit(1)
