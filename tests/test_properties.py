@@ -1,5 +1,7 @@
 """The operators against the oracle, bit for bit, over calls of every shape, dtype and layout."""
 
+import os
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -17,7 +19,11 @@ from strategies import (
     same_outcome,
 )
 
-THOROUGH = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+THOROUGH = settings(
+    max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "400")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def _inputs_of(call):

@@ -5,8 +5,7 @@
 //
 // For folds that cannot live in the output: half types (rounded once at the end), mean (counts),
 // include_self=False (the first update starts the fold). The plan guarantees that inside a unit no
-// loop but the row loops moves the data. Scratch: 16 bytes an update, and a counter a destination
-// only where there are no more destinations than updates.
+// loop but the row loops moves the data. Scratch: at most 16 bytes an update.
 #pragma once
 
 #include <algorithm>
@@ -38,16 +37,12 @@ struct Entry {
   }
 };
 
-// Numbers the destinations of the updates of one unit, whose leading loops stand at `lead`.
-GATHERUM_NOINLINE inline void number_unit(const Nest& ids, int units, const char* index, int64_t unit,
-                                          int64_t* numbers) {
+// Calls visit(numbers, n) with the destination numbers of the updates of one unit, block by block.
+template <class Visit>
+void number_unit(const Nest& ids, int units, const char* index, int64_t unit, const Visit& visit) {
   Blocks blocks(ids, units, {ids.line_loop().extent, unit, unit + 1});
-  Place place;
-  int n = 0;
-  while (blocks.next(place, n)) {
-    stage(ids, index + place.index, ids.line_loop().index, n, numbers);
-    numbers += n;
-  }
+  Block b;
+  while (stage_next(ids, index, blocks, b)) visit(b.offsets, b.n);
 }
 
 // Byte offset in the data of a numbered destination.
@@ -70,36 +65,19 @@ GATHERUM_NOINLINE inline int64_t update_offset(const Nest& nest, int units, int6
   return offset;
 }
 
-// Orders entries by destination, stably, dropping invalid ones; returns how many are left. With few
-// destinations by counting, else by sorting.
-GATHERUM_NOINLINE inline int64_t order_entries(const int64_t* numbers, int64_t updates, int64_t destinations,
-                                               Entry* entries) {
-  int64_t kept = 0;
-  if (destinations <= updates) {
-    Scratch<int64_t> starts(destinations + 1);
-    if (starts.get() == nullptr) return -1;
-    for (int64_t t = 0; t < updates; ++t)
-      if (numbers[t] != kInvalid) ++starts[numbers[t] + 1], ++kept;
-    for (int64_t d = 0; d < destinations; ++d) starts[d + 1] += starts[d];
-    for (int64_t t = 0; t < updates; ++t)
-      if (numbers[t] != kInvalid) entries[starts[numbers[t]]++] = {numbers[t], t};
-    return kept;
-  }
-  for (int64_t t = 0; t < updates; ++t)
-    if (numbers[t] != kInvalid) entries[kept++] = {numbers[t], t};
-  std::sort(entries, entries + kept);
-  return kept;
-}
+inline int64_t update_of(const Entry& e) { return e.update; }
+inline int64_t update_of(uint32_t t) { return t; }
 
-// Folds one group, entries [0, n), into the destination row; accumulators for a part of the row live
-// on the stack.
+// Folds one group, n updates in order, into the destination row; accumulators for a part of the row
+// live on the stack.
 template <class F>
 struct FoldGroup {
   const Nest& nest;
   int units;
   bool include_self;
 
-  void operator()(char* dst, const char* updates, const Entry* group, int64_t n) const {
+  template <class Update>
+  void operator()(char* dst, const char* updates, const Update* group, int64_t n) const {
     each_row_point(nest.rows(), nest.row_rank(), Place{}, [&](const Place& p) {
       for (int64_t r = 0; r < nest.block; r += kPart * nest.item)
         part(dst + p.data + r, updates + p.other + r, group, n,
@@ -111,13 +89,14 @@ struct FoldGroup {
   static constexpr int64_t kPart = 256;
   using T = typename F::Stored;
 
-  void part(char* dst, const char* updates, const Entry* group, int64_t n, int64_t elements) const {
+  template <class Update>
+  void part(char* dst, const char* updates, const Update* group, int64_t n, int64_t elements) const {
     typename F::Sum sums[kPart];
     int64_t t = 0;
-    const char* first = include_self ? dst : updates + update_offset(nest, units, group[t++].update);
+    const char* first = include_self ? dst : updates + update_offset(nest, units, update_of(group[t++]));
     for (int64_t e = 0; e < elements; ++e) sums[e] = F::widen(load_value<T>(first + e * nest.item));
     for (; t < n; ++t) {
-      const char* src = updates + update_offset(nest, units, group[t].update);
+      const char* src = updates + update_offset(nest, units, update_of(group[t]));
       for (int64_t e = 0; e < elements; ++e)
         sums[e] = F::fold(sums[e], F::widen(load_value<T>(src + e * nest.item)));
     }
@@ -128,25 +107,63 @@ struct FoldGroup {
   }
 };
 
+// Few destinations: the updates are counted out to them, in order. 12 bytes an update.
+template <class Fold>
+bool fold_counted(const Nest& ids, int units, const char* index, int64_t unit, int64_t updates,
+                  int64_t destinations, const Fold& fold) {
+  Scratch<uint32_t> starts(destinations + 1), numbers(updates), order(updates);
+  if (starts.get() == nullptr || numbers.get() == nullptr || order.get() == nullptr) return false;
+  constexpr uint32_t kNone = 0xFFFFFFFFu;
+  int64_t t = 0;
+  number_unit(ids, units, index, unit, [&](const int64_t* block, int n) {
+    for (int j = 0; j < n; ++j, ++t) {
+      numbers[t] = block[j] == kInvalid ? kNone : static_cast<uint32_t>(block[j]);
+      if (numbers[t] != kNone) ++starts[numbers[t] + int64_t{1}];
+    }
+  });
+  for (int64_t d = 0; d < destinations; ++d) starts[d + 1] += starts[d];
+  for (t = 0; t < updates; ++t)
+    if (numbers[t] != kNone) order[starts[numbers[t]]++] = static_cast<uint32_t>(t);
+  // Every start has moved on to the next one's place.
+  for (int64_t d = 0, begin = 0; d < destinations; begin = starts[d++])
+    if (starts[d] != begin) fold(d, &order[begin], starts[d] - begin);
+  return true;
+}
+
+// Many destinations: the updates are sorted. 16 bytes an update.
+template <class Fold>
+bool fold_sorted(const Nest& ids, int units, const char* index, int64_t unit, int64_t updates,
+                 const Fold& fold) {
+  Scratch<Entry> entries(updates);
+  if (entries.get() == nullptr) return false;
+  int64_t t = 0, kept = 0;
+  number_unit(ids, units, index, unit, [&](const int64_t* block, int n) {
+    for (int j = 0; j < n; ++j, ++t)
+      if (block[j] != kInvalid) entries[kept++] = {block[j], t};
+  });
+  std::sort(entries.get(), entries.get() + kept);
+  for (int64_t i = 0, end = 0; i < kept; i = end) {
+    while (end < kept && entries[end].destination == entries[i].destination) ++end;
+    fold(entries[i].destination, &entries[i], end - i);
+  }
+  return true;
+}
+
 template <class F>
 bool scatter_by_group(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
                       bool include_self, int64_t destinations) {
   int64_t updates = nest.line_loop().extent;
   for (int i = units; i < nest.line; ++i) updates *= nest.loops[i].extent;
-  Scratch<int64_t> numbers(updates);
-  Scratch<Entry> entries(updates);
-  if (numbers.get() == nullptr || entries.get() == nullptr) return false;
-  const FoldGroup<F> fold{nest, units, include_self};
+  const bool counted = destinations <= updates && updates < int64_t{0xFFFFFFFF};
+  const FoldGroup<F> group{nest, units, include_self};
   Odometer lead(nest.loops, units, range.begin);
   for (int64_t unit = range.begin; unit < range.end; ++unit, lead.next()) {
-    number_unit(ids, units, at.index, unit, numbers.get());
-    const int64_t kept = order_entries(numbers.get(), updates, destinations, entries.get());
-    if (kept < 0) return false;
-    for (int64_t i = 0, end = 0; i < kept; i = end) {
-      while (end < kept && entries[end].destination == entries[i].destination) ++end;
-      fold(at.data + lead.place().data + offset_of(nest, entries[i].destination),
-           at.other + lead.place().other, &entries[i], end - i);
-    }
+    const auto fold = [&](int64_t destination, const auto* order, int64_t n) {
+      group(at.data + lead.place().data + offset_of(nest, destination), at.other + lead.place().other, order, n);
+    };
+    const bool done = counted ? fold_counted(ids, units, at.index, unit, updates, destinations, fold)
+                              : fold_sorted(ids, units, at.index, unit, updates, fold);
+    if (!done) return false;
   }
   return true;
 }

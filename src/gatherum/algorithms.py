@@ -154,7 +154,8 @@ def _choose_items(
         and item <= 8
     ):
         return Choice("partition", lowered, updates * (4 + item))
-    dense = target.count <= max(4 * updates, 64)
+    # Accumulators for all destinations, touched or not, cost at most 16 bytes an update.
+    dense = target.count * slot <= max(16 * updates, 1024)
     if not dense:
         return None
     if alone and (accumulates or updates >= MANY):

@@ -1,0 +1,57 @@
+"""The core's part of the suite on every instruction-set level that this machine has."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gatherum
+from gatherum import native
+
+HERE = Path(__file__).parent
+# Where the package under test lies, also for a Python that starts in another folder.
+SOURCE = {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
+CORE = ["test_cases.py", "test_algorithms.py", "test_properties.py"]
+OTHERS = [name for name in native.available_levels() if name != native.level()]
+
+
+def _run(level, *arguments):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=HERE,
+        env=os.environ | SOURCE | {"GATHERUM_ISA": level, "GATHERUM_EXAMPLES": "60"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("level", OTHERS)
+def test_the_core_gives_the_same_answers_on_every_level(level):
+    keep = "Zipf or fresh or test_cases or modes or (every_form and (f2 or i8))"
+    run = _run(level, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", keep, *CORE)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
+    assert " passed" in run.stdout
+
+
+@pytest.mark.parametrize("level", native.available_levels())
+def test_a_level_can_be_forced(level):
+    run = _run(level, "-c", "import gatherum.native; print(gatherum.native.level())")
+    assert run.stdout.strip() == level
+
+
+def test_an_unknown_level_is_refused_with_those_there_are():
+    run = _run("v9", "-c", "import gatherum")
+    have = ", ".join(native.available_levels())
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == (
+        f"ValueError: gatherum: GATHERUM_ISA must be one of {have} here, got 'v9'"
+    )
+
+
+def test_the_level_in_use_is_the_best_there_is_unless_forced():
+    if "GATHERUM_ISA" not in os.environ:
+        assert native.level() == native.available_levels()[0]
+    assert gatherum.show_config()["level"] == native.level()
