@@ -123,12 +123,14 @@ inline void load_resolved(const Nest& nest, int c, const char* at, int64_t strid
     for (int64_t r = 0; r < n * stride; r += kCacheLine) prefetch(at + 4096 + r);
   load(nest.index, at + nest.component[c].offset, stride, n, values);
   forget(values);
-  if (nest.mode == Mode::clip || nest.mode == Mode::wrap) force_valid(nest, nest.component[c].size, n, values);
+  if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
+    force_valid(nest, nest.component[c].size, n, values);
 }
 
 // Stages n <= kBlock tuples that begin at `at` and lie `stride` bytes apart. Afterwards offsets[i] is
 // a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
-GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
+GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
+                                    int64_t* offsets) {
   alignas(64) int64_t values[kBlock];
   if (nest.components == 1) {
     load_resolved(nest, 0, at, stride, n, values);

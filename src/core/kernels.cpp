@@ -37,9 +37,14 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
 }
 
 template <class Apply>
-bool scatter_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
-                  const Apply& apply, bool line) {
-  if (line) return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
+bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+                   const Apply& apply) {
+  return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
+}
+
+template <class Apply>
+bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+                  const Apply& apply) {
   return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
@@ -48,13 +53,18 @@ bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& r
   if (how.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
-      return scatter_with(nest, units, at, range, owned, Set<W>{nest.block}, is_line(nest) && W != 0);
+      const Set<W> set{nest.block};
+      if constexpr (W != 0)
+        if (is_line(nest)) return scatter_lines(nest, units, at, range, owned, set);
+      return scatter_rows(nest, units, at, range, owned, set);
     });
   }
   const FloatMode mode;
   return by_value<false>(how.value, how.reduction, [&](auto fold) {
-    const FoldInto<decltype(fold)> apply{nest.block / nest.item};
-    return scatter_with(nest, units, at, range, owned, apply, is_line(nest) && nest.block == nest.item);
+    using F = decltype(fold);
+    if (is_line(nest) && nest.block == nest.item)
+      return scatter_lines(nest, units, at, range, owned, FoldOne<F>{});
+    return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
   });
 }
 

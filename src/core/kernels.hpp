@@ -73,13 +73,18 @@ struct SlabScatter {
 // A scatter whose updates are first sorted, stably, into blocks of destinations
 // (scatter_partition.hpp). Pieces are stretches of updates, in order.
 struct PartitionScatter {
+  // Where a piece writes next in the list of a block, and where its share of that list ends.
+  struct Cursor {
+    int64_t place, limit;
+  };
+
   const Nest* ids;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
   int64_t units, pieces;
   int shift;  // a block has 2^shift destinations
   int64_t blocks, destinations, step;
   int64_t* counts;  // [pieces][blocks]: updates of a piece for a block, then where they begin
-  int64_t* ends;    // [pieces][blocks]: where those written end
+  Cursor* cursors;  // [pieces][blocks]
   char* entries;
   const char* source;
   Combine combine;

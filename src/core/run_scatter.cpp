@@ -64,8 +64,8 @@ Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool
   const Nest& ids = p.ids;
   const Split s =
       split(points(ids, p.units), ids.line_loop().extent, p.split_line, p.line_chunk, work_bytes(p));
-  SlabScatter call{&ids, p.units, s.chunk, p.destinations, p.step, 1, p.destinations, source, p.combine,
-                   false};
+  SlabScatter call{&ids, p.units,        s.chunk, p.destinations, p.step,
+                   1,    p.destinations, source,  p.combine,      false};
   const bool alone = s.units == 1;
   call.direct = fresh || !alone;  // with many units the indices were checked before
   // To look at every index once more pays only where the slab's misses are the larger cost.
@@ -144,14 +144,14 @@ Run scatter_partition(const Program& p, const Operands& at, const char* source, 
   part.source = source;
   part.combine = p.combine;
   const int64_t entry = 4 + ids.item;
-  const WorkerScratch counts((2 * part.pieces + 1) * part.blocks * 8, 1);
+  const WorkerScratch counts((3 * part.pieces + 1) * part.blocks * 8, 1);
   const WorkerScratch entries(p.tuples * entry + 16 * entry, 1);
   const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, ids.item, int64_t{1} << part.shift),
                             threads);
   Run run;
   if (!counts || !entries || !slabs) return run.memory = false, run;
   part.counts = reinterpret_cast<int64_t*>(counts.of(0));
-  part.ends = part.counts + (part.pieces + 1) * part.blocks;
+  part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.counts + (part.pieces + 1) * part.blocks);
   part.entries = entries.of(0);
 
   All valid;

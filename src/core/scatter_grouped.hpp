@@ -159,7 +159,8 @@ bool scatter_by_group(const Nest& nest, const Nest& ids, int units, const Operan
   Odometer lead(nest.loops, units, range.begin);
   for (int64_t unit = range.begin; unit < range.end; ++unit, lead.next()) {
     const auto fold = [&](int64_t destination, const auto* order, int64_t n) {
-      group(at.data + lead.place().data + offset_of(nest, destination), at.other + lead.place().other, order, n);
+      group(at.data + lead.place().data + offset_of(nest, destination), at.other + lead.place().other, order,
+            n);
     };
     const bool done = counted ? fold_counted(ids, units, at.index, unit, updates, destinations, fold)
                               : fold_sorted(ids, units, at.index, unit, updates, fold);

@@ -1,7 +1,7 @@
 // scatter, one small item an index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
 //
 // The plan guarantees: no row loops, block == item. `Apply` is what happens to one run of bytes: Set
-// moves them, FoldInto combines element by element. Invalid offsets (drop mode) are skipped.
+// moves them, FoldOne and FoldInto combine elements. Invalid offsets (drop mode) are skipped.
 // Cost: one random read and write of the destination an update.
 #pragma once
 
@@ -27,18 +27,24 @@ GATHERUM_INLINE T load_value(const char* p) {
   return v;
 }
 
-// Folds `count` elements. Only for reductions whose accumulation type loses nothing when it is
-// stored after every step.
+// Folds one element. Only for reductions whose accumulation type loses nothing when it is stored
+// after every step.
+template <class F>
+struct FoldOne {
+  GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
+    using T = typename F::Stored;
+    const T v = F::narrow(F::fold(F::widen(load_value<T>(dst)), F::widen(load_value<T>(src))));
+    std::memcpy(dst, &v, sizeof v);
+  }
+};
+
+// Folds `count` elements side by side.
 template <class F>
 struct FoldInto {
   int64_t count;
   GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
-    using T = typename F::Stored;
-    for (int64_t e = 0; e < count; ++e) {
-      const auto at = e * static_cast<int64_t>(sizeof(T));
-      const T v = F::narrow(F::fold(F::widen(load_value<T>(dst + at)), F::widen(load_value<T>(src + at))));
-      std::memcpy(dst + at, &v, sizeof v);
-    }
+    constexpr auto step = static_cast<int64_t>(sizeof(typename F::Stored));
+    for (int64_t e = 0; e < count; ++e) FoldOne<F>{}(dst + e * step, src + e * step);
   }
 };
 

@@ -39,14 +39,13 @@ inline bool partition_count(const PartitionScatter& p, const char* index, int64_
 template <class Stored>
 void partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
   constexpr int64_t kAhead = 12;
-  int64_t* ends = p.ends + piece * p.blocks;
-  const int64_t* begins = p.counts + piece * p.blocks;
-  std::memcpy(ends, begins, sizeof(int64_t) * static_cast<size_t>(p.blocks));
+  auto* GATHERUM_RESTRICT cursors = p.cursors + piece * p.blocks;
+  for (int64_t block = 0; block < p.blocks; ++block) {
+    // The share of the last piece ends with the list, which is what the row behind it says.
+    const int64_t* begin = p.counts + piece * p.blocks + block;
+    cursors[block] = {begin[0], begin[p.blocks]};
+  }
   const int64_t mask = (int64_t{1} << p.shift) - 1;
-  // Where the list of a block goes on for the next piece (the last piece's ends at the next block).
-  auto limit = [&](int64_t block) {
-    return piece + 1 < p.pieces ? begins[p.blocks + block] : p.counts[p.pieces * p.blocks + block];
-  };
   Blocks blocks(*p.ids, p.ids->line, piece_range(p, piece));
   Block b;
   while (stage_next(*p.ids, at.index, blocks, b)) {
@@ -54,11 +53,9 @@ void partition_spread(const PartitionScatter& p, const Operands& at, int64_t pie
     const int64_t su = p.ids->line_loop().other;
     for (int j = 0; j < b.n; ++j) {
       if (b.any_invalid && b.offsets[j] == kInvalid) continue;
-      const int64_t block = b.offsets[j] >> p.shift;
-      const int64_t place = ends[block];
-      if (place == limit(block)) continue;
-      ends[block] = place + 1;
-      char* entry = p.entries + place * kEntryBytes<Stored>;
+      PartitionScatter::Cursor& cursor = cursors[b.offsets[j] >> p.shift];
+      if (cursor.place == cursor.limit) continue;
+      char* entry = p.entries + cursor.place++ * kEntryBytes<Stored>;
       const auto local = static_cast<uint32_t>(b.offsets[j] & mask);
       const Stored value = load_value<Stored>(updates + j * su);
       std::memcpy(entry, &local, sizeof local);
@@ -80,7 +77,7 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   const auto take = slab.taker();
   for (int64_t piece = 0; piece < p.pieces; ++piece) {
     const char* entry = p.entries + p.counts[piece * p.blocks + block] * kEntryBytes<Stored>;
-    const char* end = p.entries + p.ends[piece * p.blocks + block] * kEntryBytes<Stored>;
+    const char* end = p.entries + p.cursors[piece * p.blocks + block].place * kEntryBytes<Stored>;
     for (; entry < end; entry += kEntryBytes<Stored>)
       take(load_value<uint32_t>(entry), load_value<Stored>(entry + sizeof(uint32_t)));
   }

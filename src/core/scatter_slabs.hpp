@@ -121,7 +121,8 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Slab<F, Counted> slab(scratch, slab_task(call, at, task).stretch, call.combine.include_self, call.direct);
+  const Slab<F, Counted> slab(scratch, slab_task(call, at, task).stretch, call.combine.include_self,
+                              call.direct);
   slab.write();
 }
 

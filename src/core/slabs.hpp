@@ -54,7 +54,8 @@ class Slab {
   GATHERUM_NOINLINE void read() {
     if constexpr (kPlain) {
       if (stretch_.columns == 1 && stretch_.step == kPacked) {
-        if (sums_ != stretch_.from) std::memcpy(sums_, stretch_.from, static_cast<size_t>(bytes(stretch_.count)));
+        if (sums_ != stretch_.from)
+          std::memcpy(sums_, stretch_.from, static_cast<size_t>(bytes(stretch_.count)));
         return;
       }
     }
