@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 import gatherum
-
-# Tests start other Pythons in other folders; they must find the package under test there too.
-SOURCE = str(Path(gatherum.__file__).parents[1])
+from source import SOURCE
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import pytest
 
 import gatherum
 from gatherum import native
+from source import SOURCE
 
 HERE = Path(__file__).parent
-# Where the package under test lies, also for a Python that starts in another folder.
-SOURCE = {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 CORE = ["test_cases.py", "test_algorithms.py", "test_properties.py"]
 OTHERS = [name for name in native.available_levels() if name != native.level()]
 
@@ -21,7 +20,7 @@ def _run(level, *arguments):
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=HERE,
-        env=os.environ | SOURCE | {"GATHERUM_ISA": level, "GATHERUM_EXAMPLES": "60"},
+        env=os.environ | {"PYTHONPATH": SOURCE, "GATHERUM_ISA": level, "GATHERUM_EXAMPLES": "60"},
         capture_output=True,
         text=True,
         check=False,

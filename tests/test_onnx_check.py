@@ -247,9 +247,7 @@ def test_unknown_sizes_that_cannot_help() -> None:
         "Axis = 1, got {1,2,5} (unknown sizes count as 1)",
     )
     assert report.first_level is None
-    updates = one(
-        "g (float[n,5] x, int64[m,1] i, float[3,4] u) => (y) { y = ScatterND(x, i, u) }"
-    )
+    updates = one("g (float[n,5] x, int64[m,1] i, float[3,4] u) => (y) { y = ScatterND(x, i, u) }")
     assert updates.accepted is False
     assert updates.reasons == (
         "`UpdatesTensor.Sizes` must be {3,5} (the indices' array of tuples, then the input's sizes "
@@ -301,9 +299,7 @@ def test_unknown_types() -> None:
 def test_nodes_that_are_no_valid_onnx() -> None:
     early = one("g (float[5,3] x, int64[2,1] i) => (y) { y = GatherND(x, i) }", opset=10)
     assert early.accepted is False
-    assert early.reasons == (
-        "no valid ONNX: GatherND begins with opset 11, opset 10 is imported",
-    )
+    assert early.reasons == ("no valid ONNX: GatherND begins with opset 11, opset 10 is imported",)
     two = one("g (float[3] x, int64[2] i) => (y) { y = ScatterElements(x, i) }")
     assert two.reasons == ("no valid ONNX: the inputs must be data, indices, updates",)
     old = one('g (float[3] x, int64[2] i, float[2] u) => (y) '

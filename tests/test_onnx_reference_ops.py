@@ -303,8 +303,7 @@ def test_tuples_have_a_component() -> None:
 def test_batch_dims(batch_dims: int) -> None:
     with says(
         ValueError,
-        "GatherND (node 'lookup', output 'y'): `batch_dims` must be in [0, 2), "
-        f"got {batch_dims}",
+        f"GatherND (node 'lookup', output 'y'): `batch_dims` must be in [0, 2), got {batch_dims}",
     ):
         run("GatherND", 13, T, np.zeros((3, 1), np.int64), batch_dims=batch_dims)
 

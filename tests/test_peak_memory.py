@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import gatherum
+from source import SOURCE
 
 # Runs one call in a fresh process and prints by how many bytes the peak of the resident set grew
 # beyond what was resident before the call, and what the plan said.
@@ -96,7 +95,7 @@ def test_peak_memory(name):
     op, setup, scratch = CASES[name]
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT.replace("SETUP", setup).replace("OP", repr(op))],
-        env=os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])},
+        env=os.environ | {"PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
         check=True,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from conftest import SOURCE
+from source import SOURCE
 
 RNG = np.random.default_rng(5)
 MANY = 400_000  # entries: well above the size from which calls are cut into tasks

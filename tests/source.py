@@ -1,0 +1,7 @@
+"""Where the package under test lies, for Pythons that tests start in other folders."""
+
+from pathlib import Path
+
+import gatherum
+
+SOURCE = str(Path(gatherum.__file__).parents[1])
