@@ -8,40 +8,24 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Calls f with the block's width as a constant, or 0 for a run of bytes.
-template <class F>
-auto by_width(int64_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(std::integral_constant<int, 1>{});
-    case 2:
-      return f(std::integral_constant<int, 2>{});
-    case 4:
-      return f(std::integral_constant<int, 4>{});
-    case 8:
-      return f(std::integral_constant<int, 8>{});
-    case 16:
-      return f(std::integral_constant<int, 16>{});
-    default:
-      return f(std::integral_constant<int, 0>{});
-  }
-}
-
-// As by_width, for kernels that the plan chooses for these widths only.
+// Calls f with the width of an item as a constant. The plan chooses the kernels that ask for these
+// widths only.
 template <class F>
 auto by_item(int64_t bytes, F&& f) {
   switch (bytes) {
-    case 1:
-      return f(std::integral_constant<int, 1>{});
-    case 2:
-      return f(std::integral_constant<int, 2>{});
-    case 4:
-      return f(std::integral_constant<int, 4>{});
-    case 8:
-      return f(std::integral_constant<int, 8>{});
-    default:
-      return f(std::integral_constant<int, 16>{});
+    case 1: return f(std::integral_constant<int, 1>{});
+    case 2: return f(std::integral_constant<int, 2>{});
+    case 4: return f(std::integral_constant<int, 4>{});
+    case 8: return f(std::integral_constant<int, 8>{});
+    default: return f(std::integral_constant<int, 16>{});
   }
+}
+
+// As by_item for blocks of those widths, with 0 for a run of any other number of bytes.
+template <class F>
+auto by_width(int64_t bytes, F&& f) {
+  if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) return by_item(bytes, f);
+  return f(std::integral_constant<int, 0>{});
 }
 
 // Sums and products modulo 2^n are the same bits whether signed or not: one instance serves both.
