@@ -14,6 +14,7 @@ import gatherum
 from files.storage import leftovers, put, put_tensor, put_zarr
 from gatherum import files
 from gatherum.files.budget import Budget
+from gatherum.files.disk import DiskFile
 from gatherum.files.location import Location
 
 
@@ -224,3 +225,29 @@ def test_the_resident_set_stays_within_twice_the_budget(tmp_path: Path, op: str)
     )  # fmt: skip
     assert int(done.stdout) <= 2 * (64 << 20) + 150_000_000
     shutil.rmtree(tmp_path)
+
+
+def test_an_output_that_fits_in_memory_is_written_and_synced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    table = rng.random((8192, 128), np.float32)
+    rows = rng.integers(0, len(table), 4000)
+    np.save(tmp_path / "table.npy", table)
+    np.save(tmp_path / "rows.npy", rows)
+    synced: list[str] = []
+    monkeypatch.setattr(DiskFile, "sync", lambda file: synced.append(file.path))
+    out = tmp_path / "out.npy"
+    written: list[int] = []
+    write = DiskFile.write_from
+
+    def noted(file: DiskFile, at: int, data: memoryview | bytes) -> None:
+        written.append(len(data))
+        write(file, at, data)
+
+    monkeypatch.setattr(DiskFile, "write_from", noted)
+    stats = files.gather_file(tmp_path / "table.npy", tmp_path / "rows.npy", out, memory="3MiB")
+    assert np.load(out).tobytes() == table[rows].tobytes()
+    assert stats.bytes_written == out.stat().st_size
+    assert written == [128, 4000 * 512]
+    assert synced == [f"{out}.partial"]

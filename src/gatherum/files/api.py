@@ -17,7 +17,6 @@ __all__ = [
 Path = str | os.PathLike[str]
 
 
-
 def gather_file(
     table: Path,
     indices: Path,

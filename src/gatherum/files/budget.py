@@ -66,6 +66,14 @@ class Budget:
         return self.total // 4
 
     @property
+    def whole(self) -> int:
+        """Bytes for the rows of an output that is held at once, with its requests (48 bytes each).
+
+        Larger than `window`, because nothing is kept from one window to the next.
+        """
+        return self.total * 3 // 4
+
+    @property
     def block(self) -> int:
         """Bytes for a block of the table's rows; up to three are held at once."""
         return min(self.total // 16, 8 << 20)

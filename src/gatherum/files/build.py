@@ -132,12 +132,14 @@ class Build:
         """Record that the partial output is complete."""
         if self.replacing:
             return
-        self.checkpoint()
-        if self.data is not None and self.size:
+        if self.data is not None and 0 < self.size < self.data.size:
+            # what is cut off is needed until the parts made from it are recorded
+            self.checkpoint()
             os.ftruncate(self.data.fd, self.size)
         self.sync()
         self._check_inputs()
-        self.journal.add(READY)
+        self.journal.add(*self._pending, READY)
+        self._pending.clear()
 
     def replace(self) -> None:
         """Put the complete partial output in the place of the target."""

@@ -12,7 +12,7 @@ from gatherum.files.build import Build
 from gatherum.files.disk import FlatArray, byte_view
 from gatherum.files.partition import Buckets, Partition
 from gatherum.files.requests import Requests
-from gatherum.files.rows import PAGE, Panel, RowTable, blocks
+from gatherum.files.rows import PAGE, FlatRows, Panel, RowTable, blocks
 from gatherum.files.stats import Meter
 from gatherum.plan import apply
 
@@ -20,7 +20,8 @@ __all__ = ["Gather"]
 
 Ints = NDArray[np.int64]
 SETBACK_BYTES = 256 << 20
-TAKEN_BYTES = 1 << 20  # rows between two places, small enough to stay in the cache
+TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
+ENTRY = 48  # bytes for a request, as in Budget.entries
 SPILLED = 3  # cost of an output byte that is parked and fetched back, in bytes read
 
 
@@ -64,8 +65,17 @@ class Gather:
         self.whole = panel.width == self.row_length
         row = max(1, panel.width * table.dtype.itemsize)
         self.row_bytes = row
-        self.window = max(1, min(budget.window // row, budget.entries, requests.count))
+        self.window = self._window_length()
+        self._space = np.empty((0, panel.width), table.dtype)
         self.label = [list(part) for part in panel.ranges[:1]]
+
+    def _window_length(self) -> int:
+        """Choose how many requests make a window of the output: all, where they fit in memory."""
+        count, row, budget = self.requests.count, self.row_bytes, self.budget
+        # chunks of a grid may take half of the budget each, blocks of a flat file are small
+        holds_all = isinstance(self.table, FlatRows) and count * (row + ENTRY) <= budget.whole
+        most = count if holds_all else budget.window // row
+        return max(1, min(most, budget.entries, count))
 
     def run(self) -> None:
         """Check every index, then gather."""
@@ -85,14 +95,13 @@ class Gather:
     def survey(self) -> Survey:
         """Look at every index once, before anything is written."""
         buckets = Buckets(self.table.extent, self.table.quantum)
-        windowed, kept = 0, None
+        if self.windows == 1:
+            return Survey(buckets, 0, 0, self.numbers(0, self.requests.count))
+        windowed = 0
         for start, stop in self.requests.windows(self.window):
-            kept = self.numbers(start, stop)
-            numbers, invalid = kept
+            numbers, invalid = self.numbers(start, stop)
             windowed += self._cost(buckets, buckets.count(_valid(numbers, invalid)))
-        buckets.settle(self.window)
-        passed = self._cost(buckets, buckets.counts)
-        return Survey(buckets, windowed, passed, kept if self.windows == 1 else None)
+        return Survey(buckets, windowed, self._cost(buckets, buckets.counts), None)
 
     def _cost(self, buckets: Buckets, counts: Ints) -> int:
         """Estimate the bytes that reading so many rows of each bin takes."""
@@ -117,7 +126,7 @@ class Gather:
             for at in range(start, stop, step):
                 end = min(stop, at + step)
                 local = block.locate(ordered[at:end])
-                rows = apply("gather", block.rows, local, out=taken[: end - at])
+                rows = apply("gather", block.space, local, out=taken[: end - at])
                 apply("scatter_nd", into, order[at:end, None], rows, out=into)
 
     # ---------------------------------------------------------------- windowed
@@ -138,8 +147,15 @@ class Gather:
                 self.build.finish(part, rows.nbytes)
             self.meter.advance((stop - start) * self.row_bytes)
 
+    def _rows(self, count: int) -> NDArray[Any]:
+        """Return space for rows, the same each time: fresh memory costs more than a copy."""
+        if len(self._space) < count:
+            self._space = np.empty((0, self.panel.width), self.table.dtype)
+            self._space = np.empty((count, self.panel.width), self.table.dtype)
+        return self._space[:count]
+
     def _blank(self, count: int, invalid: NDArray[np.bool_] | None) -> NDArray[Any]:
-        rows = np.empty((count, self.panel.width), self.table.dtype)
+        rows = self._rows(count)
         if invalid is not None:
             byte_view(rows)[:] = bytes(self.fill.tobytes()) * rows.size
         return rows
@@ -159,6 +175,7 @@ class Gather:
 
     def pass_once(self, buckets: Buckets) -> None:
         """Go through the table once, park the rows by window, then order each window."""
+        buckets.settle(self.window)
         window_bytes = self.window * self.row_bytes
         setback = min(self.windows, max(1, SETBACK_BYTES // window_bytes))
         parked = replace(self.out, offset=self.out.offset + setback * window_bytes)
@@ -208,7 +225,7 @@ class Gather:
                 self.meter.advance(nbytes)
 
     def _park_slice(self, numbers: Ints, places: Ints, arrived: Ints, parked: FlatArray) -> None:
-        rows = np.empty((numbers.size, self.panel.width), self.table.dtype)
+        rows = self._rows(numbers.size)
         self.fetch(numbers, rows)
         window = places // self.window
         cuts = np.flatnonzero(np.diff(window)) + 1
@@ -218,9 +235,7 @@ class Gather:
             parked.write(row * self.row_length, rows[start:stop])
             arrived[into] += stop - start
 
-    def _ordered(
-        self, buckets: Buckets, parked: FlatArray, start: int, stop: int
-    ) -> NDArray[Any]:
+    def _ordered(self, buckets: Buckets, parked: FlatArray, start: int, stop: int) -> NDArray[Any]:
         """Return a window's rows in the order of its requests; they arrived bucket by bucket."""
         numbers, invalid = self.numbers(start, stop)
         places = np.arange(stop - start) if invalid is None else np.flatnonzero(~invalid)

@@ -10,7 +10,7 @@ from gatherum.files.disk import sync_directory
 __all__ = ["READY", "Journal", "Record", "check_readable"]
 
 Record = dict[str, Any]
-VERSION = 1
+VERSION = 2  # of the records, and of what their numbers mean
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
 

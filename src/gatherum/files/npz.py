@@ -92,9 +92,7 @@ def _header(name: str, file: DiskFile, start: int, size: int) -> npy.ArrayHeader
     return npy.parse_header(name, file.read_bytes(start, min(size, end)), size)
 
 
-def _unpack(
-    name: str, unpacked: IO[bytes], size: int, file: DiskFile, spill_dir: str
-) -> DiskFile:
+def _unpack(name: str, unpacked: IO[bytes], size: int, file: DiskFile, spill_dir: str) -> DiskFile:
     scratch = DiskFile.scratch(spill_dir, file.meter)
     try:
         done = 0

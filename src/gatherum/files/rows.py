@@ -61,11 +61,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Block:
-    """Runs of neighbouring rows in memory: run `i` holds the numbers from `first[i]` on."""
+    """Runs of neighbouring rows in memory: run `i` holds the numbers from `first[i]` on.
+
+    `space` begins with `rows`. Where rows are only taken out it serves as well, and with one shape
+    for all blocks they share a plan.
+    """
 
     first: Ints
     count: Ints
     rows: NDArray[Any]
+    space: NDArray[Any]
 
     def locate(self, numbers: Ints) -> Ints:
         """Return where the rows with these numbers are in `rows`."""
@@ -122,6 +127,7 @@ class FlatRows:
         self.panel, self.width, self.quantum = panel, panel.width, 1
         self.extent = array.size // row_length if row_length else 0
         self._buffers = [np.empty((0, self.width), self.dtype) for _ in range(2)]
+        self._capacity = 0
 
     def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
@@ -166,17 +172,19 @@ class FlatRows:
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read runs of rows."""
-        rows = self._buffer(int(count.sum()))
+        space = self._buffer(int(count.sum()))
+        rows = space[: int(count.sum())]
         spans = [(int(f), int(n)) for f, n in zip(first, count, strict=True)]
         self.array.file.read_spans(self._pieces(spans), byte_view(rows))
-        return Block(first, count, rows)
+        return Block(first, count, rows, space)
 
     def _buffer(self, rows: int) -> NDArray[Any]:
         """Return one of two buffers in turn: fresh memory would cost more than reading into it."""
         self._buffers.reverse()
-        if len(self._buffers[0]) < rows:
-            self._buffers[0] = np.empty((rows, self.width), self.dtype)
-        return self._buffers[0][:rows]
+        self._capacity = max(self._capacity, rows)
+        if len(self._buffers[0]) < self._capacity:
+            self._buffers[0] = np.empty((self._capacity, self.width), self.dtype)
+        return self._buffers[0]
 
     def write(self, block: Block) -> None:
         """Write runs of rows."""
@@ -259,7 +267,8 @@ class GridRows:
             if any(i.stop != n for i, n in zip(inside, values.shape, strict=True)):
                 byte_view(values)[:] = bytes(values.nbytes)
             values[inside] = self.array.read_box(box)
-        return Block(first, count, rows.reshape(first.size * self.chunk_rows, self.width))
+        rows = rows.reshape(first.size * self.chunk_rows, self.width)
+        return Block(first, count, rows, rows)
 
     def write(self, block: Block) -> None:
         """Write whole chunks."""

@@ -214,8 +214,6 @@ class Scatter:
             stored += block.rows.nbytes
         self.store.finish(part, stored)
 
-    def _slices(
-        self, partition: Partition, bucket: int
-    ) -> Iterator[tuple[Ints, NDArray[Any]]]:
+    def _slices(self, partition: Partition, bucket: int) -> Iterator[tuple[Ints, NDArray[Any]]]:
         for numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
             yield numbers[:, 0], rows
