@@ -36,7 +36,8 @@ def disk():
 before = disk()
 stats = gather_file(*sys.argv[1:4], memory=sys.argv[4])
 print(json.dumps({"seconds": stats.seconds, "read": stats.bytes_read,
-                  "written": stats.bytes_written, "peak": stats.peak_memory, "disk": disk() - before}))
+                  "written": stats.bytes_written, "peak": stats.peak_memory,
+                  "disk": disk() - before}))
 """
 
 PEER = """
@@ -111,9 +112,12 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
             ("peer", PEER, [], None),
             ("ours", OURS, [options.memory], limit),
         ):
+            out = folder / f"{who}.npy"
+            # both make a new file: the peer would otherwise write over pages that it has cut off
+            out.unlink(missing_ok=True)
             if cold:
                 drop_caches(folder)
-            arguments = [*inputs, str(folder / f"{who}.npy"), *extra]
+            arguments = [*inputs, str(out), *extra]
             seen[who].append(run(program, arguments, capped))
     check(folder)
     case = {
@@ -197,9 +201,7 @@ def main() -> None:
     make_files(options.folder, rows, counts)
     started = time.perf_counter()
     cases = [
-        measure(options.folder, options, name, cold)
-        for name in counts
-        for cold in (True, False)
+        measure(options.folder, options, name, cold) for name in counts for cold in (True, False)
     ]
     show(cases)
     report = {
