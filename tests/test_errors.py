@@ -280,9 +280,7 @@ def test_a_plan_names_the_operand_that_differs():
 
 def test_indices_that_change_during_the_call():
     error = errors.index_out_of_bounds("gather", 0, 0, 2, None, "raise")
-    assert str(error) == (
-        "gather: index 0 is out of bounds for axis 0 of size 2 (`indices` changed during the call)"
-    )
+    assert str(error) == ("gather: an index was invalid, but `indices` changed during the call")
 
 
 def test_every_sentence_is_tested():
@@ -291,7 +289,7 @@ def test_every_sentence_is_tested():
         for name, function in inspect.getmembers(errors, inspect.isfunction)
         if function.__module__ == errors.__name__ and not name.startswith("_")
     }
-    assert {row[0] for row in SENTENCES} | {"other_layout"} == functions
+    assert {row[0] for row in SENTENCES} | {"other_layout", "not_an_operand"} == functions
 
 
 @pytest.mark.parametrize("indices", [[0], np.array([0])], ids=["list", "array"])

@@ -52,7 +52,18 @@ bool is_large(const PyArray_Descr* dtype, int rank, const npy_intp* shape) {
 
 }  // namespace
 
+// NumPy makes one-character strings of empty ones wherever it allocates; as a field they stay empty.
+nb::object new_empty_strings(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
+  nb::list extents, fields;
+  for (int i = 0; i < rank; ++i) extents.append(static_cast<long long>(shape[i]));
+  fields.append(nb::make_tuple("text", nb::borrow(reinterpret_cast<PyObject*>(dtype))));
+  const nb::object records = nb::module_::import_("numpy").attr("zeros")(nb::tuple(extents), fields);
+  return records[nb::str("text")];
+}
+
 nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
+  if (PyDataType_ELSIZE(dtype) == 0 && PyDataType_ISSTRING(dtype))
+    return new_empty_strings(dtype, rank, shape);
   PyObject* previous = nullptr;
   const bool large = is_large(dtype, rank, shape);
   if (large && (previous = PyDataMem_SetHandler(handler_capsule())) == nullptr) nb::raise_python_error();

@@ -31,7 +31,7 @@ Hooks& hooks();
 inline constexpr int kArguments = 11;
 
 // One call of an operator. Arguments: op, data, indices, updates, axis, reduction, include_self, mode,
-// negative, fill_value, out; op is the operator's number.
+// negative, fill_value, out; op is the operator's name.
 nb::object call(nb::handle* arguments);
 
 // Runs a plan on arrays that look as it was made for.

@@ -38,7 +38,8 @@ struct GatherLine {
     const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
     const int64_t sd = nest.line_loop().data;
     for (int j = 0; j < b.n; ++j)
-      prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd + b.offsets[j])));
+      prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd) +
+                                             static_cast<uintptr_t>(b.offsets[j])));
   }
 
   void move(const Block& b, const Block*) const { move(b.place, b.offsets, b.n, b.any_invalid); }

@@ -46,7 +46,7 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
 inline constexpr int kRowsAhead = 24;
 inline constexpr int64_t kPrefetchBytes = 1024;
 
-// `Width`: std::integral_constant of the block's bytes, 0 for a run of nest.block bytes.
+// W: the block's bytes; 0 for a run of nest.block bytes.
 template <int W>
 struct GatherRow {
   const Nest& nest;

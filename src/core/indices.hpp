@@ -119,7 +119,8 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
 
 inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
   // The processor's own prefetch stops at every page, which is but two blocks of 8-byte indices.
-  if (stride == nest.index.width)
+  // Only where the indices go on: a shorter block is the end of a line.
+  if (n == kBlock && stride == nest.index.width)
     for (int64_t r = 0; r < n * stride; r += kCacheLine) prefetch(at + 4096 + r);
   load(nest.index, at + nest.component[c].offset, stride, n, values);
   forget(values);

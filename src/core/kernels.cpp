@@ -110,11 +110,11 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   });
 }
 
-bool scatter_grouped(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
-                     const Combine& how, int64_t destinations) {
+void scatter_grouped(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
+                     const Combine& how, int64_t destinations, char* scratch) {
   const FloatMode mode;
-  return by_value<true>(how.value, how.reduction, [&](auto fold) {
-    return scatter_by_group<decltype(fold)>(nest, ids, units, at, range, how.include_self, destinations);
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    scatter_by_group<decltype(fold)>(nest, ids, units, at, range, how.include_self, destinations, scratch);
   });
 }
 
@@ -164,10 +164,10 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 
 const Kernels& kernels() {
   static const Kernels table = {
-      GATHERUM_LEVEL_NAME, gather,          gather_stretches, gather_packed,
-      copy_bytes,          first_invalid,   scatter,          scatter_owned,
-      slab_bytes,          slab_take,       slab_write,       partition_count,
-      partition_spread,    partition_apply, scatter_grouped,  number,
+      GATHERUM_LEVEL_NAME, gather,          gather_stretches, gather_packed,   copy_bytes,
+      first_invalid,       scatter,         scatter_owned,    slab_bytes,      slab_take,
+      slab_write,          partition_count, partition_spread, partition_apply, grouped_bytes,
+      scatter_grouped,     number,
   };
   return table;
 }

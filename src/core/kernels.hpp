@@ -102,7 +102,7 @@ struct Kernels {
   const char* level;
   // Returns false when a raise-mode index was invalid; the output is then unfinished.
   bool (*gather)(const Nest&, int units, const Operands&, const Range&);
-  // As gather, for whole lines whose data are a short stretch each (gather_repeated.hpp).
+  // As gather, for whole lines whose data are a short stretch each (gather_stretches.hpp).
   bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch);
   bool (*gather_packed)(const PackedGather&, const Operands&, int64_t begin, int64_t end, char* scratch);
   void (*copy)(char* to, const char* from, int64_t bytes);
@@ -121,10 +121,11 @@ struct Kernels {
   void (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
   // As scatter, with updates ordered by destination first. `ids` is the nest with component strides
-  // that number the destinations of one unit, of which there are `destinations`. Returns false when
-  // scratch memory could not be had.
-  bool (*scatter_grouped)(const Nest&, const Nest& ids, int units, const Operands&, const Range&,
-                          const Combine&, int64_t destinations);
+  // that number the destinations of one unit, of which there are `destinations`; `grouped_bytes` is the
+  // scratch it needs for units of so many updates.
+  int64_t (*grouped_bytes)(int64_t updates, int64_t destinations);
+  void (*scatter_grouped)(const Nest&, const Nest& ids, int units, const Operands&, const Range&,
+                          const Combine&, int64_t destinations, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.
   void (*number)(const Nest& ids, const char* index, int64_t* numbers);
 };

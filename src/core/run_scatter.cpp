@@ -172,13 +172,14 @@ Run scatter_partition(const Program& p, const Operands& at, const char* source, 
 Run scatter_grouped(const Program& p, const Operands& at, const Poll& poll) {
   const Nest& nest = p.nest;
   const Split s = split(points(nest, p.units), nest.line_loop().extent, false, 0, work_bytes(p));
-  All memory;
+  const int64_t updates = points(nest, nest.line + 1) / points(nest, p.units);
+  const WorkerScratch scratch(chosen_kernels().grouped_bytes(updates, p.destinations), s.threads);
   Run run;
-  run.finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-    memory &= chosen_kernels().scatter_grouped(nest, p.ids, p.units, at, {s.chunk, begin, end}, p.combine,
-                                               p.destinations);
+  if (!scratch) return run.memory = false, run;
+  run.finished = run_split(s, poll, [&](int64_t begin, int64_t end, int worker) {
+    chosen_kernels().scatter_grouped(nest, p.ids, p.units, at, {s.chunk, begin, end}, p.combine,
+                                     p.destinations, scratch.of(worker));
   });
-  run.memory = static_cast<bool>(memory);
   return run;
 }
 

@@ -9,26 +9,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "scatter_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
-
-// malloc'd scratch that fails by being null. (std::vector would be shared between the levels.)
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n) : p_(static_cast<T*>(std::calloc(static_cast<size_t>(n) + 1, sizeof(T)))) {}
-  ~Scratch() { std::free(p_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* get() const { return p_; }
-  T& operator[](int64_t i) const { return p_[i]; }
-
- private:
-  T* p_;
-};
 
 struct Entry {
   int64_t destination, update;
@@ -107,13 +91,25 @@ struct FoldGroup {
   }
 };
 
+// Whether the updates of a unit are counted out to their destinations (few of those), or sorted.
+inline bool counts_out(int64_t updates, int64_t destinations) {
+  return destinations <= updates && updates < int64_t{0xFFFFFFFF};
+}
+
+inline int64_t grouped_bytes(int64_t updates, int64_t destinations) {
+  if (counts_out(updates, destinations)) return (destinations + 1 + 2 * updates) * 4;
+  return updates * static_cast<int64_t>(sizeof(Entry));
+}
+
 // Few destinations: the updates are counted out to them, in order. 12 bytes an update.
 template <class Fold>
-bool fold_counted(const Nest& ids, int units, const char* index, int64_t unit, int64_t updates,
-                  int64_t destinations, const Fold& fold) {
-  Scratch<uint32_t> starts(destinations + 1), numbers(updates), order(updates);
-  if (starts.get() == nullptr || numbers.get() == nullptr || order.get() == nullptr) return false;
+void fold_counted(const Nest& ids, int units, const char* index, int64_t unit, int64_t updates,
+                  int64_t destinations, char* scratch, const Fold& fold) {
   constexpr uint32_t kNone = 0xFFFFFFFFu;
+  auto* starts = reinterpret_cast<uint32_t*>(scratch);
+  uint32_t* numbers = starts + destinations + 1;
+  uint32_t* order = numbers + updates;
+  std::memset(starts, 0, sizeof(uint32_t) * static_cast<size_t>(destinations + 1));
   int64_t t = 0;
   number_unit(ids, units, index, unit, [&](const int64_t* block, int n) {
     for (int j = 0; j < n; ++j, ++t) {
@@ -127,34 +123,30 @@ bool fold_counted(const Nest& ids, int units, const char* index, int64_t unit, i
   // Every start has moved on to the next one's place.
   for (int64_t d = 0, begin = 0; d < destinations; begin = starts[d++])
     if (starts[d] != begin) fold(d, &order[begin], starts[d] - begin);
-  return true;
 }
 
 // Many destinations: the updates are sorted. 16 bytes an update.
 template <class Fold>
-bool fold_sorted(const Nest& ids, int units, const char* index, int64_t unit, int64_t updates,
+void fold_sorted(const Nest& ids, int units, const char* index, int64_t unit, char* scratch,
                  const Fold& fold) {
-  Scratch<Entry> entries(updates);
-  if (entries.get() == nullptr) return false;
+  auto* entries = reinterpret_cast<Entry*>(scratch);
   int64_t t = 0, kept = 0;
   number_unit(ids, units, index, unit, [&](const int64_t* block, int n) {
     for (int j = 0; j < n; ++j, ++t)
       if (block[j] != kInvalid) entries[kept++] = {block[j], t};
   });
-  std::sort(entries.get(), entries.get() + kept);
+  std::sort(entries, entries + kept);
   for (int64_t i = 0, end = 0; i < kept; i = end) {
     while (end < kept && entries[end].destination == entries[i].destination) ++end;
     fold(entries[i].destination, &entries[i], end - i);
   }
-  return true;
 }
 
 template <class F>
-bool scatter_by_group(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
-                      bool include_self, int64_t destinations) {
+void scatter_by_group(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
+                      bool include_self, int64_t destinations, char* scratch) {
   int64_t updates = nest.line_loop().extent;
   for (int i = units; i < nest.line; ++i) updates *= nest.loops[i].extent;
-  const bool counted = destinations <= updates && updates < int64_t{0xFFFFFFFF};
   const FoldGroup<F> group{nest, units, include_self};
   Odometer lead(nest.loops, units, range.begin);
   for (int64_t unit = range.begin; unit < range.end; ++unit, lead.next()) {
@@ -162,11 +154,11 @@ bool scatter_by_group(const Nest& nest, const Nest& ids, int units, const Operan
       group(at.data + lead.place().data + offset_of(nest, destination), at.other + lead.place().other, order,
             n);
     };
-    const bool done = counted ? fold_counted(ids, units, at.index, unit, updates, destinations, fold)
-                              : fold_sorted(ids, units, at.index, unit, updates, fold);
-    if (!done) return false;
+    if (counts_out(updates, destinations))
+      fold_counted(ids, units, at.index, unit, updates, destinations, scratch, fold);
+    else
+      fold_sorted(ids, units, at.index, unit, scratch, fold);
   }
-  return true;
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -82,10 +82,9 @@ def choose_gather(s: Signature, loops: list[Loop], components: list[Component]) 
         return Choice("units", lowered, 0)
     size, step, _ = components[0]
     stretch = size * step
-    if line.data == 0 and nest.line and 0 < stretch <= STRETCH and line.extent * 64 >= stretch // 2:
-        staged = 8 * min(line.extent, STRETCH) if line.extent <= STRETCH else 0
-        if staged:
-            return Choice("stretches", lowered, staged)
+    short = 0 < stretch <= STRETCH and line.extent <= STRETCH
+    if line.data == 0 and nest.line and short and line.extent * 64 >= stretch // 2:
+        return Choice("stretches", lowered, 8 * line.extent)
     rows = prod(loop.extent for loop in nest.loops[lowered.units : nest.line])
     if (
         line.data == nest.block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,11 @@ def is_masked(value: object) -> bool:
     return ma is not None and isinstance(value, ma.MaskedArray)
 
 
+def is_plain(value: object) -> bool:
+    """Whether the value is an ndarray, of a subclass perhaps, that has no mask."""
+    return isinstance(value, np.ndarray) and not is_masked(value)
+
+
 def as_array(op: str, operand: str, value: object) -> Array:
     """Return what `numpy.asarray` makes of an operand, as a plain ndarray."""
     if is_masked(value):
@@ -68,25 +74,57 @@ def _convert_weak(op: str, value: object, dtype: DType) -> Array:
     """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
     range of an integer; floats round.
     """
+    if dtype.names is not None:
+        return _convert_records(op, value, dtype)
     found = as_array(op, "updates", value)
     if found.size == 0:
         return np.empty(found.shape, dtype)
-    rank = _KIND_RANK.get(found.dtype.kind)
-    wanted = _KIND_RANK.get(dtype.kind, 2 if _is_extension(dtype) else None)
+    if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):
+        found = _as_integers(value, found)  # NumPy takes large ones for objects or floats
+    rank, wanted = _KIND_RANK.get(found.dtype.kind), _kind_rank(dtype)
+    if found.dtype.kind == "O" and _all_integers(found):
+        rank = 1
     if rank is None or wanted is None:
         return _convert_same_kind(op, value, found, dtype)
     if rank > wanted:
         raise errors.loses_kind(op, dtype, value)
-    with np.errstate(all="ignore"):
-        converted = found.astype(dtype)
-    if dtype.kind in "iu" and not _same_integers(found, converted):
+    try:
+        with np.errstate(all="ignore"):
+            # Large integers by way of float64, which every float type can be made from.
+            by_float = found.dtype.kind == "O" and wanted == 2
+            converted = (found.astype(np.float64) if by_float else found).astype(dtype)
+    except OverflowError:
+        raise errors.does_not_fit(op, "updates", dtype, value) from None
+    if is_integer(dtype) and not _same_integers(found, converted):
         raise errors.does_not_fit(op, "updates", dtype, value)
     return converted
 
 
+def _as_integers(value: object, found: Array) -> Array:
+    """Return the values as Python integers where that is what all of them are."""
+    exact = np.array(value, dtype=object)
+    return exact if exact.shape == found.shape and _all_integers(exact) else found
+
+
+def _all_integers(found: Array) -> bool:
+    return all(isinstance(item, (int, np.integer)) for item in found.ravel())
+
+
 def _same_integers(found: Array, converted: Array) -> bool:
     # Compared as Python integers: uint64 against int64 would be compared as float64.
-    return bool(np.array_equal(found.astype(object), converted.astype(object)))
+    wide = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
+    return bool(np.array_equal(found.astype(object), wide.astype(object)))
+
+
+def _kind_rank(dtype: DType) -> int | None:
+    if _is_extension(dtype):
+        return 1 if is_integer(dtype) else 2
+    return _KIND_RANK.get(dtype.kind)
+
+
+def is_integer(dtype: DType) -> bool:
+    """Whether the dtype is one of integers, those of ml_dtypes among them."""
+    return dtype.kind in "iu" or (_is_extension(dtype) and dtype.name.startswith(("int", "uint")))
 
 
 def _is_extension(dtype: DType) -> bool:
@@ -94,10 +132,16 @@ def _is_extension(dtype: DType) -> bool:
     return dtype.kind == "V" and dtype.names is None and dtype.type is not np.void
 
 
+def _convert_records(op: str, value: object, dtype: DType) -> Array:
+    """Convert tuples, or lists of them, to records."""
+    try:
+        return np.array(value, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise errors.loses_kind(op, dtype, value) from None
+
+
 def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Array:
-    """Convert strings, dates and records, which must come back unchanged."""
-    if found.dtype.kind == "O" and dtype.kind in "iu" and _all_integers(found):
-        raise errors.does_not_fit(op, "updates", dtype, value)
+    """Convert strings and dates, which must come back unchanged."""
     if found.dtype.kind in _KIND_RANK or (
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
@@ -106,17 +150,9 @@ def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Ar
         converted = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError):
         raise errors.loses_kind(op, dtype, value) from None
-    if (
-        found.dtype.kind == dtype.kind
-        and dtype.names is None
-        and not np.array_equal(found, converted)
-    ):
+    if found.dtype.kind == dtype.kind and not np.array_equal(found, converted):
         raise errors.does_not_fit(op, "updates", dtype, value)
     return converted
-
-
-def _all_integers(found: Array) -> bool:
-    return all(isinstance(item, int) for item in found.ravel())
 
 
 def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
@@ -124,15 +160,16 @@ def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
     exactly. An integer 0 is the all-zero item of any dtype.
     """
     item = np.zeros((), dtype)
-    if isinstance(fill_value, (int, np.integer)) and fill_value == 0:
+    if _is_integer_zero(fill_value):
         return item
     if is_masked(fill_value):
         raise errors.masked_array(op, "fill_value")
     try:
-        given = np.asarray(fill_value)
-        with np.errstate(all="ignore"):
-            converted = np.asarray(fill_value, dtype=dtype) if given.dtype != dtype else given
-        exact = given.shape == () and _is_same_value(given, converted)
+        given = np.array(fill_value, dtype=dtype if dtype.names else None)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a part that is lost is found by comparison
+            converted = given if given.dtype == dtype else np.asarray(fill_value, dtype=dtype)
+        exact = given.shape == () and _is_same_value(fill_value, given, converted)
     except (TypeError, ValueError, OverflowError):
         exact = False
     if not exact:
@@ -140,24 +177,41 @@ def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
     return np.array(converted, copy=True)
 
 
-def _is_same_value(given: Array, converted: Array) -> bool:
+def _is_integer_zero(value: object) -> bool:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
+    return whole and value == 0
+
+
+def _is_same_value(value: object, given: Array, converted: Array) -> bool:
     """Whether a scalar has come through a conversion unchanged (NaN counts as equal to NaN)."""
+    if converted.dtype.names is not None:
+        return not isinstance(value, tuple) or bool(converted.item() == value)
     if given.dtype == converted.dtype:
         return True
-    if given.dtype.kind == "O":
-        return bool(converted.item() == given.item())
-    kinds = _KIND_RANK.get(given.dtype.kind), _KIND_RANK.get(converted.dtype.kind)
-    if kinds[0] is not None and (kinds[1] is not None or _is_extension(converted.dtype)):
-        return _is_same_number(given.item(), converted)
-    return given.dtype.kind == converted.dtype.kind and bool(given == converted)
+    number = given.dtype.kind in _KIND_RANK or (given.dtype.kind == "O" and _all_integers(given))
+    if number and _kind_rank(converted.dtype) is not None:
+        return _is_same_number(given[()], converted)
+    if given.dtype.kind != converted.dtype.kind:
+        return False
+    if given.dtype.kind in "mM" and np.isnat(given):
+        return bool(np.isnat(converted))
+    return bool(given == converted)
 
 
 def _is_same_number(given: Any, converted: Array) -> bool:
-    # Python compares int, float and complex exactly, whatever their size; NaN is not itself.
-    found = converted.item()
-    if not isinstance(found, (bool, int, float, complex)):
-        found = converted.astype(np.float64).item()
-    return bool(found == given) or (found != found and given != given)  # noqa: PLR0124
+    """Compare by parts, and integers as Python's, which have any size."""
+    found = converted[()]
+    if given.imag != 0 or found.imag != 0 or given.imag != given.imag:  # NaN
+        parts = (given.real, found.real), (given.imag, found.imag)
+        return all(_is_same_number(one, np.asarray(other)) for one, other in parts)
+    given, found = given.real, found.real
+    if _is_extension(converted.dtype):
+        found = converted.astype(np.float64)[()]
+    if isinstance(given, (int, np.integer, np.bool_)):
+        whole = bool(np.isfinite(found)) and bool(found == np.trunc(found))
+        return whole and int(found) == int(given)
+    same = np.longdouble(found) == np.longdouble(given)
+    return bool(same) or bool(np.isnan(found) and np.isnan(given))
 
 
 def normalise(

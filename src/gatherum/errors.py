@@ -139,6 +139,12 @@ def negative_size(op: str, name: str, shape: Shape) -> ValueError:
     return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
 
 
+def not_an_operand(op: str, operand: str, value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must be a numpy.ndarray without a mask, got {type(value).__name__}"
+    )
+
+
 def out_not_an_array(op: str, out: object) -> TypeError:
     return TypeError(f"{op}: `out` must be a numpy.ndarray, got {type(out).__name__}")
 
@@ -165,12 +171,13 @@ def index_out_of_bounds(
     op: str, value: int, axis: int, size: int, position: Shape | None, mode: str
 ) -> IndexError:
     """Name the first bad index; `position` is None when another thread changed it meanwhile."""
-    where = "`indices` changed during the call" if position is None else _where(position)
+    if position is None:
+        return IndexError(f"{op}: an index was invalid, but `indices` changed during the call")
     if mode in ("clip", "wrap"):
         problem = f"cannot be brought into axis {axis} of size {size} by mode {mode!r}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
-    return IndexError(f"{op}: index {value} {problem} ({where})")
+    return IndexError(f"{op}: index {value} {problem} ({_where(position)})")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

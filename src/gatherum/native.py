@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 
 from . import _core
@@ -59,8 +60,10 @@ def set_num_threads(n: int) -> None:
     1
     >>> gatherum.set_num_threads(before)
     """
-    if not isinstance(n, int):
-        raise TypeError(f"set_num_threads: `n` must be an integer, got {n!r}")
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"set_num_threads: `n` must be an integer, got {n!r}") from None
     if not 1 <= n <= 1024:
         raise ValueError(f"set_num_threads: `n` must be in [1, 1024], got {n}")
     _core.set_threads(n)

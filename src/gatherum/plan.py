@@ -45,7 +45,8 @@ class Plan:
     bytes : int
         Bytes that the call must read and write, indices included.
     scratch : int
-        Bytes of working memory, at most, besides the result.
+        Bytes of working memory that grow with the operands, at most; buffers of up to 4 MiB a
+        thread come on top.
     """
 
     signature: Signature
@@ -95,6 +96,8 @@ class Plan:
             ("out", s.out, out),
         )
         for name, expected, array in given:
+            if array is not None and not arguments.is_plain(array):
+                raise errors.not_an_operand(s.op, name, array)
             found = None if array is None else Operand.of(array)
             if expected != found:
                 raise errors.other_layout(s.op, name, expected, found)
@@ -277,12 +280,14 @@ def plan(
         value if _is_description(value) else arguments.as_array(op, name, value)
         for name, value in (("data", data), ("indices", indices))
     ]
-    operands = [_describe(op, value) for value in looks]
+    operands = [
+        _describe(op, name, value) for name, value in zip(("data", "indices"), looks, strict=True)
+    ]
     if op.startswith("scatter"):
         if not _is_description(updates):
             updates = arguments.as_updates(op, updates, operands[0].dtype)
-        operands.append(_describe(op, updates))
-    out = None if a["out"] is None else _describe(op, a["out"])
+        operands.append(_describe(op, "updates", updates))
+    out = None if a["out"] is None else _describe(op, "out", a["out"])
     return build(
         Signature(
             op,
@@ -316,8 +321,10 @@ def _is_description(value: object) -> bool:
     return isinstance(value[1], (str, type, np.dtype))
 
 
-def _describe(op: str, value: Any) -> Operand:
+def _describe(op: str, operand: str, value: Any) -> Operand:
     if not _is_description(value):
+        if not arguments.is_plain(value):
+            raise errors.not_an_operand(op, operand, value)
         return Operand.of(value)
     shape, dtype = tuple(int(n) for n in value[0]), np.dtype(value[1])
     strides = Layout.contiguous(shape, dtype.itemsize).strides if len(value) == 2 else value[2]

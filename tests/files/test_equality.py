@@ -61,9 +61,7 @@ def check(
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("out", ["out.npy", "out.safetensors:rows", "out.zarr"])
-def test_gather_rows_from_every_format_to_every_format(
-    tmp_path: Path, form: str, out: str
-) -> None:
+def test_gather_rows_from_every_format_to_every_format(tmp_path: Path, form: str, out: str) -> None:
     rng = np.random.default_rng(1)
     if form == "big-endian" and out != "out.npy":
         pytest.skip("safetensors and Zarr 3 keep no byte order of their own")
@@ -168,9 +166,7 @@ def test_modes_resolve_indices_as_in_memory(
 @pytest.mark.parametrize("batch", [0, 1, 2])
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("form", ["npy", "fortran", "zarr3"])
-def test_batches_and_tuples(
-    tmp_path: Path, op: str, batch: int, depth: int, form: str
-) -> None:
+def test_batches_and_tuples(tmp_path: Path, op: str, batch: int, depth: int, form: str) -> None:
     rng = np.random.default_rng(7)
     shape = (6, 5, 7, 8)
     lead = (*shape[:batch], 90)

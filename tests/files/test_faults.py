@@ -115,9 +115,7 @@ def test_an_input_that_changes_under_way(
 
     after_writes(monkeypatch, 4, act)
     with pytest.raises(OSError) as caught:
-        files.scatter_nd_file(
-            table, indices, updates, out, "add", memory=MEMORY, in_place=in_place
-        )
+        files.scatter_nd_file(table, indices, updates, out, "add", memory=MEMORY, in_place=in_place)
     assert f"{role}.npy: " in str(caught.value)
     assert "while it was being read" in str(caught.value)
     if victim != out:
@@ -157,9 +155,7 @@ def test_ctrl_c_while_the_table_is_written_waits_until_it_is_whole(
 
     monkeypatch.setattr(os, "pwrite", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        files.scatter_nd_file(
-            table, indices, updates, table, "add", memory=MEMORY, in_place=True
-        )
+        files.scatter_nd_file(table, indices, updates, table, "add", memory=MEMORY, in_place=True)
     assert len(hits) == 1
     assert np.array_equal(np.load(table), expected)
     assert leftovers(Path(table).parent) == []

@@ -254,9 +254,7 @@ def test_safetensors_lengths(tmp_path: Path) -> None:
         ("F8_E5M2FNUZ", "float8_e5m2fnuz"),
     ],
 )
-def test_narrow_floats_of_safetensors_keep_their_bits(
-    tmp_path: Path, code: str, name: str
-) -> None:
+def test_narrow_floats_of_safetensors_keep_their_bits(tmp_path: Path, code: str, name: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes")
     dtype = np.dtype(getattr(ml_dtypes, name))
     table = np.arange(64 * dtype.itemsize, dtype=np.uint8).view(dtype).reshape(16, 4)

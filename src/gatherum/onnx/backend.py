@@ -73,9 +73,7 @@ class GatherumBackend(Backend):
         return True
 
     @classmethod
-    def prepare(
-        cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any
-    ) -> PreparedModel:
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
         """Check a model by ONNX's rules and make it ready to run.
 
         Raises
@@ -91,7 +89,11 @@ class GatherumBackend(Backend):
 
     @classmethod
     def run_node(
-        cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None,
+        cls,
+        node: onnx.NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Any = None,
         **kwargs: Any,
     ) -> tuple[Array, ...]:
         """Run one node at the newest opset, or at ``opset_version``.

@@ -129,9 +129,7 @@ def _objections_of_all_levels(occurrence: Occurrence) -> list[str]:
     reasons = []
     if reduction != b"none":
         asked = reduction.decode(errors="replace") if isinstance(reduction, bytes) else reduction
-        reasons.append(
-            f"DirectML's scatter operators have no reduction, the node's is {asked!r}"
-        )
+        reasons.append(f"DirectML's scatter operators have no reduction, the node's is {asked!r}")
     for operand in occurrence.operands:
         if operand.element_type is not None and _data_type(operand.element_type) is None:
             kind = _type_name(operand.element_type)

@@ -147,16 +147,16 @@ def _function(
         else:
             body.input.add(name=formal, type=scope.types.get(actual, onnx.TypeProto()))
     wrapped = onnx.ModelProto(
-        ir_version=model.ir_version, opset_import=function.opset_import,
-        functions=model.functions, graph=body,
+        ir_version=model.ir_version,
+        opset_import=function.opset_import,
+        functions=model.functions,
+        graph=body,
     )
     inside = _Scope(f"{scope.path}/{_title(call)}", _opset(function.opset_import), {}, {})
     yield from _graph(_infer(wrapped).graph, inside, functions, model)
 
 
-def _bound(
-    node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]
-) -> onnx.NodeProto:
+def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
     """Return a function's node with its references to the call's attributes replaced."""
     bound = onnx.NodeProto()
     bound.CopyFrom(node)
@@ -226,9 +226,7 @@ def _bodies(attribute: onnx.AttributeProto) -> Iterable[onnx.GraphProto]:
     return [attribute.g] if attribute.HasField("g") else attribute.graphs
 
 
-def _operands(
-    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
-) -> tuple[Operand, ...]:
+def _operands(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> tuple[Operand, ...]:
     names = ("data", "indices", "updates")
     return tuple(
         _operand(name, value, types.get(value))

@@ -1,0 +1,123 @@
+"""Corners of the contract that random calls do not reach."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gatherum
+from source import SOURCE
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
+
+
+@pytest.mark.parametrize("text", ["S0", "U0"])
+def test_empty_strings_stay_empty(text):
+    data = np.zeros(3, [("a", text)])["a"]
+    found = gatherum.gather(data, [0, 2, 1])
+    assert found.dtype == np.dtype(text)
+    assert found.tolist() == data.tolist()
+    assert gatherum.scatter_nd(data, [[0]], data[:1]).dtype == np.dtype(text)
+
+
+def test_large_and_small_integers_in_one_list():
+    found = gatherum.scatter_nd(np.zeros(2, "u8"), [[0], [1]], [2**63, 1])
+    assert found.tolist() == [2**63, 1]
+    with pytest.raises(ValueError, match="`updates` must convert exactly"):
+        gatherum.scatter_nd(np.zeros(2, "i8"), [[0], [1]], [2**63, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, ml_dtypes.bfloat16])
+def test_an_integer_of_any_size_rounds_to_a_float(dtype):
+    assert gatherum.scatter_nd(np.zeros(1, dtype), [[0]], 2**70)[0] == dtype(2.0**70)
+
+
+def test_small_integer_types_are_integers():
+    zeros = np.zeros(1, ml_dtypes.int4)
+    assert int(gatherum.scatter_nd(zeros, [[0]], -8)[0]) == -8
+    with pytest.raises(TypeError, match="without loss of kind, got 1.5"):
+        gatherum.scatter_nd(zeros, [[0]], 1.5)
+    with pytest.raises(ValueError, match="must convert exactly .* int4, got 100"):
+        gatherum.scatter_nd(zeros, [[0]], 100)
+    with pytest.raises(ValueError, match="must convert exactly .* uint4, got -1"):
+        gatherum.scatter_nd(np.zeros(1, ml_dtypes.uint4), [[0]], -1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("g", 2**63 + 1),
+        ("G", 1 + 2j),
+        ("c8", complex(0.5, np.nan)),
+        ("M8[s]", np.datetime64("NaT")),
+        ("M8[s]", np.datetime64("2020-01-02")),
+        ([("a", "i4"), ("b", "f8")], (1, 2.0)),
+    ],
+)
+def test_a_fill_value_that_converts_exactly(dtype, value):
+    found = gatherum.gather(np.zeros(1, dtype), [5], mode="fill", fill_value=value)[0]
+    expected = np.array(value, dtype)[()]
+    assert found == expected or (str(found) == str(expected))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("g", 2**70 + 1),
+        ("f4", 2**24 + 1),
+        ("f8", 1.5j),
+        ("c8", complex(0.1, np.nan)),
+        ("f8", np.timedelta64(0, "s")),
+        ([("a", "i4")], (1.5,)),
+    ],
+)
+def test_a_fill_value_that_does_not(dtype, value):
+    with pytest.raises(ValueError, match="`fill_value` must convert exactly"):
+        gatherum.gather(np.zeros(1, dtype), [5], mode="fill", fill_value=value)
+
+
+def test_records_may_be_given_as_tuples():
+    data = np.zeros(2, [("a", "i4"), ("b", "f8")])
+    found = gatherum.scatter_nd(data, [[1]], [(1, 2.5)])
+    assert found.tolist() == [(0, 0.0), (1, 2.5)]
+
+
+def test_a_plan_takes_arrays_only():
+    data, indices = np.zeros(3), np.array([0, 1])
+    plan = gatherum.plan("gather", data, indices)
+    with pytest.raises(TypeError, match=r"`data` must be a numpy.ndarray without a mask, got list"):
+        plan.run([1.0, 2.0, 3.0], indices)
+    with pytest.raises(TypeError, match=r"`indices` must be .* without a mask, got MaskedArray"):
+        plan.run(data, np.ma.array(indices, mask=[0, 1]))
+    with pytest.raises(TypeError, match=r"`out` must be a numpy.ndarray without a mask, got list"):
+        gatherum.plan("gather", data, indices, out=[1.0])
+
+
+def test_memory_for_grouping_is_had_before_anything_is_written():
+    code = """
+import resource
+import numpy as np
+import gatherum
+gatherum.set_num_threads(1)
+data = np.zeros((2, 1_000_000), np.float16)
+indices = np.arange(600_000)[None].repeat(2, 0)
+updates = np.ones((2, 600_000), np.float16)
+before = data.copy()
+plan = gatherum.plan("scatter_elements", data, indices, updates, axis=1, reduction="add", out=data)
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + (3 << 20), used + (3 << 20)))
+try:
+    gatherum.scatter_elements(data, indices, updates, 1, "add", out=data)
+except MemoryError:
+    print("refused", bool((data == before).all()))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "refused True\n"
