@@ -37,11 +37,11 @@ def test_an_integer_of_any_size_rounds_to_a_float(dtype):
 def test_small_integer_types_are_integers():
     zeros = np.zeros(1, ml_dtypes.int4)
     assert int(gatherum.scatter_nd(zeros, [[0]], -8)[0]) == -8
-    with pytest.raises(TypeError, match="without loss of kind, got 1.5"):
+    with pytest.raises(TypeError, match=r"without loss of kind, got 1\.5"):
         gatherum.scatter_nd(zeros, [[0]], 1.5)
-    with pytest.raises(ValueError, match="must convert exactly .* int4, got 100"):
+    with pytest.raises(ValueError, match=r"must convert exactly .* int4, got 100"):
         gatherum.scatter_nd(zeros, [[0]], 100)
-    with pytest.raises(ValueError, match="must convert exactly .* uint4, got -1"):
+    with pytest.raises(ValueError, match=r"must convert exactly .* uint4, got -1"):
         gatherum.scatter_nd(np.zeros(1, ml_dtypes.uint4), [[0]], -1)
 
 
