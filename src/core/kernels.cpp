@@ -147,15 +147,13 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
 }
 
 void number(const Nest& ids, const char* index, int64_t* numbers) {
-  int64_t units = ids.outer_count();
-  Blocks blocks(ids, ids.line, {ids.line_loop().extent, 0, units});
+  Blocks blocks(ids, ids.line, {ids.line_loop().extent, 0, ids.outer_count()});
   Place place;
   int n = 0;
   while (blocks.next(place, n)) {
-    if (stage(ids, index + place.index, ids.line_loop().index, n, numbers))
-      for (int j = 0; j < n; ++j) numbers[j] = numbers[j] == kInvalid ? -1 : numbers[j];
+    stage(ids, index + place.index, ids.line_loop().index, n, numbers);
     for (int j = 0; j < n; ++j)
-      numbers[j] = numbers[j] < 0 ? -1 : numbers[j] + place.data + j * ids.line_loop().data;
+      numbers[j] = numbers[j] == kInvalid ? -1 : numbers[j] + place.data + j * ids.line_loop().data;
     numbers += n;
   }
 }
