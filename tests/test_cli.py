@@ -341,7 +341,7 @@ def test_each_extra_brings_what_its_message_asks_for():
 
 def test_bench_refuses_what_it_does_not_know(run):
     status, out, err = run("bench", "--peers", "abacus")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith("gatherum: bench: `families` must be installed peers (")
 
 

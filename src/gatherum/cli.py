@@ -358,7 +358,10 @@ def bench(
     from .bench import main
 
     families = None if peers is None else peers.split(",")
-    main(only or None, json_file, scale, rounds, svg_file, families)
+    try:
+        main(only or None, json_file, scale, rounds, svg_file, families)
+    except ValueError as option:  # a workload, peer, scale or number that it does not know
+        raise click.UsageError(str(option)) from None
 
 
 @commands.command()

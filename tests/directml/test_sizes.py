@@ -101,3 +101,9 @@ def test_overlap_of_large_layouts_takes_bounded_work():
     assert not overlaps_itself((2**16, 2**15), (1, 2**16))
     assert overlaps_itself((2**16, 2**16), (2**16 - 1, 1))
     assert overlaps_itself((255,) * 4, (3, 5, 7, 11))
+
+
+@pytest.mark.parametrize(("sizes", "strides"), [((2.5,), None), ((2,), (1.5,)), (("2",), None)])
+def test_sizes_and_strides_are_integers(sizes, strides):
+    with pytest.raises(TypeError, match="must be integers, got"):
+        calc_buffer_tensor_size(TensorDataType.FLOAT32, sizes, strides)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, SupportsIndex
 
 from .types import UINT32_MAX, UINT64_MAX, TensorDataType
 
@@ -52,6 +52,8 @@ def calc_buffer_tensor_size(
 
     Raises
     ------
+    TypeError
+        If a size or stride is no integer.
     ValueError
         If there is no dimension, a size is below 1, a stride is negative, the lengths differ,
         or the type is ``UNKNOWN``.
@@ -156,6 +158,9 @@ def _require_measurable(
     where = "calc_buffer_tensor_size"
     if data_type is TensorDataType.UNKNOWN:
         raise ValueError(f"{where}: `data_type` must have a width, got UNKNOWN")
+    for name, numbers in (("sizes", sizes), ("strides", strides or ())):
+        if not all(isinstance(number, SupportsIndex) for number in numbers):
+            raise TypeError(f"{where}: `{name}` must be integers, got {tuple(numbers)}")
     if not sizes or min(sizes) < 1:
         raise ValueError(
             f"{where}: `sizes` must be one or more sizes of at least 1, got {tuple(sizes)}"
