@@ -65,10 +65,16 @@ inline uint16_t float_to_brain(float f) {
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+// The canonical quiet NaN: sign and payload 0.
+template <class T>
+GATHERUM_INLINE T quiet_nan() {
+  if constexpr (sizeof(T) == 4) return std::bit_cast<float>(0x7FC00000u);
+  if constexpr (sizeof(T) == 8) return std::bit_cast<double>(0x7FF8000000000000u);
+}
+
 template <class T>
 GATHERUM_INLINE T canonical(T v) {
-  if constexpr (std::is_same_v<T, float>) return v == v ? v : std::bit_cast<float>(0x7FC00000u);
-  if constexpr (std::is_same_v<T, double>) return v == v ? v : std::bit_cast<double>(0x7FF8000000000000u);
+  return v == v ? v : quiet_nan<T>();
 }
 
 // Integer arithmetic in an unsigned type of at least 32 bits: no promotion to a signed int that
@@ -123,7 +129,7 @@ GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     const T larger = a > b ? a : b;
     const T chosen = a == b ? with_common_sign(a, b) : larger;
-    return canonical(bool(a == a) & bool(b == b) ? chosen : a + b);
+    return bool(a != a) | bool(b != b) ? quiet_nan<T>() : chosen;
   } else {
     return a > b ? a : b;
   }
@@ -134,7 +140,7 @@ GATHERUM_INLINE T minimum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     const T smaller = a < b ? a : b;
     const T chosen = a == b ? with_either_sign(a, b) : smaller;
-    return canonical(bool(a == a) & bool(b == b) ? chosen : a + b);
+    return bool(a != a) | bool(b != b) ? quiet_nan<T>() : chosen;
   } else {
     return a < b ? a : b;
   }
