@@ -56,14 +56,42 @@ Outcome execute(const Program& p, const Operands& at, const char* source, bool f
   return p.tuples > 0 && p.raises ? check_indices(p, at.index, poll) : Outcome{};
 }
 
-bool choose_level(const char* name) {
-  const auto is = [&](const char* level) { return *name == '\0' || std::strcmp(name, level) == 0; };
-#if GATHERUM_X86
-  if (is("v4") && processor_has(4)) return chosen = &kernels_v4(), true;
-  if (is("v3") && processor_has(3)) return chosen = &kernels_v3(), true;
-  if (is("v2") && processor_has(2)) return chosen = &kernels_v2(), true;
+namespace {
+
+struct Level {
+  const char* name;
+  int number;
+  const Kernels& (*kernels)();
+};
+
+// Those that this build has, best first.
+const Level kLevels[] = {
+#if GATHERUM_V4
+    {"v4", 4, kernels_v4},
 #endif
-  if (is("portable")) return chosen = &kernels_portable(), true;
+#if GATHERUM_V3
+    {"v3", 3, kernels_v3},
+#endif
+#if GATHERUM_V2
+    {"v2", 2, kernels_v2},
+#endif
+    {"portable", 0, kernels_portable}};
+
+}  // namespace
+
+std::vector<std::string> available_levels() {
+  std::vector<std::string> names;
+  for (const Level& level : kLevels)
+    if (processor_has(level.number)) names.push_back(level.name);
+  return names;
+}
+
+bool choose_level(const std::string& name) {
+  for (const Level& level : kLevels)
+    if ((name.empty() || name == level.name) && processor_has(level.number)) {
+      chosen = &level.kernels();
+      return true;
+    }
   return false;
 }
 

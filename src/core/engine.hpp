@@ -2,6 +2,9 @@
 // No Python here.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "kernels.hpp"
 
 namespace gatherum {
@@ -53,9 +56,10 @@ Outcome execute(const Program& program, const Operands& at, const char* source, 
 // Whether the call is long enough to let other Python threads run meanwhile.
 bool is_long(const Program& program);
 
-// Chooses the instruction-set level: "" for the best that the processor has. False: unknown, or the
-// processor lacks it.
-bool choose_level(const char* name);
+// Instruction-set levels that both this build and the processor have, best first.
+std::vector<std::string> available_levels();
+// Chooses one: "" for the best. False: there is no such level.
+bool choose_level(const std::string& name);
 const Kernels& chosen_kernels();
 
 }  // namespace gatherum

@@ -131,10 +131,9 @@ struct Kernels {
 };
 
 const Kernels& kernels_portable();
-#if GATHERUM_X86
+// Of x86-64's levels, those that the build has.
 const Kernels& kernels_v2();
 const Kernels& kernels_v3();
 const Kernels& kernels_v4();
-#endif
 
 }  // namespace gatherum

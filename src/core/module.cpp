@@ -166,9 +166,9 @@ NB_MODULE(_core, m) {
   m.def("number_destinations", &number_destinations);
   m.def("clear_plans", &clear_plans);
 
-  m.def("choose_level", [](const std::string& name) { return choose_level(name.c_str()); });
+  m.def("available_levels", &available_levels);
+  m.def("choose_level", &choose_level);
   m.def("level", [] { return chosen_kernels().level; });
-  m.def("processor_has", [](int level) { return processor_has(level); });
   m.def("usable_processors", &usable_processors);
   m.def("set_threads", &set_threads);
   m.def("get_threads", &get_threads);

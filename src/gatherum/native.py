@@ -8,7 +8,6 @@ import os
 
 from . import _core
 
-LEVELS = ("v4", "v3", "v2", "portable")
 Program = _core.Program
 call = _core.call
 run = _core.run
@@ -26,11 +25,7 @@ def level() -> str:
 
 def available_levels() -> tuple[str, ...]:
     """Return the instruction-set levels that this processor and build have, best first."""
-    return tuple(name for name in LEVELS if _has(name))
-
-
-def _has(name: str) -> bool:
-    return name == "portable" or _core.processor_has(int(name[1:]))
+    return tuple(_core.available_levels())
 
 
 def set_num_threads(n: int) -> None:
