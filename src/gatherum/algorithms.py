@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from . import lowering
 from .dtypes import Value, accumulator_bytes, needs_accumulator, needs_counter
-from .lowering import Component, Loop, Lowered
+from .lowering import Component, Loop, Lowered, Nest
 from .signature import Signature
 
 ALGORITHMS = ("units", "stretches", "packed", "slabs", "partition", "grouped")
@@ -43,11 +43,14 @@ _WIDTHS = (1, 2, 4, 8, 16)
 
 
 class Choice(NamedTuple):
-    """An algorithm, the nest made for it, and its working memory in bytes, at the most."""
+    """An algorithm, the nest made for it, its working memory in bytes, at the most, and why it was
+    chosen: written where the choice is made, for people.
+    """
 
     algorithm: str
     lowered: Lowered
     scratch: int
+    reason: str
 
 
 class Target(NamedTuple):
@@ -77,25 +80,55 @@ def choose_gather(s: Signature, loops: list[Loop], components: list[Component]) 
     lowered = lowering.lower_gather(loops, components, item)
     nest = lowered.nest
     line = nest.loops[nest.line]
-    items = not nest.rows and nest.block in _WIDTHS and len(components) == 1
-    if not items or lowering.points(nest) * nest.block < SMALL:
-        return Choice("units", lowered, 0)
+    if plain := _why_plain(nest):
+        return Choice("units", lowered, 0, plain)
     size, step, _ = components[0]
     stretch = size * step
     short = 0 < stretch <= STRETCH and line.extent <= STRETCH
     if line.data == 0 and nest.line and short and line.extent * 64 >= stretch // 2:
-        return Choice("stretches", lowered, 8 * line.extent)
+        why = f"each line of {line.extent:,} indices reads a stretch of {stretch:,} bytes, at most "
+        why += f"{STRETCH:,}, and enough of it to fetch the next stretch meanwhile"
+        return Choice("stretches", lowered, 8 * line.extent, why)
     rows = prod(loop.extent for loop in nest.loops[lowered.units : nest.line])
-    if (
-        line.data == nest.block
-        and step > 0
-        and 2 * rows >= size
-        and size * nest.block <= CACHE // 32
-    ):
-        chunk = _columns(size * nest.block, nest.block, line.extent)
+    column = size * nest.block
+    if line.data == nest.block and step > 0 and 2 * rows >= size and column <= CACHE // 32:
+        chunk = _columns(column, nest.block, line.extent)
         packed = lowered._replace(line_chunk=chunk)
-        return Choice("packed", packed, size * chunk * nest.block)
-    return Choice("units", lowered, 0)
+        why = f"neighbouring indices read from different columns of {size:,} items: "
+        why += f"{chunk:,} of them fit in cache, packed side by side"
+        return Choice("packed", packed, chunk * column, why)
+    return Choice("units", lowered, 0, _why_neither(nest, stretch))
+
+
+def _why_plain(nest: Nest) -> str:
+    """Return why nothing but the plain walk is considered for a gather, or nothing."""
+    if not nest.components:
+        return "there is no index to follow: blocks are copied"
+    if nest.rows or nest.block not in _WIDTHS:
+        return f"each index tuple moves {_row_bytes(nest):,} bytes, copied as they are met"
+    if len(nest.components) > 1:
+        return f"items are picked one by one, by tuples of {len(nest.components)} indices"
+    moved = lowering.points(nest) * nest.block
+    if moved < SMALL:
+        return f"{moved:,} bytes, fewer than {SMALL:,}, are over before anything else could pay"
+    return ""
+
+
+def _why_neither(nest: Nest, stretch: int) -> str:
+    """Return why a gather of items neither fetches stretches ahead nor packs columns."""
+    line = nest.loops[nest.line]
+    if line.data:
+        return "neighbouring indices read from different columns, which packing would not speed up"
+    if not nest.line:
+        return f"there is one line of {line.extent:,} indices, and no next one to fetch ahead for"
+    return (
+        f"each line of {line.extent:,} indices reads from {stretch:,} bytes, too many or too "
+        "sparsely to fetch them all ahead"
+    )
+
+
+def _row_bytes(nest: Nest) -> int:
+    return prod(loop.extent for loop in nest.rows) * nest.block
 
 
 def _columns(column: int, item: int, most: int) -> int:
@@ -113,28 +146,35 @@ def choose_scatter(
     nest = lowered.nest
     accumulates = needs_accumulator(value, s.reduction, s.include_self)
     target = target_of(components)
-    items = (
-        not nest.rows
-        and nest.block == item
-        and item in _WIDTHS
-        and target.step != 0
-        and target.count != 0  # every update is dropped: the plain walk does nothing either
+    found = _why_no_items(nest, target, item) or _choose_items(
+        s, value, lowered, target, accumulates
     )
-    if items:
-        choice = _choose_items(s, value, lowered, target, accumulates)
-        if choice is not None:
-            return choice
+    if isinstance(found, Choice):
+        return found
     if accumulates:
         grouped = lowering.lower_grouped(loops, components, item)
-        return Choice("grouped", grouped, 16 * _fold_length(grouped))
-    return Choice("units", lowered, 0)
+        why = f"{found}; the fold needs accumulators, so the updates of a destination are put "
+        why += "side by side first"
+        return Choice("grouped", grouped, 16 * _fold_length(grouped), why)
+    return Choice("units", lowered, 0, f"{found}; updates go straight to their places")
+
+
+def _why_no_items(nest: Nest, target: Target, item: int) -> str:
+    """Return why a scatter is not one of items with destinations side by side, or nothing."""
+    if nest.rows or nest.block != item or item not in _WIDTHS:
+        return f"each index tuple moves a row of {_row_bytes(nest):,} bytes"
+    if target.count == 0:
+        return "every update is dropped"  # the plain walk does nothing either
+    if target.step == 0:
+        return "the destinations do not lie at even steps"
+    return ""
 
 
 def _choose_items(
     s: Signature, value: Value, lowered: Lowered, target: Target, accumulates: bool
-) -> Choice | None:
-    """Choose among the ways to scatter single items; None when the plain walk, or grouping where
-    accumulators are needed, is better.
+) -> Choice | str:
+    """Choose among the ways to scatter single items; or say why none of them is better than the
+    plain walk, or than grouping where accumulators are needed.
     """
     nest, item = lowered.nest, s.data.dtype.itemsize
     line = nest.loops[nest.line]
@@ -145,26 +185,31 @@ def _choose_items(
         updates *= line.extent
     units = prod(loop.extent for loop in nest.loops[: lowered.units])
     alone = units == 1 and not lowered.split_line
-    if (
-        alone
-        and updates >= MANY
-        and target.count * item > FAR
-        and updates * 8 >= target.count
-        and item <= 8
-    ):
-        return Choice("partition", lowered, updates * (4 + item))
+    far = target.count * item > FAR and updates * 8 >= target.count and item <= 8
+    if alone and updates >= MANY and far:
+        why = f"{updates:,} updates, at least {MANY:,}, go to {target.count:,} destinations, more "
+        why += "than a cache holds: sorted into blocks first, each block is folded in cache"
+        return Choice("partition", lowered, updates * (4 + item), why)
+    counts = f"{updates:,} updates{'' if alone else ' a unit'} go to {target.count:,} destinations"
     # Accumulators for all destinations, touched or not, cost at most 16 bytes an update.
-    dense = target.count * slot <= max(16 * updates, 1024)
-    if not dense:
-        return None
+    if target.count * slot > max(16 * updates, 1024):
+        return f"{counts}, too many to keep an accumulator of {slot} bytes for each"
     if alone and (accumulates or updates >= MANY):
-        return Choice("slabs", lowered, target.count * slot)
+        why = f"{counts}: few enough for an accumulator of {slot} bytes each"
+        return Choice("slabs", lowered, target.count * slot, why)
     small = updates * units * max(1, line.extent if lowered.split_line else 1) * item < SMALL
     if accumulates or (not small and not alone and target.count * slot <= CACHE and updates >= 64):
         chunk = _columns(target.count * slot, item, line.extent) if lowered.split_line else 0
-        columns = chunk or 1
-        return Choice("slabs", lowered._replace(line_chunk=chunk), target.count * slot * columns)
-    return None
+        why = f"{counts}: few enough to accumulate in cache, unit by unit"
+        return Choice(
+            "slabs",
+            lowered._replace(line_chunk=chunk),
+            target.count * slot * (chunk or 1),
+            why,
+        )
+    if target.count * slot > CACHE and not small and not alone:
+        return f"{counts}, whose accumulators would outgrow the cache"
+    return f"{counts}, too little work for accumulators to pay"
 
 
 def _fold_length(lowered: Lowered) -> int:

@@ -40,6 +40,8 @@ class Plan:
     algorithm : str
         How the work is done so that every thread count gives the same bits; see
         `gatherum.algorithms`.
+    reason : str
+        Why this algorithm: the rule that chose it, with the numbers it looked at.
     nest : Nest
         The loops that run.
     bytes : int
@@ -53,6 +55,7 @@ class Plan:
     shape: Shape
     kernel: str
     algorithm: str
+    reason: str
     nest: Nest
     bytes: int
     scratch: int
@@ -143,6 +146,7 @@ def build(s: Signature) -> Plan:
         shape=checked.shape,
         kernel=_kernel(s, nest),
         algorithm=choice.algorithm,
+        reason=choice.reason,
         nest=nest,
         bytes=_bytes_moved(s, checked, prod(tuples.shape) * len(components)),
         scratch=choice.scratch,
@@ -150,7 +154,7 @@ def build(s: Signature) -> Plan:
     )
 
 
-_NOTHING = Choice("units", Lowered(lowering.EMPTY, 0, False, 0), 0)
+_NOTHING = Choice("units", Lowered(lowering.EMPTY, 0, False, 0), 0, "nothing moves")
 
 
 def _loops(s: Signature, checked: Checked) -> tuple[list[Loop], list[Component]]:
