@@ -19,7 +19,7 @@ ROWS = [
     {"arguments", "lowering"},
     {"signature"},
     {"native", "shapes"},
-    {"errors", "dtypes", "version", "_core"},
+    {"errors", "dtypes", "version", "bandwidth", "_core"},
 ]
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "reference.py")

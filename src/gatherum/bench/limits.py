@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from time import perf_counter
@@ -14,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .cases import Array
+from ..bandwidth import Stream, least_seconds, reads
 
 STREAM_BYTES = 256 << 20
 RANDOM_BYTES = 200 << 20
@@ -22,33 +19,6 @@ RANDOM_LOADS = 1 << 23
 LEAST_BYTES = 1 << 20
 FULL_SCALE = 0.01  # only tests go below: a limit of small arrays is the cache's
 PAGE = 4096
-
-# A reduction keeps up with memory on one processor and not on another: the fastest one counts.
-READS: tuple[tuple[Any, str], ...] = (
-    (np.add.reduce, "f8"),
-    (np.maximum.reduce, "f4"),
-    (np.bitwise_or.reduce, "i8"),
-    (np.maximum.reduce, "u1"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A function over parts of arrays, one a thread (NumPy lets go of the interpreter)."""
-
-    function: Callable[..., object]
-    arrays: tuple[Array, ...]
-    threads: int
-
-    def seconds(self, rounds: int) -> float:
-        """Return the least time of some runs: a limit is what the machine can do."""
-        parts = list(zip(*(np.array_split(a, self.threads) for a in self.arrays), strict=True))
-        if self.threads == 1:
-            return _least_seconds(lambda: self.function(*parts[0]), rounds)
-        with ThreadPoolExecutor(self.threads) as pool:
-            return _least_seconds(
-                lambda: list(pool.map(lambda part: self.function(*part), parts)), rounds
-            )
 
 
 class Meter:
@@ -78,14 +48,14 @@ class Meter:
         nbytes = max(LEAST_BYTES, round(STREAM_BYTES * part))
         counts = sorted({1, os.cpu_count() or 1})
         source = np.ones(nbytes // 8, "f8")
-        reads = [Stream(f, (source.view(kind),), n) for n in counts for f, kind in READS]
-        spent = [read.seconds(rounds) for read in reads]
-        self._read = reads[int(np.argmin(spent))]
+        streams = [stream for n in counts for stream in reads(source, n)]
+        spent = [stream.seconds(rounds) for stream in streams]
+        self._read = streams[int(np.argmin(spent))]
         target = np.empty_like(source)
         copies = {n: Stream(np.copyto, (target, source), n).seconds(rounds) for n in counts}
         loads, by = _random_loads(max(LEAST_BYTES, round(RANDOM_BYTES * part)), counts, rounds)
         best = {
-            n: min(s for s, read in zip(spent, reads, strict=True) if read.threads == n)
+            n: min(s for s, stream in zip(spent, streams, strict=True) if stream.threads == n)
             for n in counts
         }
         return {
@@ -104,23 +74,13 @@ class Meter:
         return self._read.arrays[0].nbytes / self._read.seconds(1)
 
 
-def _least_seconds(run: Callable[[], object], rounds: int) -> float:
-    """Return the least time of `rounds` runs after a first one that does not count."""
-    spent = []
-    for _ in range(rounds + 1):
-        start = perf_counter()
-        run()
-        spent.append(perf_counter() - start)
-    return min(spent[1:])
-
-
 def _random_loads(nbytes: int, counts: list[int], rounds: int) -> tuple[dict[str, float], str]:
     """Return nanoseconds a load of 4 bytes at random, independent of each other."""
     if find_spec("numba") is None:
         source = np.ones(nbytes // 4, "u4")
         indices = np.random.default_rng(0).integers(0, len(source), RANDOM_LOADS)
         out = np.empty(RANDOM_LOADS, "u4")
-        spent = _least_seconds(lambda: np.take(source, indices, out=out, mode="wrap"), rounds)
+        spent = least_seconds(lambda: np.take(source, indices, out=out, mode="wrap"), rounds)
         return {"1": spent / RANDOM_LOADS * 1e9}, "np.take (its own work included)"
     return _random_loads_numba(nbytes, counts, rounds), "a numba loop"
 
@@ -147,7 +107,7 @@ def _random_loads_numba(nbytes: int, counts: list[int], rounds: int) -> dict[str
     found = {}
     for count in counts:
         numba.set_num_threads(min(count, usable))
-        spent = _least_seconds(lambda count=count: loop(source, RANDOM_LOADS, count), rounds)  # type: ignore[misc]
+        spent = least_seconds(lambda count=count: loop(source, RANDOM_LOADS, count), rounds)  # type: ignore[misc]
         found[str(count)] = spent / RANDOM_LOADS * 1e9
     return found
 

@@ -1,0 +1,88 @@
+"""How fast this machine reads memory, measured: the floor under what any call can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A reduction keeps up with memory on one processor and not on another: the fastest one counts.
+READS: tuple[tuple[Any, str], ...] = (
+    (np.add.reduce, "f8"),
+    (np.maximum.reduce, "f4"),
+    (np.bitwise_or.reduce, "i8"),
+    (np.maximum.reduce, "u1"),
+)
+QUICK_BYTES = 128 << 20
+QUICK_ROUNDS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A function over parts of arrays, one a thread (NumPy lets go of the interpreter)."""
+
+    function: Callable[..., object]
+    arrays: tuple[NDArray[Any], ...]
+    threads: int
+
+    def seconds(self, rounds: int) -> float:
+        """Return the least time of some runs: a limit is what the machine can do."""
+        parts = list(zip(*(np.array_split(a, self.threads) for a in self.arrays), strict=True))
+        if self.threads == 1:
+            return least_seconds(lambda: self.function(*parts[0]), rounds)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return least_seconds(
+                lambda: list(pool.map(lambda part: self.function(*part), parts)), rounds
+            )
+
+
+def least_seconds(run: Callable[[], object], rounds: int) -> float:
+    """Return the least time of `rounds` runs after a first one that does not count."""
+    spent = []
+    for _ in range(rounds + 1):
+        start = perf_counter()
+        run()
+        spent.append(perf_counter() - start)
+    return min(spent[1:])
+
+
+def reads(source: NDArray[np.float64], threads: int) -> list[Stream]:
+    """Return the ways to read an array on so many threads."""
+    return [Stream(function, (source.view(kind),), threads) for function, kind in READS]
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """What a quick measurement has found: bytes read a second, and how that was measured."""
+
+    bytes_per_second: float
+    measured: str
+
+
+@cache
+def quick_read(threads: int) -> Bandwidth:
+    """Measure the read bandwidth in well under a second, once a process.
+
+    Parameters
+    ----------
+    threads : int
+        How many threads read at once.
+
+    Returns
+    -------
+    Bandwidth
+        The best of a few reductions over an array that most caches do not hold.
+    """
+    source = np.ones(QUICK_BYTES // 8, "f8")
+    spent = min(stream.seconds(QUICK_ROUNDS) for stream in reads(source, threads))
+    measured = (
+        f"the fastest of {len(READS)} NumPy reductions over {QUICK_BYTES >> 20} MiB "
+        f"on {threads} {'thread' if threads == 1 else 'threads'}"
+    )
+    return Bandwidth(QUICK_BYTES / spent, measured)
