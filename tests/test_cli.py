@@ -362,9 +362,15 @@ def test_help_has_an_example(run, command):
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 
 
-def shell(*command, cwd=None):
+def shell(*command, cwd=None, **environment):
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env=ENVIRONMENT, cwd=cwd
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=ENVIRONMENT | environment,
+        cwd=cwd,
     )
 
 
@@ -373,6 +379,20 @@ def test_the_module_runs(folder):
     assert (done.returncode, done.stdout) == (0, f"gatherum {gatherum.__version__}\n")
     done = shell(sys.executable, "-m", "gatherum", "gather", "no.npy", "rows.npy", "-o", "out.npy")
     assert (done.returncode, done.stderr) == (1, "gatherum: no.npy: No such file or directory\n")
+
+
+@pytest.mark.parametrize("as_script", [True, False])
+@pytest.mark.parametrize("arguments", [["info"], ["--help"]])
+def test_a_wrong_environment_variable_is_one_line(tmp_path, as_script, arguments):
+    script = tmp_path / "gatherum"  # as pip writes it
+    script.write_text("import sys\nfrom gatherum.__main__ import main\nsys.exit(main())\n")
+    start = [script] if as_script else ["-m", "gatherum"]
+    done = shell(sys.executable, *start, *arguments, GATHERUM_NUM_THREADS="abc")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "gatherum: GATHERUM_NUM_THREADS must be an integer, got 'abc'\n",
+    )
 
 
 @pytest.mark.parametrize("missing", ["click", "rich"])

@@ -69,6 +69,22 @@ def test_wrong_environment_variables(python, name, value, sentence):
 
 
 @pytest.mark.parametrize(
+    ("use", "kind", "sentence"),
+    [
+        ("gatherum.gather([1], [0])", "ValueError", "gatherum: {} must be an integer, got 'two'"),
+        ("from gatherum import plan", "ValueError", "gatherum: {} must be an integer, got 'two'"),
+        ("gatherum.other", "AttributeError", "module 'gatherum' has no attribute 'other'"),
+    ],
+)
+def test_under_the_name_of_the_command_the_first_use_tells(python, use, kind, sentence):
+    name = "GATHERUM_NUM_THREADS"
+    code = f"import sys; sys.argv = ['gatherum']; import gatherum; print('imported'); {use}"
+    done = python(code, **{name: "two"})
+    assert (done.returncode, done.stdout) == (1, "imported\n")
+    assert done.stderr.splitlines()[-1] == f"{kind}: {sentence.format(name)}"
+
+
+@pytest.mark.parametrize(
     ("name", "value", "expression", "found"),
     [
         ("GATHERUM_NUM_THREADS", "5", "gatherum.get_num_threads()", "5"),

@@ -3,17 +3,36 @@
 Five operators, one published meaning, the same bits for any number of threads.
 """
 
-from .config import show_config
-from .native import (
-    clear_output_cache,
-    get_num_threads,
-    get_output_cache_limit,
-    set_num_threads,
-    set_output_cache_limit,
-)
-from .ops import gather, gather_elements, gather_nd, scatter_elements, scatter_nd
-from .plan import Plan, plan
-from .report import IndexReport, index_report
+import os
+import sys
+from typing import TYPE_CHECKING
+
+try:
+    from .config import show_config
+    from .native import (
+        clear_output_cache,
+        get_num_threads,
+        get_output_cache_limit,
+        set_num_threads,
+        set_output_cache_limit,
+    )
+    from .ops import gather, gather_elements, gather_nd, scatter_elements, scatter_nd
+    from .plan import Plan, plan
+    from .report import IndexReport, index_report
+except ValueError as _wrong_setting:  # an environment variable
+    # The command tells it in one line, but Python imports this package before the command's module.
+    # Then, and for what else runs under such a name, the first use of a name tells it.
+    if os.path.basename(sys.argv[0] if sys.argv else "") not in ("gatherum", "gatherum.exe", "-m"):
+        raise
+    _refusal = str(_wrong_setting)
+    if not TYPE_CHECKING:
+
+        def __getattr__(name: str) -> object:
+            if name in __all__:
+                raise ValueError(_refusal)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 from .version import __version__
 
 __all__ = [

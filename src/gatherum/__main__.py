@@ -13,7 +13,8 @@ def main() -> int:
     Returns
     -------
     int
-        0 done; 1 the data, or a part that is not installed; 2 usage; 130 interrupted.
+        0 done; 1 the data, or a part that is not installed; 2 usage, or a wrong environment
+        variable; 130 interrupted.
     """
     try:
         import click  # noqa: F401
@@ -28,6 +29,9 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
+    except ValueError as wrong_setting:  # an environment variable
+        print(wrong_setting, file=sys.stderr)
+        return 2
     return run()
 
 
