@@ -7,7 +7,7 @@ millisecond.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,8 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import settings
 from numpy.typing import NDArray
+
+from canaries import byte_rows, guarded, guarded_copy
 
 try:
     import ml_dtypes
@@ -27,8 +29,6 @@ __all__ = [
     "OPERATORS",
     "REDUCTIONS_OF",
     "Call",
-    "Destination",
-    "byte_rows",
     "calls",
     "destinations",
     "outcome",
@@ -369,12 +369,14 @@ def _updates(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any
 
 @st.composite
 def _laid_out(draw: st.DrawFn, values: Array, stretch: Sequence[int]) -> Array:
-    """Put values into memory somehow; dimensions in `stretch` may be given stride 0."""
+    """Put values into memory somehow, with canaries around them; dimensions in `stretch` may be
+    given stride 0.
+    """
     if draw(st.integers(0, 2)) == 0:
-        array = values
+        array = guarded_copy(values)
     else:
         zero = {d for d in stretch if draw(st.integers(0, 7)) == 7}
-        array = draw(_strided(values.shape, values.dtype, zero))[0]
+        array = draw(_strided(values.shape, values.dtype, zero))
         byte_rows(array, writable=True)[...] = byte_rows(values)
     if draw(st.integers(0, 3)) == 3:
         array.flags.writeable = False
@@ -382,12 +384,10 @@ def _laid_out(draw: st.DrawFn, values: Array, stretch: Sequence[int]) -> Array:
 
 
 @st.composite
-def _strided(
-    draw: st.DrawFn, shape: Shape, dtype: Any, zero: set[int]
-) -> tuple[Array, NDArray[np.uint8]]:
+def _strided(draw: st.DrawFn, shape: Shape, dtype: Any, zero: set[int]) -> Array:
     """Draw an array with gaps, reversed and permuted dimensions, at any address."""
     strides = [0] * len(shape)
-    start = draw(st.sampled_from([0, 0, 1, 3, 8]))
+    shift = draw(st.sampled_from([0, 0, 1, 3, 8]))
     extent = dtype.itemsize
     order = draw(st.permutations(range(len(shape)))) if draw(st.booleans()) else range(len(shape))
     for d in reversed(order):
@@ -396,67 +396,21 @@ def _strided(
         gap = draw(st.sampled_from([0, 0, 0, extent, 1, dtype.itemsize]))
         strides[d] = extent + gap
         if draw(st.integers(0, 3)) == 3:
-            start += strides[d] * (shape[d] - 1)
             strides[d] = -strides[d]
         extent = abs(strides[d]) * shape[d]
-    low = sum(min(0, stride * (size - 1)) for stride, size in zip(strides, shape, strict=True))
-    high = sum(max(0, stride * (size - 1)) for stride, size in zip(strides, shape, strict=True))
-    buffer = np.full(max(start - low, start) + high + dtype.itemsize + 9, 0xA5, dtype=np.uint8)
-    return np.ndarray(shape, dtype, buffer=buffer, offset=start, strides=strides), buffer
-
-
-@dataclass(frozen=True, eq=False)
-class Destination:
-    """An array to write to, inside a larger buffer that must not change elsewhere."""
-
-    array: Array
-    buffer: NDArray[np.uint8]
-    before: NDArray[np.uint8] = field(repr=False)
-
-    def strays(self) -> list[int]:
-        """Give the offsets in the buffer that changed without being part of the array."""
-        changed = self.buffer != self.before
-        base = self.array.__array_interface__["data"][0] - self.buffer.ctypes.data
-        inside = np.ndarray(
-            (*self.array.shape, self.array.dtype.itemsize),
-            bool,
-            buffer=changed,
-            offset=base,
-            strides=(*self.array.strides, 1),
-        )
-        inside[...] = False
-        return [int(offset) for offset in np.flatnonzero(changed)]
+    return guarded(shape, dtype, strides, shift)
 
 
 @st.composite
-def destinations(
-    draw: st.DrawFn, shape: Shape, dtype: Any, contents: Array | None = None
-) -> Destination:
+def destinations(draw: st.DrawFn, shape: Shape, dtype: Any, contents: Array | None = None) -> Array:
     """Draw a place for `out` of any layout; `contents` gives it the bytes of another array."""
-    array, buffer = draw(_strided(shape, np.dtype(dtype), set()))
+    array = draw(_strided(shape, np.dtype(dtype), set()))
     if contents is not None:
         byte_rows(array, writable=True)[...] = byte_rows(contents)
-    return Destination(array, buffer, buffer.copy())
+    return array
 
 
 # --- Comparisons
-
-
-class _Bytes:
-    def __init__(self, array: Array, writable: bool) -> None:
-        self.owner = array
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": "|u1",
-            "data": (array.__array_interface__["data"][0], not writable),
-            "shape": (*array.shape, array.dtype.itemsize),
-            "strides": (*array.strides, 1),
-        }
-
-
-def byte_rows(array: Array, writable: bool = False) -> NDArray[np.uint8]:
-    """View the memory of an array, padding included, as one more dimension of bytes."""
-    return np.asarray(_Bytes(array, writable))
 
 
 def same_bits(one: Array, other: Array) -> bool:

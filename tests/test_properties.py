@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import gatherum
+from canaries import byte_rows, strays
 from gatherum import reference
 from strategies import (
     OPERATORS,
     Call,
-    byte_rows,
     calls,
     destinations,
     outcome,
@@ -26,8 +26,12 @@ THOROUGH = settings(
 )
 
 
-def _inputs_of(call):
+def _arrays_of(call):
     return [operand for operand in call.args if isinstance(operand, np.ndarray)]
+
+
+def _bytes_of(arrays):
+    return [byte_rows(array).tobytes() for array in arrays]
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -35,10 +39,12 @@ def _inputs_of(call):
 @THOROUGH
 def test_a_fresh_result_is_that_of_the_oracle(op, data):
     call = data.draw(calls([op]))
-    before = [byte_rows(operand).tobytes() for operand in _inputs_of(call)]
+    inputs = _arrays_of(call)
+    before = _bytes_of(inputs)
     expected, found = outcome(reference, call), outcome(gatherum, call)
     assert same_outcome(expected, found), (expected, found)
-    assert [byte_rows(operand).tobytes() for operand in _inputs_of(call)] == before
+    assert _bytes_of(inputs) == before
+    assert [strays(array) for array in inputs] == [[]] * len(inputs)
     if isinstance(found, np.ndarray):
         assert type(found) is np.ndarray
         assert found.flags.c_contiguous
@@ -56,17 +62,19 @@ def test_out_gets_the_same_bits_and_nothing_beside_it_changes(op, data):
         shape, dtype = np.shape(call.args[0]), np.asarray(call.args[0]).dtype
     else:
         shape, dtype = expected.shape, expected.dtype
-    place = data.draw(destinations(shape, dtype))
-    before = byte_rows(place.array).tobytes()
-    found = outcome(gatherum, call, out=place.array)
-    assert place.strays() == []
+    out = data.draw(destinations(shape, dtype))
+    inputs = _arrays_of(call)
+    before, before_out = _bytes_of(inputs), _bytes_of([out])
+    found = outcome(gatherum, call, out=out)
+    assert _bytes_of(inputs) == before
+    assert [strays(array) for array in (*inputs, out)] == [[]] * (len(inputs) + 1)
     if isinstance(expected, Exception):
         assert isinstance(found, Exception)
         if call.op.startswith("scatter"):
-            assert byte_rows(place.array).tobytes() == before
+            assert _bytes_of([out]) == before_out
     else:
         assert same_outcome(expected, found), (expected, found)
-        assert found is place.array
+        assert found is out
 
 
 @pytest.mark.parametrize("op", ["scatter_elements", "scatter_nd"])
@@ -77,8 +85,11 @@ def test_a_scatter_in_place_gives_the_same_bits(op, data):
     expected = outcome(reference, call)
     source = call.args[0]
     place = data.draw(destinations(source.shape, source.dtype, contents=source))
-    found = outcome(gatherum, Call(op, (place.array, *call.args[1:]), call.kwargs), out=place.array)
-    assert place.strays() == []
+    inputs = _arrays_of(call)
+    before = _bytes_of(inputs)
+    found = outcome(gatherum, Call(op, (place, *call.args[1:]), call.kwargs), out=place)
+    assert _bytes_of(inputs) == before
+    assert [strays(array) for array in (*inputs, place)] == [[]] * (len(inputs) + 1)
     assert same_outcome(expected, found), (expected, found)
     if isinstance(expected, Exception):
-        assert byte_rows(place.array).tobytes() == byte_rows(source).tobytes()
+        assert _bytes_of([place]) == _bytes_of([source])

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from canaries import byte_rows
 from cases import CASES, Case
 from gatherum import reference
 from strategies import (
@@ -17,7 +18,6 @@ from strategies import (
     PADDED,
     REDUCTIONS_OF,
     Call,
-    byte_rows,
     calls,
     outcome,
     same_bits,

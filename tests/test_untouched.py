@@ -1,0 +1,150 @@
+"""What a call may not change stays as it was, in every algorithm, when it succeeds or fails."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import gatherum
+from canaries import byte_rows, guarded, guarded_copy, strays
+
+RNG = np.random.default_rng(8)
+
+
+class Work(NamedTuple):
+    algorithm: str
+    op: str
+    data: tuple[int, ...]
+    indices: tuple[int, ...]
+    size: int  # of the dimension that an index selects from
+    dtype: str
+    attributes: dict[str, object]
+
+    def operands(self):
+        """Make valid operands, with canaries around them."""
+        indices = RNG.integers(-self.size, self.size, self.indices).astype(np.int32)
+        shapes = [self.data]
+        if self.op.startswith("scatter"):
+            nd = self.op == "scatter_nd"
+            shapes.append(self.indices[:-1] + self.data[1:] if nd else self.indices)
+        values = [RNG.integers(1, 100, shape).astype(self.dtype) for shape in shapes]
+        return [guarded_copy(array) for array in (values[0], indices, *values[1:])]
+
+    def run(self, operands, **more):
+        return getattr(gatherum, self.op)(*operands, **self.attributes, **more)
+
+
+ADD, MEAN = {"reduction": "add"}, {"reduction": "mean"}
+SCATTERS = {
+    "items, a few": Work("units", "scatter_nd", (900,), (700, 1), 900, "f4", ADD),
+    "items, far apart": Work(
+        "units", "scatter_nd", (2_000_000,), (40_000, 1), 2_000_000, "f8", ADD
+    ),
+    "odd items": Work("units", "scatter_nd", (5_000,), (90_000, 1), 5_000, "S3", {}),
+    "rows": Work("units", "scatter_nd", (3_000, 40), (9_000, 1), 3_000, "f4", ADD),
+    "one slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD),
+    "ranges of a slab": Work("slabs", "scatter_nd", (300_000,), (400_000, 1), 300_000, "f8", ADD),
+    "a counted slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f4", MEAN),
+    "columns": Work("slabs", "scatter_elements", (900, 300), (900, 300), 900, "f4", ADD),
+    "lines": Work(
+        "slabs", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}
+    ),
+    "a partition": Work(
+        "partition", "scatter_nd", (1_100_000,), (270_000, 1), 1_100_000, "f4", ADD
+    ),
+    "a counted partition": Work(
+        "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f2", MEAN
+    ),
+    "groups, counted out": Work("grouped", "scatter_nd", (300, 40), (9_000, 1), 300, "f4", MEAN),
+    "groups, sorted": Work("grouped", "scatter_nd", (900_000,), (9_000, 1), 900_000, "f4", MEAN),
+}
+GATHERS = {
+    "rows": Work("units", "gather", (3_000, 40), (9_000,), 3_000, "f4", {}),
+    "rows of whole lines": Work("units", "gather", (3_000, 64), (20_000,), 3_000, "f4", {}),
+    "odd rows": Work("units", "gather", (3_000, 41), (9_000,), 3_000, "S3", {}),
+    "items": Work("units", "gather", (700_000,), (400_000,), 700_000, "f4", {}),
+    "stretches": Work(
+        "stretches", "gather_elements", (300, 900), (300, 900), 900, "f4", {"axis": 1}
+    ),
+    "common stretches": Work("stretches", "gather", (300, 900), (700,), 900, "u1", {"axis": 1}),
+    "packed columns": Work("packed", "gather_elements", (900, 300), (900, 300), 900, "f4", {}),
+}
+
+
+def _bytes_of(arrays):
+    return [byte_rows(array).tobytes() for array in arrays]
+
+
+def _algorithm(work, operands, **more):
+    return gatherum.plan(work.op, *operands, **work.attributes, **more).algorithm
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_a_scatter_that_fails_has_changed_nothing(settings_restored, name):
+    work = SCATTERS[name]
+    operands = work.operands()
+    data, indices, _ = operands
+    out = guarded(data.shape, data.dtype)
+    assert _algorithm(work, operands, out=data) == work.algorithm
+    for threads, position, bad in [
+        (1, 0, work.size),
+        (3, indices.size // 2, -work.size - 1),
+        (3, indices.size - 1, 2**31 - 1),
+        (7, indices.size - 2, -(2**31)),
+    ]:
+        gatherum.set_num_threads(threads)
+        valid, indices.flat[position] = indices.flat[position], bad
+        watched = [*operands, out]
+        before = _bytes_of(watched)
+        for more in ({"out": data}, {"out": out}, {}):
+            with pytest.raises(IndexError, match=f"index {bad} is out of bounds for axis [01] of"):
+                work.run(operands, **more)
+            assert _bytes_of(watched) == before
+        assert [strays(array) for array in watched] == [[]] * len(watched)
+        indices.flat[position] = valid
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+@pytest.mark.parametrize("mode", ["raise", "drop"])
+def test_a_scatter_writes_nowhere_else(settings_restored, name, mode):
+    work = SCATTERS[name]
+    operands = work.operands()
+    data, indices, updates = operands
+    if mode == "drop":
+        indices.flat[:: 2 * indices.shape[-1] + 1] = work.size
+        indices.flat[1 :: 2 * indices.shape[-1] + 1] = -(2**31)
+    kept = _bytes_of(operands)
+    out = guarded(data.shape, data.dtype)
+    for threads in (1, 3):
+        gatherum.set_num_threads(threads)
+        expected = work.run(operands, mode=mode)
+        work.run(operands, mode=mode, out=out)
+        assert _bytes_of([expected, *operands]) == _bytes_of([out]) + kept
+        place = guarded_copy(data)
+        work.run([place, indices, updates], mode=mode, out=place)
+        assert _bytes_of([place]) == _bytes_of([out])
+        assert [strays(array) for array in (*operands, out, place)] == [[]] * 5
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_a_gather_writes_nowhere_else(settings_restored, name):
+    work = GATHERS[name]
+    operands = work.operands()
+    out = guarded(work.run(operands).shape, work.dtype)
+    assert _algorithm(work, operands, out=out) == work.algorithm
+    before = _bytes_of(operands)
+    watched = [*operands, out]
+    for threads in (1, 3):
+        gatherum.set_num_threads(threads)
+        assert work.run(operands, out=out) is out
+        assert _bytes_of([work.run(operands), *operands]) == _bytes_of([out]) + before
+        assert [strays(array) for array in watched] == [[]] * 3
+    indices = operands[1]
+    for position, bad in [(indices.size // 2, work.size), (indices.size - 1, -work.size - 1)]:
+        indices.flat[position] = bad
+        before = _bytes_of(operands)
+        with pytest.raises(IndexError, match=f"index -?{work.size}"):
+            work.run(operands, out=out)
+        work.run(operands, out=out, mode="fill")
+        assert _bytes_of(operands) == before
+        assert [strays(array) for array in watched] == [[]] * 3
