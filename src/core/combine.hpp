@@ -72,42 +72,57 @@ GATHERUM_INLINE T quiet_nan() {
   if constexpr (sizeof(T) == 8) return std::bit_cast<double>(0x7FF8000000000000u);
 }
 
-template <class T>
-GATHERUM_INLINE T canonical(T v) {
-  return v == v ? v : quiet_nan<T>();
-}
+// Two ways to make a NaN canonical. Selected: no branch, for elements folded side by side in vectors.
+// Branched: a branch that is hardly ever taken, for elements folded one by one, where the next fold of
+// the same destination waits for this one (256 bins: 1.6 ns an update instead of 1.9).
+struct Selected {
+  template <class T>
+  static GATHERUM_INLINE T canonical(T v) {
+    return v == v ? v : quiet_nan<T>();
+  }
+};
+struct Branched {
+  template <class T>
+  static GATHERUM_INLINE T canonical(T v) {
+    if (v != v) [[unlikely]] {
+      keep_branch();
+      v = quiet_nan<T>();
+    }
+    return v;
+  }
+};
 
 // Integer arithmetic in an unsigned type of at least 32 bits: no promotion to a signed int that
 // could overflow.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
-template <class T>
+template <class NaN, class T>
 GATHERUM_INLINE T add(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)
-    return canonical(a + b);
+    return NaN::canonical(a + b);
   else
     return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
 }
 
-template <class T>
+template <class NaN, class T>
 GATHERUM_INLINE T mul(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)
-    return canonical(a * b);
+    return NaN::canonical(a * b);
   else
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 }
 
-template <class T>
+template <class NaN, class T>
 GATHERUM_INLINE Complex<T> add(Complex<T> a, Complex<T> b) {
-  return {canonical(a.re + b.re), canonical(a.im + b.im)};
+  return {NaN::canonical(a.re + b.re), NaN::canonical(a.im + b.im)};
 }
 
-template <class T>
+template <class NaN, class T>
 GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
   const T ac = unfused(a.re * b.re), bd = unfused(a.im * b.im);
   const T ad = unfused(a.re * b.im), bc = unfused(a.im * b.re);
-  return {canonical(ac - bd), canonical(ad + bc)};
+  return {NaN::canonical(ac - bd), NaN::canonical(ad + bc)};
 }
 
 template <class T>
@@ -181,7 +196,7 @@ struct Arithmetic<Brain, R> {
 template <class T>
 GATHERUM_INLINE T divide(T sum, int64_t count) {
   if constexpr (std::is_floating_point_v<T>) {
-    return canonical(sum / static_cast<T>(count));
+    return Selected::canonical(sum / static_cast<T>(count));
   } else if constexpr (std::is_signed_v<T>) {
     const T quotient = sum / count;
     return quotient - (sum % count < 0 ? 1 : 0);
@@ -200,18 +215,19 @@ struct Fold : Arithmetic<V, R> {
   using typename Base::Stored;
   using typename Base::Sum;
 
+  template <class NaN = Branched>
   static GATHERUM_INLINE Sum fold(Sum a, Sum b) {
     if constexpr (std::is_same_v<V, Boolean>) {
       constexpr bool either = R == Reduction::add || R == Reduction::max;
       return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
     } else if constexpr (R == Reduction::mul) {
-      return mul(a, b);
+      return mul<NaN>(a, b);
     } else if constexpr (R == Reduction::max) {
       return maximum(a, b);
     } else if constexpr (R == Reduction::min) {
       return minimum(a, b);
     } else {
-      return add(a, b);
+      return add<NaN>(a, b);
     }
   }
 

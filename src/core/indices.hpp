@@ -6,6 +6,7 @@
 // worst that happens is another valid offset. Cost: 0.1-0.5 ns a contiguous component.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -90,31 +91,45 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
   return nest.negative && nest.index.is_signed ? nest.component[c].size : 0;
 }
 
+// Calls f(times), where times(v) is v * stride for v >= 0: a shift where it can be one, because vectors
+// below x86-64-v4 have no 64-bit product (256 bins: -0.25 ns an index).
+template <class F>
+GATHERUM_INLINE int64_t with_product(int64_t stride, const F& f) {
+  const auto magnitude = static_cast<uint64_t>(stride);
+  if (!std::has_single_bit(magnitude)) return f([stride](int64_t v) { return v * stride; });
+  const int shift = std::countr_zero(magnitude);
+  return f([shift](int64_t v) { return static_cast<int64_t>(static_cast<uint64_t>(v) << shift); });
+}
+
 // Tuples of one component: offsets[i] is the offset, or kInvalid. Returns nonzero for any of those.
 inline int64_t resolve_single(const Nest& nest, int n, const int64_t* GATHERUM_RESTRICT values,
                               int64_t* GATHERUM_RESTRICT offsets) {
-  const int64_t size = nest.component[0].size, stride = nest.component[0].stride, end = from_end(nest, 0);
-  int64_t any = 0;
-  for (int i = 0; i < n; ++i) {
-    const Resolved r = resolve(values[i], size, end);
-    any |= r.wrong;
-    offsets[i] = (r.value & ~r.wrong) * stride | (kInvalid & r.wrong);
-  }
-  return any;
+  const int64_t size = nest.component[0].size, end = from_end(nest, 0);
+  return with_product(nest.component[0].stride, [&](auto times) {
+    int64_t any = 0;
+    for (int i = 0; i < n; ++i) {
+      const Resolved r = resolve(values[i], size, end);
+      any |= r.wrong;
+      offsets[i] = times(r.value & ~r.wrong) | (kInvalid & r.wrong);
+    }
+    return any;
+  });
 }
 
 // Adds component c to the offsets of n tuples, and to `bad` whether it is invalid.
 inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATHERUM_RESTRICT values,
                              int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
-  const int64_t size = nest.component[c].size, stride = nest.component[c].stride, end = from_end(nest, c);
-  int64_t any = 0;
-  for (int i = 0; i < n; ++i) {
-    const Resolved r = resolve(values[i], size, end);
-    any |= r.wrong;
-    offsets[i] += (r.value & ~r.wrong) * stride;
-    bad[i] |= r.wrong;
-  }
-  return any;
+  const int64_t size = nest.component[c].size, end = from_end(nest, c);
+  return with_product(nest.component[c].stride, [&](auto times) {
+    int64_t any = 0;
+    for (int i = 0; i < n; ++i) {
+      const Resolved r = resolve(values[i], size, end);
+      any |= r.wrong;
+      offsets[i] += times(r.value & ~r.wrong);
+      bad[i] |= r.wrong;
+    }
+    return any;
+  });
 }
 
 inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {

@@ -86,6 +86,13 @@ GATHERUM_INLINE void forget(const void* p) {
 #endif
 }
 
+// Keeps a branch that holds this from being turned into a select.
+GATHERUM_INLINE void keep_branch() {
+#if !defined(_MSC_VER) || defined(__clang__)
+  asm volatile("");
+#endif
+}
+
 // The product as a value of its own. GCC 12 fuses the products of a complex multiplication with the
 // additions that follow (vfmaddsub), even under -ffp-contract=off; it cannot look through this.
 template <class T>

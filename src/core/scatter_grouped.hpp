@@ -82,7 +82,7 @@ struct FoldGroup {
     for (; t < n; ++t) {
       const char* src = updates + update_offset(nest, units, update_of(group[t]));
       for (int64_t e = 0; e < elements; ++e)
-        sums[e] = F::fold(sums[e], F::widen(load_value<T>(src + e * nest.item)));
+        sums[e] = F::template fold<Selected>(sums[e], F::widen(load_value<T>(src + e * nest.item)));
     }
     for (int64_t e = 0; e < elements; ++e) {
       const T v = F::finish(sums[e], n + (include_self ? 1 : 0));

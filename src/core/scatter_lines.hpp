@@ -49,11 +49,13 @@ struct FoldInto {
     constexpr int64_t lanes = kCacheLine / step;
     int64_t e = 0;
     for (; e + lanes <= count; e += lanes) {
-      T a[lanes], b[lanes];
-      std::memcpy(a, dst + e * step, sizeof a);
-      std::memcpy(b, src + e * step, sizeof b);
-      for (int64_t l = 0; l < lanes; ++l) a[l] = F::narrow(F::fold(F::widen(a[l]), F::widen(b[l])));
-      std::memcpy(dst + e * step, a, sizeof a);
+      T folded[lanes];
+      for (int64_t l = 0; l < lanes; ++l) {
+        const auto a = F::widen(load_value<T>(dst + (e + l) * step));
+        const auto b = F::widen(load_value<T>(src + (e + l) * step));
+        folded[l] = F::narrow(F::template fold<Selected>(a, b));
+      }
+      std::memcpy(dst + e * step, folded, sizeof folded);
     }
     for (; e < count; ++e) FoldOne<F>{}(dst + e * step, src + e * step);
   }
