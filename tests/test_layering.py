@@ -13,7 +13,7 @@ ROWS = [
     {"cli", "__main__"},
     {"bench", "verify", "explain", "onnx"},
     {TOP},
-    {"files", "directml", "ops"},
+    {"files", "directml", "gathers", "scatters"},
     {"plan", "report", "config"},
     {"algorithms"},
     {"arguments", "lowering"},
@@ -89,7 +89,7 @@ def test_the_rule_sees_every_way_to_import(tmp_path: Path, monkeypatch: pytest.M
     module = inner / "rows.py"
     module.write_text(
         "import gatherum.cli\nfrom gatherum.plan import apply\nfrom gatherum import native\n"
-        "from .. import shapes, gather\nfrom ..ops import gather\nfrom . import disk\n"
+        "from .. import shapes, gather\nfrom ..gathers import gather\nfrom . import disk\n"
         "def late():\n    from gatherum import onnx\n"
     )
     assert imported_rooms(module) == {
@@ -98,7 +98,7 @@ def test_the_rule_sees_every_way_to_import(tmp_path: Path, monkeypatch: pytest.M
         "native",
         "shapes",
         TOP,
-        "ops",
+        "gathers",
         "files",
         "onnx",
     }

@@ -140,10 +140,12 @@ NB_MODULE(_core, m) {
 
   nb::class_<PlannedProgram>(m, "Program").def("__init__", make_program, nb::arg("spec"));
 
-  m.def("set_hooks", [](nb::object normalise, nb::object make_plan, nb::object check_out,
-                        nb::object make_fill, nb::object raise_invalid) {
-    hooks() = {normalise, make_plan, check_out, make_fill, raise_invalid};
-  });
+  m.def(
+      "set_hooks",
+      [](nb::object normalise, nb::object make_plan, nb::object check_out, nb::object make_fill,
+         nb::object raise_invalid) { hooks() = {normalise, make_plan, check_out, make_fill, raise_invalid}; },
+      nb::arg("normalise"), nb::arg("make_plan"), nb::arg("check_out"), nb::arg("make_fill"),
+      nb::arg("raise_invalid"));
   m.def(
       "call",
       [](handle op, handle data, handle indices, handle updates, handle axis, handle reduction,
@@ -163,16 +165,17 @@ NB_MODULE(_core, m) {
       },
       nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(),
       nb::arg("fill_value").none(), nb::arg("out").none());
-  m.def("number_destinations", &number_destinations);
+  m.def("number_destinations", &number_destinations, nb::arg("program"), nb::arg("indices"),
+        nb::arg("tuples"));
   m.def("clear_plans", &clear_plans);
 
   m.def("available_levels", &available_levels);
-  m.def("choose_level", &choose_level);
+  m.def("choose_level", &choose_level, nb::arg("name"));
   m.def("level", [] { return chosen_kernels().level; });
   m.def("usable_processors", &usable_processors);
-  m.def("set_threads", &set_threads);
+  m.def("set_threads", &set_threads, nb::arg("n"));
   m.def("get_threads", &get_threads);
-  m.def("set_cache_limit", &set_cache_limit);
+  m.def("set_cache_limit", &set_cache_limit, nb::arg("nbytes"));
   m.def("get_cache_limit", &get_cache_limit);
   m.def("cached_bytes", &cached_bytes);
   m.def("clear_cache", &clear_cache);

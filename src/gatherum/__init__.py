@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 try:
     from .config import show_config
+    from .gathers import gather, gather_elements, gather_nd
     from .native import (
         clear_output_cache,
         get_num_threads,
@@ -16,9 +17,9 @@ try:
         set_num_threads,
         set_output_cache_limit,
     )
-    from .ops import gather, gather_elements, gather_nd, scatter_elements, scatter_nd
     from .plan import Plan, plan
     from .report import IndexReport, index_report
+    from .scatters import scatter_elements, scatter_nd
 except ValueError as _wrong_setting:  # an environment variable
     # The command tells it in one line, but Python imports this package before the command's module.
     # Then, and for what else runs under such a name, the first use of a name tells it.

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = NDArray[Any]
 
 class Program:
     def __init__(self, spec: Mapping[str, Any]) -> None: ...

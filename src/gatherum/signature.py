@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.typing import NDArray
 
 from . import errors, shapes
 from .dtypes import MODES, REDUCTIONS, DType, is_index, is_movable, is_reducible
 from .errors import Shape
 
-Array = np.ndarray[Any, DType]
+Array = NDArray[Any]
 
 OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from .evaluator import Evaluator
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = NDArray[Any]
 
 
 class PreparedModel(BackendRep):

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
 from ..plan import apply
 from .strings import apply_to_strings, is_string
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = NDArray[Any]
 
 _TYPE_NAMES = {"float32": "float", "float64": "double"}
 

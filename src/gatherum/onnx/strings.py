@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..plan import apply
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = NDArray[Any]
 
 
 def is_string(dtype: np.dtype[Any]) -> bool:

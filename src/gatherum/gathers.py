@@ -1,19 +1,46 @@
-"""The five operators on NumPy arrays.
+"""The three gathers: their contract, and one line each.
 
-Each function is its contract and one line: the core looks the call up among the plans it has made
-and runs it. What a plan is, and what checks a call, is in `plan`.
+The core looks a call up among the plans it has made and runs it. What a plan is, and what checks a
+call, is in `plan`. The overloads tell type checkers that a result has the dtype of `data`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import plan as _plan  # noqa: F401  # gives the core its planner
 from .native import call
 
+Item = TypeVar("Item", bound=np.generic)
 
+
+@overload
+def gather(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def gather(
+    data: ArrayLike,
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 def gather(
     data: ArrayLike,
     indices: ArrayLike,
@@ -108,6 +135,30 @@ def gather(
     return call("gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out)
 
 
+@overload
+def gather_elements(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def gather_elements(
+    data: ArrayLike,
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 def gather_elements(
     data: ArrayLike,
     indices: ArrayLike,
@@ -198,6 +249,30 @@ def gather_elements(
     )
 
 
+@overload
+def gather_nd(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    batch_dims: int = 0,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def gather_nd(
+    data: ArrayLike,
+    indices: ArrayLike,
+    batch_dims: int = 0,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 def gather_nd(
     data: ArrayLike,
     indices: ArrayLike,
@@ -289,249 +364,4 @@ def gather_nd(
     """
     return call(
         "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
-    )
-
-
-def scatter_elements(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
-    axis: int = 0,
-    reduction: str = "none",
-    *,
-    include_self: bool = True,
-    mode: str = "raise",
-    negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
-    """Write, or reduce, one element into an array for every index.
-
-    ``out = data; out[i, indices[i, j, k], k] op= updates[i, j, k]`` for three dimensions and axis
-    1: the index replaces the position on `axis`, and the others stay.
-
-    Parameters
-    ----------
-    data : array_like
-        The array to start from, of rank 1 to 32; it is not changed, unless it is `out`. Any dtype
-        of a fixed size without objects.
-    indices : array_like of int
-        Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
-        addresses the leading part; nothing broadcasts.
-        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
-    updates : array_like
-        Of `data`'s dtype, and of ``indices.shape`` or a shape that broadcasts to it. Plain
-        Python values and lists take `data`'s dtype.
-    axis : int, default 0
-        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
-        How an update meets the value at its destination; ``"none"`` replaces it.
-    include_self : bool, default True
-        Whether the old value takes part in the reduction. If not, a destination starts from its
-        first update; one that no update addresses keeps its old value. Without meaning for
-        ``"none"``.
-    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError before anything is written;
-        move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
-        is the same for a scatter).
-    negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
-    out : numpy.ndarray, optional
-        Where the result goes: of the shape and dtype of `data`, with any strides. If it is
-        `data` itself, the scatter happens in place. Otherwise it must share no memory with an
-        input.
-
-    Returns
-    -------
-    numpy.ndarray
-        `out`, or a new C-contiguous array of `data`'s shape and dtype.
-
-    Raises
-    ------
-    TypeError
-        If `axis` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, `updates` is not of `data`'s dtype, the reduction is not defined for it, an operand
-        is a masked array, or `out` is no ndarray or of another dtype.
-    ValueError
-        If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
-        `out` has another shape, is read-only, overlaps itself or shares memory with an input.
-    IndexError
-        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`; `data` and
-        `out` are then as they were.
-
-    See Also
-    --------
-    scatter_nd : Slices by tuples of indices.
-    gather_elements : The way back.
-    index_report : Whether indices are invalid or address something twice.
-
-    Notes
-    -----
-    Updates meet each destination in row-major order of `indices`, for any number of threads:
-    with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
-
-    Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A NaN wins in ``"max"`` and ``"min"``, where -0 is less than
-    +0, and a NaN that a reduction makes is the canonical quiet one. ``"mean"`` of integers rounds
-    toward minus infinity. With ``"none"`` elements move as bytes: every dtype works, NaN payloads
-    and signed zeros survive. Reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order.
-
-    The counterparts are ONNX's ScatterElements (version 18,
-    https://onnx.ai/onnx/operators/onnx__ScatterElements.html; it has no ``"mean"``) and
-    DirectML's SCATTER (DML_SCATTER_OPERATOR_DESC, see `gatherum.directml`; it has no reductions).
-
-    Examples
-    --------
-    >>> import gatherum
-    >>> import numpy as np
-    >>> grid = np.zeros((2, 3), np.int64)
-    >>> gatherum.scatter_elements(grid, [[2], [0]], [[7], [8]], axis=1)
-    array([[0, 0, 7],
-           [8, 0, 0]])
-    >>> gatherum.scatter_elements([10, 20], [0, 1, 0], [1, 2, 3], reduction="add")
-    array([14, 22])
-    >>> gatherum.scatter_elements([10, 20], [0, 0], [1, 2], reduction="max", include_self=False)
-    array([ 2, 20])
-    """
-    return call(
-        "scatter_elements",
-        data,
-        indices,
-        updates,
-        axis,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
-    )
-
-
-def scatter_nd(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
-    reduction: str = "none",
-    batch_dims: int = 0,
-    *,
-    include_self: bool = True,
-    mode: str = "raise",
-    negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
-    """Write, or reduce, elements or slices into an array by tuples of indices.
-
-    ``out = data; out[b.., *indices[b.., i.., :], s..] op= updates[b.., i.., s..]``, where ``b..``
-    runs over the batch dimensions and ``s..`` over those that no component of a tuple addresses.
-
-    Parameters
-    ----------
-    data : array_like
-        The array to start from, of rank up to 32; it is not changed, unless it is `out`. Any dtype
-        of a fixed size without objects.
-    indices : array_like of int
-        Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
-        dimension of `data` behind the batch dimensions. Tuples of no component address all of them.
-        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
-    updates : array_like
-        Of `data`'s dtype, and of the shape
-        ``indices.shape[:-1] + data.shape[batch_dims + k:]`` or one that broadcasts to it. Plain
-        Python values and lists take `data`'s dtype.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
-        How an update meets the value at its destination; ``"none"`` replaces it.
-    batch_dims : int, default 0
-        How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
-    include_self : bool, default True
-        Whether the old value takes part in the reduction. If not, a destination starts from its
-        first update; one that no update addresses keeps its old value. Without meaning for
-        ``"none"``.
-    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError before anything is written;
-        move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
-        is the same for a scatter).
-    negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
-    out : numpy.ndarray, optional
-        Where the result goes: of the shape and dtype of `data`, with any strides. If it is
-        `data` itself, the scatter happens in place. Otherwise it must share no memory with an
-        input.
-
-    Returns
-    -------
-    numpy.ndarray
-        `out`, or a new C-contiguous array of `data`'s shape and dtype.
-
-    Raises
-    ------
-    TypeError
-        If `batch_dims` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, `updates` is not of `data`'s dtype, the reduction is not defined for it, an operand
-        is a masked array, or `out` is no ndarray or of another dtype.
-    ValueError
-        If `reduction`, `mode` or `batch_dims` is not one of its values, the shapes do not fit, or
-        `out` has another shape, is read-only, overlaps itself or shares memory with an input.
-    IndexError
-        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`; `data` and
-        `out` are then as they were.
-
-    See Also
-    --------
-    scatter_elements : One element for every index.
-    gather_nd : The way back.
-    index_report : Whether indices are invalid or address something twice.
-
-    Notes
-    -----
-    Updates meet each destination in row-major order of `indices`, for any number of threads:
-    with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
-
-    Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A NaN wins in ``"max"`` and ``"min"``, where -0 is less than
-    +0, and a NaN that a reduction makes is the canonical quiet one. ``"mean"`` of integers rounds
-    toward minus infinity. With ``"none"`` elements move as bytes: every dtype works, NaN payloads
-    and signed zeros survive. Reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order.
-
-    The counterparts are ONNX's ScatterND (version 18,
-    https://onnx.ai/onnx/operators/onnx__ScatterND.html; it has neither ``"mean"`` nor
-    `batch_dims`) and DirectML's SCATTER_ND (DML_SCATTER_ND_OPERATOR_DESC, see
-    `gatherum.directml`; it has no reductions).
-
-    Examples
-    --------
-    >>> import gatherum
-    >>> import numpy as np
-    >>> table = np.zeros((3, 2), np.int64)
-    >>> gatherum.scatter_nd(table, [[2], [0]], [[5, 6], [1, 2]])
-    array([[1, 2],
-           [0, 0],
-           [5, 6]])
-    >>> gatherum.scatter_nd(table, [[0, 1], [0, 1], [2, 0]], 1, "add")
-    array([[0, 2],
-           [0, 0],
-           [1, 0]])
-    >>> gatherum.scatter_nd(table, [[1], [0], [1]], [7, 8, 9], batch_dims=1)
-    array([[0, 7],
-           [8, 0],
-           [0, 9]])
-    """
-    return call(
-        "scatter_nd",
-        data,
-        indices,
-        updates,
-        batch_dims,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
     )

@@ -1,0 +1,49 @@
+"""The stub of the compiled core says what the core says of itself."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gatherum
+from gatherum import _core
+
+STUB = ast.parse((Path(gatherum.__file__).parent / "_core.pyi").read_text())
+DECLARED = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
+CLASSES = {node.name for node in STUB.body if isinstance(node, ast.ClassDef)}
+BUILT = {name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")}
+FUNCTIONS = {name: value for name, value in BUILT.items() if not isinstance(value, type)}
+# What nanobind can tell apart; arrays, callables and arrays' owners are objects to it.
+EXACT = {"bool", "int", "str", "float", "bytes", "None", "list[str]"}
+
+
+def of_core(name: str) -> ast.FunctionDef:
+    """The function as the core itself describes it."""
+    ((text, _, _),) = FUNCTIONS[name].__nb_signature__
+    (node,) = ast.parse(text + ": ...").body
+    assert isinstance(node, ast.FunctionDef)
+    return node
+
+
+def parameters(node: ast.FunctionDef) -> dict[str, str]:
+    return {
+        given.arg: ast.unparse(given.annotation)
+        for given in [*node.args.posonlyargs, *node.args.args]
+        if given.annotation is not None
+    }
+
+
+def test_the_stub_names_exactly_what_the_core_has() -> None:
+    assert set(DECLARED) | CLASSES == set(BUILT)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_is_declared_as_it_is(name: str) -> None:
+    built, declared = of_core(name), DECLARED[name]
+    assert list(parameters(built)) == list(parameters(declared))
+    pairs = [*zip(parameters(built).values(), parameters(declared).values(), strict=True)]
+    assert built.returns is not None and declared.returns is not None
+    pairs.append((ast.unparse(built.returns), ast.unparse(declared.returns)))
+    for core, stub in pairs:
+        if core in EXACT:
+            assert core == stub

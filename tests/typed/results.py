@@ -1,0 +1,42 @@
+"""What type checkers infer of calls: mypy checks this file, nothing runs it.
+
+A line that must be refused carries an ignore of exactly the expected error; strict mypy reports an
+ignore that nothing needs.
+"""
+
+from typing import Any, assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gatherum
+
+floats: NDArray[np.float32] = np.zeros((4, 4), np.float32)
+dates: NDArray[np.datetime64] = np.zeros((4, 4), "M8[s]")
+unknown: NDArray[Any] = floats
+
+# A result has the dtype of `data`.
+assert_type(gatherum.gather(floats, [0, 1]), NDArray[np.float32])
+assert_type(gatherum.gather(dates, 0, axis=1, mode="clip"), NDArray[np.datetime64])
+assert_type(gatherum.gather_elements(floats, [[0]], 1, out=floats), NDArray[np.float32])
+assert_type(gatherum.gather_nd(floats, [[0]], batch_dims=0), NDArray[np.float32])
+assert_type(gatherum.scatter_elements(floats, [[0]], [[1.0]], 0, "add"), NDArray[np.float32])
+assert_type(gatherum.scatter_nd(dates, [[0]], dates[:1]), NDArray[np.datetime64])
+
+# What only becomes an array may have any dtype.
+assert_type(gatherum.gather([1, 2], 0), NDArray[Any])
+assert_type(gatherum.gather(unknown, 0), NDArray[Any])
+assert_type(gatherum.scatter_nd([1, 2], [[0]], [3]), NDArray[Any])
+
+# The types of the rest.
+assert_type(gatherum.plan("gather", floats, [0]).shape, tuple[int, ...])
+assert_type(gatherum.plan("gather", floats, [0]).run(floats, dates), NDArray[Any])
+assert_type(gatherum.index_report("gather", (4, 4), [0]).invalid, int)
+assert_type(gatherum.get_num_threads(), int)
+
+# Refused without running.
+gatherum.gather(floats, [0], out=[0.0])  # type: ignore[call-overload]
+gatherum.gather(floats, [0], axis="0")  # type: ignore[call-overload]
+gatherum.gather(floats, [0], 0, "clip")  # type: ignore[call-overload]
+gatherum.scatter_nd(floats, [[0]])  # type: ignore[call-overload]
+gatherum.scatter_elements(floats, [[0]], [[1.0]], include_self="no")  # type: ignore[call-overload]
