@@ -98,9 +98,12 @@ void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char*
   });
 }
 
-void partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
-  by_item(p.ids->item,
-          [&](auto width) { GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece); });
+int64_t entry_bytes(int64_t item) { return kLocalBytes + item; }
+
+bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+  return by_item(p.ids->item, [&](auto width) {
+    return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece);
+  });
 }
 
 void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
@@ -162,9 +165,9 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 
 const Kernels& kernels() {
   static const Kernels table = {
-      GATHERUM_LEVEL_NAME, gather,          gather_stretches, gather_packed,   copy_bytes,
-      first_invalid,       scatter,         scatter_owned,    slab_bytes,      slab_take,
-      slab_write,          partition_count, partition_spread, partition_apply, grouped_bytes,
+      GATHERUM_LEVEL_NAME, gather,      gather_stretches, gather_packed,   copy_bytes,
+      first_invalid,       scatter,     scatter_owned,    slab_bytes,      slab_take,
+      slab_write,          entry_bytes, partition_spread, partition_apply, grouped_bytes,
       scatter_grouped,     number,
   };
   return table;

@@ -2,6 +2,7 @@
 // instruction-set level, all from the same source.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "nest.hpp"
@@ -71,11 +72,13 @@ struct SlabScatter {
 };
 
 // A scatter whose updates are first sorted, stably, into blocks of destinations
-// (scatter_partition.hpp). Pieces are stretches of updates, in order.
+// (scatter_partition.hpp). Pieces are stretches of updates, in order; every piece has a list for every
+// block, a chain of runs of memory.
 struct PartitionScatter {
-  // Where a piece writes next in the list of a block, and where its share of that list ends.
+  // Where a list goes on, and where its last run ends; null for a list without runs.
   struct Cursor {
-    int64_t place, limit;
+    char* place;
+    char* limit;
   };
 
   const Nest* ids;
@@ -83,9 +86,12 @@ struct PartitionScatter {
   int64_t units, pieces;
   int shift;  // a block has 2^shift destinations
   int64_t blocks, destinations, step;
-  int64_t* counts;  // [pieces][blocks]: updates of a piece for a block, then where they begin
   Cursor* cursors;  // [pieces][blocks]
-  char* entries;
+  int64_t* first;   // [pieces][blocks]: the first run of a list
+  char* entries;    // run after run
+  int64_t run_bytes;
+  int64_t* next;                // [runs]: the run that goes on with the list
+  std::atomic<int64_t>* taken;  // how many runs are in use
   const char* source;
   Combine combine;
 };
@@ -116,9 +122,9 @@ struct Kernels {
   // Folds the updates of one task into a slab in scratch; writes the slab to the output.
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
-  // Three passes over a partition; `count` returns false when it met an invalid index.
-  bool (*partition_count)(const PartitionScatter&, const char* index, int64_t piece);
-  void (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
+  // The two passes of a partition; `spread` returns false when it met an invalid index.
+  int64_t (*entry_bytes)(int64_t item);
+  bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
   // As scatter, with updates ordered by destination first. `ids` is the nest with component strides
   // that number the destinations of one unit, of which there are `destinations`; `grouped_bytes` is the

@@ -112,60 +112,66 @@ int block_shift(const Program& p, int threads) {
   return shift;
 }
 
-// Turns counts [piece][block] into where each begins, in (block, piece) order; one more row holds
-// where the blocks end.
-void place_lists(const PartitionScatter& part) {
-  int64_t at = 0;
-  for (int64_t b = 0; b < part.blocks; ++b) {
-    for (int64_t piece = 0; piece < part.pieces; ++piece) {
-      int64_t& count = part.counts[piece * part.blocks + b];
-      const int64_t n = count;
-      count = at;
-      at += n;
-    }
-    part.counts[part.pieces * part.blocks + b] = at;
-  }
+// How the updates of a partition are cut: into pieces, and their lists into runs. Lists waste a part
+// of their last run: pieces are few enough, and runs short enough, to keep that below an eighth.
+struct Cut {
+  int64_t chunk, units, pieces, piece_units, run, runs;
+};
+
+Cut cut_updates(const Program& p, int threads, int64_t blocks) {
+  constexpr int64_t kShortestRun = 16, kLongestRun = 1024;
+  const Loop& line = p.ids.line_loop();
+  Cut c{};
+  c.chunk = std::min(kPartitionChunk, line.extent);
+  c.units = p.ids.outer_count() * ((line.extent + c.chunk - 1) / c.chunk);
+  const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
+  const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
+  c.piece_units = (c.units + pieces - 1) / pieces;
+  c.pieces = (c.units + c.piece_units - 1) / c.piece_units;
+  c.run = std::clamp(p.tuples / (8 * c.pieces * blocks), kShortestRun, kLongestRun);
+  c.runs = p.tuples / c.run + c.pieces * blocks;
+  return c;
 }
 
 Run scatter_partition(const Program& p, const Operands& at, const char* source, const Poll& poll) {
-  const Nest& ids = p.ids;
   const int threads = threads_for(work_bytes(p));
   PartitionScatter part{};
-  part.ids = &ids;
-  part.chunk = std::min(kPartitionChunk, ids.line_loop().extent);
-  part.units = ids.outer_count() * ((ids.line_loop().extent + part.chunk - 1) / part.chunk);
-  const int64_t pieces = std::min<int64_t>(part.units, int64_t{4} * threads);
-  part.piece_units = (part.units + pieces - 1) / pieces;
-  part.pieces = (part.units + part.piece_units - 1) / part.piece_units;
+  part.ids = &p.ids;
   part.shift = block_shift(p, threads);
   part.blocks = ((p.destinations - 1) >> part.shift) + 1;
+  const Cut cut = cut_updates(p, threads, part.blocks);
+  part.chunk = cut.chunk;
+  part.units = cut.units;
+  part.pieces = cut.pieces;
+  part.piece_units = cut.piece_units;
+  part.run_bytes = cut.run * chosen_kernels().entry_bytes(p.ids.item);
   part.destinations = p.destinations;
   part.step = p.step;
   part.source = source;
   part.combine = p.combine;
-  const int64_t entry = 4 + ids.item;
-  const WorkerScratch counts((3 * part.pieces + 1) * part.blocks * 8, 1);
-  const WorkerScratch entries(p.tuples * entry + 16 * entry, 1);
-  const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, ids.item, int64_t{1} << part.shift),
+  const int64_t lists = part.pieces * part.blocks;
+  const WorkerScratch entries(cut.runs * part.run_bytes, 1);
+  const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
+  const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, p.ids.item, int64_t{1} << part.shift),
                             threads);
   Run run;
-  if (!counts || !entries || !slabs) return run.memory = false, run;
-  part.counts = reinterpret_cast<int64_t*>(counts.of(0));
-  part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.counts + (part.pieces + 1) * part.blocks);
+  if (!entries || !chains || !slabs) return run.memory = false, run;
+  std::atomic<int64_t> taken{0};
+  part.taken = &taken;
   part.entries = entries.of(0);
+  part.next = reinterpret_cast<int64_t*>(chains.of(0));
+  part.first = part.next + cut.runs;
+  part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.first + lists);
 
   All valid;
   run.finished = run_tasks(part.pieces, threads, poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().partition_count(part, at.index, piece);
+    valid &= chosen_kernels().partition_spread(part, at, piece);
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.raises)) return run;
-  place_lists(part);
-  run.finished = run_tasks(part.pieces, threads, poll,
-                           [&](int64_t piece, int) { chosen_kernels().partition_spread(part, at, piece); });
-  run.finished = run.finished && run_tasks(part.blocks, threads, poll, [&](int64_t b, int worker) {
-                   chosen_kernels().partition_apply(part, at, b, slabs.of(worker));
-                 });
+  run.finished = run_tasks(part.blocks, threads, poll, [&](int64_t b, int worker) {
+    chosen_kernels().partition_apply(part, at, b, slabs.of(worker));
+  });
   return run;
 }
 
