@@ -74,7 +74,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 6
+    assert len(sections) == 7
 
 
 def test_the_oracle_stands_apart() -> None:

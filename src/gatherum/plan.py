@@ -39,7 +39,7 @@ class Plan:
         ``scatter_rows`` or ``scatter_lines``.
     algorithm : str
         How the work is done so that every thread count gives the same bits; see
-        `gatherum.algorithms`.
+        ``gatherum.algorithms``.
     reason : str
         Why this algorithm: the rule that chose it, with the numbers it looked at.
     nest : Nest

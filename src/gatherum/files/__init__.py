@@ -1,4 +1,4 @@
-"""The operators on tables larger than memory: `.npy`, `.npz`, `.safetensors` and Zarr files."""
+"""The operators on tables larger than memory, in .npy, .npz, .safetensors and Zarr files."""
 
 from gatherum.files.api import (
     gather_elements_file,

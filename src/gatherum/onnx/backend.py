@@ -55,7 +55,7 @@ class PreparedModel(BackendRep):
 
 
 class GatherumBackend(Backend):
-    """ONNX's backend interface over `Evaluator`."""
+    """ONNX's backend interface over `gatherum.onnx.Evaluator`."""
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

@@ -23,7 +23,7 @@ class Evaluator(ReferenceEvaluator):
     new_ops : list of OpRun classes, optional
         More operators; they come before these.
     **options
-        As for ``ReferenceEvaluator``: `opsets`, `functions`, `verbose`.
+        As for ``ReferenceEvaluator``: ``opsets``, ``functions``, ``verbose``.
 
     Examples
     --------

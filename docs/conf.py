@@ -1,0 +1,45 @@
+"""How Sphinx builds the documentation; `nox -s docs` runs it."""
+
+import sys
+from pathlib import Path
+
+import gatherum
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `rendering`
+
+project = "gatherum"
+author = "The gatherum developers"
+version = release = gatherum.__version__
+project_copyright = author
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "rendering",
+]
+exclude_patterns = ["_build"]
+root_doc = "index"
+default_role = "autolink"  # `gatherum.plan` in a docstring is a link, `axis` is not
+nitpicky = True
+smartquotes = False  # two hyphens are an option, not a dash
+# Other projects' names have no pages here, and fetching theirs would need a network.
+nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*")]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence", "deflist"]
+
+autodoc_typehints = "none"  # the Parameters sections say more
+autodoc_member_order = "bysource"
+autosummary_generate = False
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = f"gatherum {release}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_copy_source = False
+html_show_sourcelink = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"

@@ -1,0 +1,113 @@
+"""Run every example of the pages and of the docstrings, each page in a folder of its own.
+
+In a page, blocks of ``python`` with prompts are doctests, those without must run, and in blocks of
+``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
+"""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gatherum
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# Modules that import a framework at once, and the commands, which import nothing to be tried.
+LEFT_OUT = re.compile(r"gatherum\.(bench\.peers\.with_\w+|(\w+\.)*__main__)$")
+
+
+def run_page(page: Path) -> tuple[int, int]:
+    """Run the examples of a page; return how many there were and how many failed."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    text = page.read_text(encoding="utf-8")
+    tried = failed = 0
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for block in BLOCK.finditer(text):
+            line = text.count("\n", 0, block.start()) + 1
+            for wrong in _run_block(*block.groups(), names, f"{page.relative_to(ROOT)}:{line}"):
+                tried += 1
+                failed += wrong
+    return tried, failed
+
+
+def _run_block(kind: str, code: str, names: dict[str, Any], where: str) -> Iterator[bool]:
+    """Run a block; yield for each example whether it failed."""
+    if kind == "console":
+        for command, expected in _commands(code):
+            yield _command_fails(command, expected, where)
+    elif ">>> " in code:
+        test = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
+        result = doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(
+            test, clear_globs=False
+        )
+        names.update(test.globs)
+        yield from [True] * result.failed + [False] * (result.attempted - result.failed)
+    else:
+        exec(compile(code, where, "exec"), names)
+        yield False
+
+
+def _commands(code: str) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = f"{command}\n{more}"
+        yield command, expected
+
+
+def _command_fails(command: str, expected: str, where: str) -> bool:
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    if doctest.OutputChecker().check_output(expected, done.stdout, FLAGS):
+        return False
+    print(f"{where}: $ {command}\nexpected:\n{expected}\ngot:\n{done.stdout}", file=sys.stderr)
+    return True
+
+
+def run_docstrings(name: str) -> tuple[int, int]:
+    """Run the examples in the docstrings of a module."""
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, extraglobs={"gatherum": gatherum, "np": np})
+    return result.attempted, result.failed
+
+
+def modules() -> list[str]:
+    """Name every module of the package."""
+    found = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
+    return ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
+
+
+def main() -> int:
+    """Run everything, or the pages that are named."""
+    pages = [Path(page).resolve() for page in sys.argv[1:]]
+    all_pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
+    results = [run_page(page) for page in pages or all_pages if "_build" not in page.parts]
+    tried, failed = (sum(column) for column in zip(*results, strict=True))
+    print(f"{len(results)} pages: {tried} examples, {failed} failed")
+    if not pages:
+        found = [run_docstrings(name) for name in modules()]
+        more, wrong = (sum(column) for column in zip(*found, strict=True))
+        print(f"{len(found)} modules: {more} examples, {wrong} failed")
+        failed += wrong
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

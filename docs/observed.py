@@ -1,0 +1,128 @@
+"""Ask the libraries that the comparison and the operator pages speak of.
+
+    python docs/observed.py            print what the installed libraries answer
+    python docs/observed.py --write    keep it in docs/observed.json, which the pages show
+    python docs/observed.py --check    compare it with docs/observed.json
+
+The expressions stand in docs/comparison/*.toml (`ask`) and docs/operators/*.toml (pairs that must
+give the same bits). An answer that was kept from another version of a library may differ; one from
+the same version may not.
+"""
+
+import argparse
+import json
+import sys
+import tomllib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from libraries import NEEDED, Names, names, versions
+
+FOLDER = Path(__file__).parent
+KEPT = FOLDER / "observed.json"
+# The arrays that the expressions of the comparison use.
+ARRAYS: Names = {
+    "a": np.array([10, 20, 30], np.float32),
+    "m": np.arange(12, dtype=np.float32).reshape(4, 3),
+    "half": np.zeros(1, np.float16),
+    "ones": np.ones(4096, np.float16),
+    "zeros": np.zeros(4096, np.int64),
+}
+SAME, DIFFERENT = "the same", "different"
+
+
+def asked() -> Iterator[tuple[str, str, Names]]:
+    """Yield each library, expression and the arrays that it uses."""
+    for file in sorted((FOLDER / "comparison").glob("*.toml")):
+        for question in tomllib.loads(file.read_text()).get("question", []):
+            for library in NEEDED:
+                for expression in question.get(library, {}).get("ask", []):
+                    yield library, expression, ARRAYS
+    for file in sorted((FOLDER / "operators").glob("*.toml")):
+        page = tomllib.loads(file.read_text())
+        arrays: Names = {"np": np}
+        exec(page["arrays"], arrays)
+        arrays = {name: value for name, value in arrays.items() if isinstance(value, np.ndarray)}
+        for row in page["counterpart"]:
+            if row["library"] in NEEDED and "ours" in row:
+                yield row["library"], pair(row), arrays
+
+
+def pair(row: dict[str, str]) -> str:
+    """Return the expression that compares a counterpart with ours."""
+    return f"{row.get('run', row['theirs'])} == {row['ours']}"
+
+
+def answer(library: str, expression: str, arrays: Names) -> str:
+    """Evaluate an expression with the names of a library, and word what comes back."""
+    theirs, _, ours = expression.partition(" == ")
+    try:
+        given = np.asarray(eval(theirs, names(library, arrays)))
+    except Exception as error:  # an error is an answer
+        return type(error).__name__
+    if not ours:
+        return str(given.tolist())
+    expected = np.asarray(eval(ours, names("gatherum", arrays)))
+    alike = (given.dtype, given.shape) == (expected.dtype, expected.shape)
+    return SAME if alike and given.tobytes() == expected.tobytes() else DIFFERENT
+
+
+def observe() -> dict[str, Any]:
+    """Ask every library that is installed everything."""
+    observed: dict[str, Any] = {}
+    for library, expression, arrays in asked():
+        if (have := versions(library)) is None:
+            continue
+        found = observed.setdefault(library, {"versions": have, "answers": {}})
+        found["answers"][expression] = answer(library, expression, arrays)
+    return observed
+
+
+def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+    """Yield each difference, and whether it is an error."""
+    for library, expression, _ in asked():
+        before = kept.get(library, {"answers": {}})
+        if expression not in before["answers"]:
+            yield True, f"{library}: {expression}: no answer is kept; run with --write"
+        elif library in observed:
+            now, was = observed[library]["answers"][expression], before["answers"][expression]
+            if now != was:
+                same = observed[library]["versions"] == before["versions"]
+                yield (
+                    same or library == "gatherum",
+                    f"{library}: {expression}: gives {now}, not {was}",
+                )
+
+
+def main() -> int:
+    """Print, keep or compare the answers."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    observed = observe()
+    if options.write:
+        if missing := [library for library in NEEDED if library not in observed]:
+            parser.error(f"install {', '.join(missing)} first: the pages show every library")
+        KEPT.write_text(json.dumps(observed, indent=1, ensure_ascii=False) + "\n")
+        return 0
+    if options.check:
+        found = list(differences(json.loads(KEPT.read_text()), observed))
+        for wrong, line in found:
+            print(line if wrong else f"{line} (another version)", file=sys.stderr)
+        answers = sum(len(library["answers"]) for library in observed.values())
+        print(f"{answers} answers of {', '.join(observed)} compared with {KEPT.name}")
+        return int(any(wrong for wrong, _ in found))
+    for library, found in observed.items():
+        print(library, *(f"{name} {version}" for name, version in found["versions"].items()))
+        for expression, text in found["answers"].items():
+            print(f"    {expression}  ->  {text}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Parts of pages that are rendered from the package while the pages are built.
+
+A line ``<!-- render: NAME ARGUMENTS -->`` of a page is replaced by the Markdown that the renderer
+of that name returns, so that no table stands in the documents and in the code.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from . import benchmarks, commands, comparison, counterparts, pictures, reductions
+
+RENDERERS: dict[str, Callable[..., str]] = {
+    "benchmarks": benchmarks.render,
+    "commands": commands.render,
+    "comparison": comparison.render,
+    "counterparts": counterparts.render,
+    "picture": pictures.render,
+    "reductions": reductions.render,
+}
+MARKER = re.compile(r"^<!-- render: (\S+)(.*?) -->$", re.MULTILINE)
+
+
+def fill(_app: Any, _page: str, source: list[str]) -> None:
+    """Replace the markers of a page."""
+    source[0] = MARKER.sub(_render, source[0])
+
+
+def _render(marker: re.Match[str]) -> str:
+    name, arguments = marker.groups()
+    return RENDERERS[name](*arguments.split())
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect to Sphinx."""
+    app.connect("source-read", fill)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,76 @@
+"""The documentation, as far as it can be checked without building it."""
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gatherum
+from gatherum.signature import OPERATORS
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+MODULES = ("gatherum", "gatherum.directml", "gatherum.onnx", "gatherum.files", "gatherum.reference")
+
+
+def entries(page: Path) -> set[Path]:
+    """The pages that a page's tables of contents list."""
+    found = set()
+    for toctree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.M | re.S):
+        for line in toctree.splitlines():
+            if line and not line.startswith(":"):
+                target = re.sub(r"^.*<(.*)>$", r"\1", line)
+                found.add((page.parent / f"{target}.md").resolve())
+    return found
+
+
+def test_every_page_has_one_place_in_the_contents():
+    listed = [entry for page in PAGES for entry in entries(page)]
+    assert sorted(listed) == [page.resolve() for page in PAGES if page != DOCS / "index.md"]
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_every_operator_has_a_page(op):
+    page = (DOCS / "operators" / f"{op}.md").read_text()
+    assert page.startswith(f"# {op}\n")
+    assert f"<!-- render: counterparts {op} -->" in page
+    assert f"<!-- render: picture {op} " in page
+    assert f"({op}.md)" in (DOCS / "operators" / "index.md").read_text()
+    libraries = {row["library"] for row in counterparts(op)}
+    assert libraries == {"numpy", "torch", "tensorflow", "jax", "onnx", "directml", "webnn"}
+
+
+def counterparts(op: str) -> list[dict[str, str]]:
+    rows: list[dict[str, str]] = tomllib.loads((DOCS / "operators" / f"{op}.toml").read_text())[
+        "counterpart"
+    ]
+    return rows
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_in_the_reference(name):
+    if name == "gatherum.onnx":
+        pytest.importorskip("onnx", reason="install gatherum[onnx] to list its names")
+    page = (DOCS / "api" / f"{name.removeprefix('gatherum.')}.md").read_text()
+    if f"automodule:: {name}\n   :members:" in page:
+        return
+    module = gatherum if name == "gatherum" else importlib.import_module(name)
+    missing = [one for one in module.__all__ if not re.search(rf" {name}\.{one}\b", page)]
+    assert missing == []
+
+
+def test_every_claim_about_a_library_has_its_answer(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    observed = importlib.import_module("observed")
+    asked = list(observed.asked())
+    assert len(asked) > 150
+    kept = observed.json.loads(observed.KEPT.read_text())
+    now = {"gatherum": {"versions": kept["gatherum"]["versions"], "answers": {}}}
+    for library, expression, arrays in asked:
+        if library == "gatherum":
+            now[library]["answers"][expression] = observed.answer(library, expression, arrays)
+        if " == " in expression:
+            assert kept[library]["answers"][expression] == observed.SAME, expression
+    assert list(observed.differences(kept, now)) == []
