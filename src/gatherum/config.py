@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -79,6 +78,7 @@ def config_lines(config: dict[str, Any]) -> list[str]:
 
 def _version_of(distribution: str) -> str | None:
     """Return the version of a distribution without importing it."""
+    from importlib import metadata  # half of what `import gatherum` took
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
