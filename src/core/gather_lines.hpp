@@ -33,16 +33,23 @@ struct GatherLine {
   const Nest& nest;
   const Operands& at;
 
-  void prefetch_block(const Block& b) const {
-    if (!nest.far) return;
-    const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
-    const int64_t sd = nest.line_loop().data;
-    for (int j = 0; j < b.n; ++j)
-      prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd) +
-                                             static_cast<uintptr_t>(b.offsets[j])));
-  }
+  void prefetch_block(const Block& b) const { fetch(b, 0); }
 
-  void move(const Block& b, const Block*) const { move(b.place, b.offsets, b.n, b.any_invalid); }
+  // While a block moves, the lines of the next are fetched, one for one: fetched all at once they are
+  // more than a core can have under way, and a Zen 3 waits for them.
+  void move(const Block& b, const Block* then) const {
+    const int both = nest.far && !b.any_invalid ? std::min(b.n, then->n) : 0;
+    const auto next = reinterpret_cast<uintptr_t>(at.data + then->place.data);
+    const char* src = at.data + b.place.data;
+    char* dst = at.other + b.place.other;
+    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    for (int j = 0; j < both; ++j) {
+      prefetch_line(next, j * sd, then->offsets[j]);
+      store_item(dst + j * su, load_item<W>(src + j * sd + b.offsets[j]));
+    }
+    fetch(*then, both);
+    move(advance(b.place, nest.line_loop(), both), b.offsets + both, b.n - both, b.any_invalid);
+  }
 
   void move(const Place& place, const int64_t* offsets, int n, bool any_invalid) const {
     const char* src = at.data + place.data;
@@ -56,6 +63,19 @@ struct GatherLine {
   }
 
  private:
+  void fetch(const Block& b, int from) const {
+    if (!nest.far) return;
+    const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
+    const int64_t sd = nest.line_loop().data;
+    for (int j = from; j < b.n; ++j) prefetch_line(base, j * sd, b.offsets[j]);
+  }
+
+  // An invalid offset leads anywhere, which a prefetch may.
+  static GATHERUM_INLINE void prefetch_line(uintptr_t base, int64_t place, int64_t offset) {
+    prefetch(
+        reinterpret_cast<const void*>(base + static_cast<uintptr_t>(place) + static_cast<uintptr_t>(offset)));
+  }
+
   void move_filled(const int64_t* offsets, int n, const char* src, char* dst) const {
     const Item<W> fill = load_item<W>(at.fill);
     for (int j = 0; j < n; ++j, src += nest.line_loop().data, dst += nest.line_loop().other)

@@ -16,6 +16,10 @@ template <int W>
 struct PackedLine : GatherLine<W> {
   int units;
   void prefetch_block(const Block& b) const { prefetch_rows_on(this->nest, units, this->at, b); }
+  void move(const Block& b, const Block* then) const {
+    if (then->n > 0) prefetch_block(*then);
+    GatherLine<W>::move(b.place, b.offsets, b.n, b.any_invalid);
+  }
 };
 
 template <int W>

@@ -125,10 +125,7 @@ bool gather_blocks(const Nest& nest, int units, const Operands& at, const Range&
   while (more) {
     if (now->any_invalid && nest.mode == Mode::raise) return false;
     more = stage_next(nest, at.index, blocks, *then);
-    if (more)
-      kernel.prefetch_block(*then);
-    else
-      then->n = 0;
+    if (!more) then->n = 0;
     kernel.move(*now, then);
     std::swap(now, then);
   }
