@@ -1,8 +1,11 @@
 #include "calls.hpp"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace gatherum {
@@ -145,33 +148,107 @@ bool same_place(PyArrayObject* a, PyArrayObject* b) {
                         std::memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), bytes) == 0));
 }
 
-// Asked now and then during long calls: Ctrl-C is answered here.
-bool signal_pending(void* released) {
-  if (released == nullptr) return PyErr_CheckSignals() != 0;
-  const nb::gil_scoped_acquire lock;
-  return PyErr_CheckSignals() != 0;
+void raise_changed(nb::handle plan, int operand) {
+  if (operand < 0) return;
+  hooks().raise_changed(plan, operand);
+  throw nb::value_error("gatherum: the hook for changed operands must raise");
 }
+
+// Where the operands lie and how: what a plan, the checks of `out` and the addresses rest upon. Python
+// code that runs in between, such as a fill value's conversion, could change it under our feet.
+class Looks {
+ public:
+  explicit Looks(const std::array<nb::handle, kArrays.size()>& operands) {
+    for (nb::handle h : operands) {
+      if (h.is_none()) {
+        ends_.push_back(words_.size());
+        continue;
+      }
+      PyArrayObject* a = as_array(h);
+      words_.push_back(reinterpret_cast<intptr_t>(PyArray_DATA(a)));
+      words_.push_back(reinterpret_cast<intptr_t>(PyArray_DESCR(a)));
+      words_.push_back(PyArray_ISWRITEABLE(a) ? 1 : 0);
+      words_.insert(words_.end(), PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));
+      words_.insert(words_.end(), PyArray_STRIDES(a), PyArray_STRIDES(a) + PyArray_NDIM(a));
+      ends_.push_back(words_.size());
+    }
+  }
+
+  // The number of the first operand that looks different, -1 if all look the same.
+  int first_change(const Looks& o) const {
+    for (size_t i = 0; i < ends_.size(); ++i)
+      if (ends_[i] != o.ends_[i] || !std::equal(words_.begin(), words_.begin() + ends_[i], o.words_.begin()))
+        return static_cast<int>(i);
+    return -1;
+  }
+
+ private:
+  std::vector<int64_t> words_;
+  std::vector<ptrdiff_t> ends_;
+};
+
+// Runs without the interpreter's lock while it lives. A thread that wants the lock back when the
+// interpreter has ended is ended too, by unwinding its stack (CPython before 3.14), which neither the
+// pool's other threads nor nanobind's functions would survive: it sleeps until the process is gone.
+class Released {
+ public:
+  Released() : state_(PyEval_SaveThread()) { ++alive; }
+  ~Released() {
+    lock();
+    --alive;
+  }
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+
+  bool signal_pending() {
+    lock();
+    const bool pending = PyErr_CheckSignals() != 0;
+    state_ = PyEval_SaveThread();
+    return pending;
+  }
+
+ private:
+  void lock() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+  }
+
+  PyThreadState* state_;
+
+ public:
+  static inline std::atomic<int> alive{0};
+};
 
 Outcome execute_released(const Program& program, const Operands& at, const char* source, bool fresh) {
   if (!is_long(program)) return execute(program, at, source, fresh, {});
-  bool released = true;
-  const nb::gil_scoped_release unlock;
-  return execute(program, at, source, fresh, {signal_pending, &released});
+  Released released;
+  // Asked now and then during long calls: Ctrl-C is answered here.
+  const auto ask = [](void* context) { return static_cast<Released*>(context)->signal_pending(); };
+  return execute(program, at, source, fresh, {ask, &released});
 }
 
 nb::object run_program(const PlannedProgram& planned, nb::handle plan, nb::handle data, nb::handle indices,
                        nb::handle updates, nb::handle fill_value, nb::handle out) {
   const Program& program = planned.program;
-  bool in_place = false;
+  const std::array operands = {data, indices, updates, out};
+  const bool fills = !program.scatter && program.nest.mode == Mode::drop;
+  bool in_place = false, check_out = false;
   if (!out.is_none()) {
     PyArrayObject* o = as_array(out);
     in_place = program.scatter && same_place(o, as_array(data));
-    if (!PyArray_ISWRITEABLE(o) || (!in_place && may_overlap(o, data)) || may_overlap(o, indices) ||
-        may_overlap(o, updates))
-      hooks().check_out(plan, data, indices, updates, out);
+    check_out = !PyArray_ISWRITEABLE(o) || (!in_place && may_overlap(o, data)) || may_overlap(o, indices) ||
+                may_overlap(o, updates);
   }
   nb::object fill;
-  if (!program.scatter && program.nest.mode == Mode::drop) fill = hooks().make_fill(plan, fill_value);
+  if (check_out || fills) {
+    const Looks before(operands);
+    if (check_out) hooks().check_out(plan, data, indices, updates, out);
+    if (fills) fill = hooks().make_fill(plan, fill_value);
+    raise_changed(plan, before.first_change(Looks(operands)));
+  }
   nb::object result =
       out.is_none() ? new_array(PyArray_DESCR(as_array(data)), planned.rank, planned.shape) : nb::borrow(out);
   char* target = PyArray_BYTES(as_array(result));
@@ -214,6 +291,8 @@ Hooks& hooks() {
 
 nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
                nb::handle fill_value, nb::handle out) {
+  for (nb::handle h : {data, indices, updates, out})
+    if (!h.is_none() && !PyArray_Check(h.ptr())) throw nb::type_error("gatherum: a plan runs on arrays");
   return run_program(program_of(plan), plan, data, indices, updates, fill_value, out);
 }
 
@@ -231,17 +310,26 @@ nb::object call(nb::handle* a) {
   }
   nb::object plan = find_plan(key);
   if (!plan.is_valid()) {
+    const std::array operands = {a[kData], a[kIndices], a[kUpdates], a[kOut]};
+    const Looks before(operands);
     plan = hooks().make_plan(a[kOp], a[kData], a[kIndices], a[kUpdates], a[kAxis], a[kReduction],
                              a[kIncludeSelf], a[kMode], a[kNegative], a[kOut]);
+    raise_changed(plan, before.first_change(Looks(operands)));
     keep_plan(key, a, plan);
   }
-  return run(plan, a[kData], a[kIndices], a[kUpdates], a[kFill], a[kOut]);
+  return run_program(program_of(plan), plan, a[kData], a[kIndices], a[kUpdates], a[kFill], a[kOut]);
 }
 
 void clear_plans() {
   Table old;
   const nb::ft_lock_guard lock(table_mutex);
   old.swap(table());
+}
+
+void leave() {
+  clear_plans();
+  // What a daemon thread that is still in a call keeps alive is no leak to warn of.
+  if (Released::alive.load() > 0) nb::set_leak_warnings(false);
 }
 
 }  // namespace gatherum

@@ -24,6 +24,7 @@ struct Hooks {
   nb::object check_out;      // (plan, data, indices, updates, out): raises when out cannot be written
   nb::object make_fill;      // (plan, fill_value) -> 0-d array of the data's dtype, or raises
   nb::object raise_invalid;  // (plan, position, component, value): raises IndexError
+  nb::object raise_changed;  // (plan, number of an operand): raises ValueError
 };
 
 Hooks& hooks();
@@ -40,5 +41,7 @@ nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle 
 
 // Forgets every plan of the table.
 void clear_plans();
+// The same, as the last call before the interpreter ends.
+void leave();
 
 }  // namespace gatherum

@@ -21,6 +21,13 @@ Outcome nothing_to_address(const Program& p, const char* index) {
   return {Status::invalid_index, invalid};
 }
 
+// What a look at an invalid index has told. Where it found nothing wrong any more, the indices have
+// changed meanwhile, which position -1 reports.
+Outcome told(Invalid invalid) {
+  if (invalid.component < 0) invalid.position = -1;
+  return {Status::invalid_index, invalid};
+}
+
 }  // namespace
 
 bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
@@ -30,9 +37,9 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   if (!is_long(p)) {
     const Invalid invalid =
         chosen->first_invalid(nest, index, {nest.line_loop().extent, 0, nest.outer_count()});
-    return {invalid.position < 0 ? Status::done : Status::invalid_index, invalid};
+    return invalid.position < 0 ? Outcome{} : told(invalid);
   }
-  const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, p.tuples * kTupleBytes);
+  const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(p.tuples, kTupleBytes));
   std::atomic<int64_t> first{s.units};
   const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
     if (begin >= first.load(std::memory_order_relaxed)) return;
@@ -43,10 +50,7 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   });
   if (!finished) return {Status::interrupted, {}};
   if (first.load() == s.units) return {};
-  Invalid invalid = chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units});
-  // Nothing found on a second look: the indices have changed meanwhile, which position -1 reports.
-  if (invalid.component < 0) invalid.position = -1;
-  return {Status::invalid_index, invalid};
+  return told(chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units}));
 }
 
 Outcome execute(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {

@@ -135,7 +135,7 @@ Invalid examine(const Nest& nest, const char* at, int64_t position) {
 
 Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   Blocks blocks(nest, nest.line, range);
-  const int64_t line = nest.line_loop().extent, chunks = (line + range.chunk - 1) / range.chunk;
+  const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
   int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
   Block block;
   while (stage_next(nest, index, blocks, block)) {

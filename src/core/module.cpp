@@ -36,17 +36,20 @@ struct CallType {
   IndexType index;
 };
 
-// The bytes between the first and the last that the nest can address.
-int64_t reach(const Nest& nest) {
-  int64_t bytes = nest.block;
-  for (int i = 0; i < nest.rank; ++i) bytes += (nest.loops[i].extent - 1) * std::abs(nest.loops[i].data);
-  for (int c = 0; c < nest.components; ++c)
-    bytes += (nest.component[c].size - 1) * std::abs(nest.component[c].stride);
+// About how many bytes lie between the first and the last that the nest can address; of an empty array
+// the strides may be anything, so not in integers.
+double reach(const Nest& nest) {
+  auto bytes = static_cast<double>(nest.block);
+  const auto add = [&](int64_t extent, int64_t stride) {
+    bytes += static_cast<double>(extent - 1) * std::abs(static_cast<double>(stride));
+  };
+  for (int i = 0; i < nest.rank; ++i) add(nest.loops[i].extent, nest.loops[i].data);
+  for (int c = 0; c < nest.components; ++c) add(nest.component[c].size, nest.component[c].stride);
   return bytes;
 }
 
 Nest make_nest(nb::handle python_spec, const CallType& type) {
-  constexpr int64_t kNear = int64_t{512} << 10;  // about what a core's own cache holds besides the streams
+  constexpr double kNear = 512 << 10;  // about what a core's own cache holds besides the streams
   const NestSpec spec = read_spec(python_spec);
   if (spec.loops.size() > kMaxLoops || spec.components.size() > kMaxComponents || spec.line < 0 ||
       static_cast<size_t>(spec.line) >= spec.loops.size())
@@ -100,7 +103,7 @@ void make_program(PlannedProgram* self, nb::dict spec) {
   p.ids = make_nest(get("ids"), type);
   p.checks = make_nest(get("checks"), type);
   p.copy = make_nest(get("copy"), type);
-  for (int c = 0; c < p.nest.components; ++c) {
+  for (int c = 0; c < p.nest.components && p.moves && p.destinations > 0; ++c) {
     const int64_t reach = (p.nest.component[c].size - 1) * p.nest.component[c].stride;
     p.components_low += std::min<int64_t>(reach, 0);
     p.components_reach += std::abs(reach);
@@ -143,9 +146,11 @@ NB_MODULE(_core, m) {
   m.def(
       "set_hooks",
       [](nb::object normalise, nb::object make_plan, nb::object check_out, nb::object make_fill,
-         nb::object raise_invalid) { hooks() = {normalise, make_plan, check_out, make_fill, raise_invalid}; },
+         nb::object raise_invalid, nb::object raise_changed) {
+        hooks() = {normalise, make_plan, check_out, make_fill, raise_invalid, raise_changed};
+      },
       nb::arg("normalise"), nb::arg("make_plan"), nb::arg("check_out"), nb::arg("make_fill"),
-      nb::arg("raise_invalid"));
+      nb::arg("raise_invalid"), nb::arg("raise_changed"));
   m.def(
       "call",
       [](handle op, handle data, handle indices, handle updates, handle axis, handle reduction,
@@ -168,6 +173,7 @@ NB_MODULE(_core, m) {
   m.def("number_destinations", &number_destinations, nb::arg("program"), nb::arg("indices"),
         nb::arg("tuples"));
   m.def("clear_plans", &clear_plans);
+  m.def("leave", &leave);
 
   m.def("available_levels", &available_levels);
   m.def("choose_level", &choose_level, nb::arg("name"));

@@ -18,6 +18,11 @@ namespace gatherum {
 inline constexpr int kMaxLoops = 64;
 inline constexpr int kMaxComponents = 32;
 
+// The product of two numbers that are not negative, at most kMany: more than there is memory, yet a
+// sum of a few of them does not overflow. Broadcast operands can have so many elements.
+inline constexpr int64_t kMany = int64_t{1} << 60;
+inline int64_t times(int64_t a, int64_t b) { return b > 0 && a > kMany / b ? kMany : a * b; }
+
 struct Loop {
   int64_t extent, data, index, other;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "platform.hpp"
@@ -47,8 +46,8 @@ class Pool {
  public:
   // Returns false, having done nothing, when another thread's loop is running.
   bool try_run(Job& job, int helpers, bool& finished) {
-    std::unique_lock lock(busy_, std::try_to_lock);
-    if (!lock.owns_lock()) return false;
+    // No mutex: a signal handler may call from inside poll, on the thread that is at work here.
+    if (busy_.test_and_set(std::memory_order_acquire)) return false;
     helpers = hire(helpers);
     job_ = &job;
     running_.store(helpers, std::memory_order_relaxed);
@@ -59,6 +58,7 @@ class Pool {
     if (helpers > 0) signal_.notify_all();
     finished = job.work_and_poll();
     for (int left; (left = running_.load(std::memory_order_acquire)) != 0;) running_.wait(left);
+    busy_.clear(std::memory_order_release);
     return true;
   }
 
@@ -86,7 +86,7 @@ class Pool {
     }
   }
 
-  std::mutex busy_;
+  std::atomic_flag busy_;
   static constexpr uint32_t kMaxWorkers = 2048;  // more than set_num_threads allows
 
   std::atomic<uint32_t> signal_{0};  // round * kMaxWorkers + workers wanted
@@ -99,7 +99,7 @@ class Pool {
 std::atomic<Pool*> pool{nullptr};
 std::atomic<int> threads{1};
 
-// The parent's workers do not exist in a forked child, and its mutex may be locked by one of them.
+// The parent's workers do not exist in a forked child, and one of its threads may be at work.
 void forget_pool() { pool.store(nullptr); }
 
 Pool& the_pool() {

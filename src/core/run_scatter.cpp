@@ -125,7 +125,7 @@ Cut cut_updates(const Program& p, int threads, int64_t blocks) {
   const Loop& line = p.ids.line_loop();
   Cut c{};
   c.chunk = std::min(kPartitionChunk, line.extent);
-  c.units = p.ids.outer_count() * ((line.extent + c.chunk - 1) / c.chunk);
+  c.units = p.ids.outer_count() * ((line.extent - 1) / c.chunk + 1);
   const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
   const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
   c.piece_units = (c.units + pieces - 1) / pieces;
@@ -152,7 +152,7 @@ Run scatter_partition(const Program& p, const Operands& at, const char* source, 
   part.source = source;
   part.combine = p.combine;
   const int64_t lists = part.pieces * part.blocks;
-  const WorkerScratch entries(cut.runs * part.run_bytes, 1);
+  const WorkerScratch entries(times(cut.runs, part.run_bytes), 1);
   const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
   const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, p.ids.item, int64_t{1} << part.shift),
                             threads);

@@ -98,7 +98,7 @@ inline bool counts_out(int64_t updates, int64_t destinations) {
 
 inline int64_t grouped_bytes(int64_t updates, int64_t destinations) {
   if (counts_out(updates, destinations)) return (destinations + 1 + 2 * updates) * 4;
-  return updates * static_cast<int64_t>(sizeof(Entry));
+  return times(updates, sizeof(Entry));
 }
 
 // Few destinations: the updates are counted out to them, in order. 12 bytes an update.

@@ -17,8 +17,12 @@ inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
 // Above this many (a few us) the interpreter's lock is worth giving up.
 inline constexpr int64_t kLongBytes = int64_t{64} << 10;
 inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
+// A task of at most so many bytes, where there are many, is over in milliseconds: Ctrl-C waits for it.
+inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 
-inline int64_t work_bytes(const Program& p) { return p.bytes + p.tuples * kTupleBytes; }
+inline int64_t work_bytes(const Program& p) {
+  return std::min(p.bytes, kMany) + times(p.tuples, kTupleBytes);
+}
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
 
 // The number of points of the first few loops of a nest.
@@ -39,15 +43,16 @@ struct Split {
 inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes) {
   Split s{};
   s.threads = threads_for(bytes);
-  const int64_t target = std::clamp<int64_t>(bytes / kTaskBytes, 1, 1024);
+  const int64_t most = std::clamp<int64_t>(bytes / kLongestTask, 1024, 1 << 20);
+  const int64_t target = std::clamp<int64_t>(bytes / kTaskBytes, 1, most);
   s.chunk = line;
   if (split_line) {
     const int64_t pieces = std::max<int64_t>(1, target / points);
-    s.chunk = std::max<int64_t>((line + pieces - 1) / pieces, 256);
+    s.chunk = std::max<int64_t>((line - 1) / pieces + 1, 256);
     if (line_chunk > 0) s.chunk = std::min(s.chunk, line_chunk);
     s.chunk = std::min(s.chunk, line);
   }
-  s.units = points * ((line + s.chunk - 1) / s.chunk);
+  s.units = points * ((line - 1) / s.chunk + 1);
   s.per_task = std::max<int64_t>(1, s.units / target);
   s.tasks = (s.units + s.per_task - 1) / s.per_task;
   return s;
@@ -78,7 +83,7 @@ class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)
       : each_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
-        total_(static_cast<size_t>(each_) * static_cast<size_t>(workers)),
+        total_(static_cast<size_t>(times(each_, workers))),
         start_(static_cast<char*>(total_ >= kLargeResult ? allocate_large(total_) : std::malloc(total_))) {}
   ~WorkerScratch() {
     if (start_ != nullptr && !(total_ >= kLargeResult && free_large(start_))) std::free(start_);

@@ -39,8 +39,12 @@ def is_masked(value: object) -> bool:
 
 
 def is_plain(value: object) -> bool:
-    """Whether the value is an ndarray, of a subclass perhaps, that has no mask."""
-    return isinstance(value, np.ndarray) and not is_masked(value)
+    """Whether the value is an ndarray, of a subclass perhaps, that has no mask.
+
+    Its type decides: ``isinstance`` believes what an object says of its class, and the core would
+    read that object's memory as an array's.
+    """
+    return issubclass(type(value), np.ndarray) and not is_masked(value)
 
 
 def as_array(op: str, operand: str, value: object) -> Array:

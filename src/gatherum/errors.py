@@ -163,6 +163,10 @@ def out_overlaps_itself(op: str, shape: Shape, strides: Shape) -> ValueError:
     )
 
 
+def operand_changed(op: str, operand: str) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
+
+
 def _where(position: Shape) -> str:
     return f"indices[{', '.join(map(str, position))}]" if position else "indices"
 

@@ -147,4 +147,4 @@ def _start() -> None:
 
 
 _start()
-atexit.register(clear_plans)  # plans are Python objects: they go before the interpreter does
+atexit.register(_core.leave)  # plans are Python objects: they go before the interpreter does

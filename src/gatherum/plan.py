@@ -188,6 +188,10 @@ def _bytes_moved(s: Signature, checked: Checked, indices: int) -> int:
     return moved + (2 * prod(checked.shape) * item if functional else 0)
 
 
+# More bytes than there is memory; broadcast operands can stand for more than an int64 counts.
+_MOST = 1 << 60
+
+
 def _program(
     s: Signature, checked: Checked, choice: Choice, components: list[Component], tuples: Layout
 ) -> native.Program:
@@ -222,7 +226,7 @@ def _program(
             "copies": copies,
             "unaddressable": empty[0] if forced and empty else -1,
             "tuples": count,
-            "bytes": 2 * lowering.points(lowered.nest) * lowered.nest.block,
+            "bytes": min(2 * lowering.points(lowered.nest) * lowered.nest.block, _MOST),
             "nest": lowered.nest,
             "ids": lowering.number_destinations(lowered.nest),
             "checks": lowering.lower_checks(tuples, components) if count else lowering.EMPTY,
@@ -369,7 +373,7 @@ def apply(
 def _normalise(*call: object) -> tuple[object, ...]:
     plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
-    if out is not None and (not isinstance(out, np.ndarray) or arguments.is_masked(out)):
+    if out is not None and not arguments.is_plain(out):
         _make_plan(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
         op = str(plain[0])
         raise (
@@ -415,6 +419,7 @@ _OVERLAP_WORK = 10_000
 def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
     op = plan.signature.op
+    out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
     if not out.flags.writeable:
         raise errors.out_read_only(op)
     in_place = updates is not None and _is_same_place(out, data)
@@ -461,4 +466,10 @@ def _positive_axis(s: Signature) -> int:
     return s.axis % len(s.data.shape) if s.axis < 0 else s.axis
 
 
-native.set_hooks(_normalise, _make_plan, _check_out, _make_fill, _raise_invalid)
+def _raise_changed(plan: Plan, number: int) -> NoReturn:
+    """Raise ValueError for an operand that user code has moved or reshaped during the call."""
+    name = ("data", "indices", "updates", "out")[number]
+    raise errors.operand_changed(plan.signature.op, name)
+
+
+native.set_hooks(_normalise, _make_plan, _check_out, _make_fill, _raise_invalid, _raise_changed)

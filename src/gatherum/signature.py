@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from . import errors, shapes
@@ -38,8 +39,9 @@ class Operand:
 
     @classmethod
     def of(cls, array: Array) -> Operand:
-        """Describe an array."""
-        return cls(array.shape, array.dtype, array.strides)
+        """Describe an array, by what NumPy knows of it: a subclass may answer otherwise."""
+        plain = np.asarray(array)
+        return cls(plain.shape, plain.dtype, plain.strides)
 
     @property
     def layout(self) -> Layout:

@@ -1,0 +1,179 @@
+"""Processes that fork, end or are interrupted around a call, each in a fresh Python."""
+
+import importlib.util
+import os
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="fork and signals of POSIX systems")
+QUIET = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # of a fork beside threads
+
+START = """
+import os, signal, sys, threading, time
+import numpy as np
+import gatherum
+gatherum.set_num_threads(3)
+data, indices = np.arange(600_000.0), np.arange(600_000)[::-1].copy()
+expected = gatherum.gather(data, indices)
+assert np.array_equal(expected, data[::-1])
+
+def works():
+    out = np.zeros(1000)
+    gatherum.scatter_nd(out, indices[:, None] % 1000, 1.0, "add", out=out)
+    again = gatherum.gather(data, indices)
+    return bool((out == 600).all() and np.array_equal(again, expected))
+
+def child_works():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if works() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+FORKS = {
+    "a child of a child": """
+child = os.fork()
+if child == 0:
+    os._exit(0 if works() and child_works() and works() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and works())
+""",
+    "beside a call of another thread": """
+stopped, finished = threading.Event(), []
+def go_on():
+    while not stopped.is_set():
+        finished.append(works())
+thread = threading.Thread(target=go_on)
+thread.start()
+children = [child_works() for _ in range(10)]
+stopped.set()
+thread.join()
+print(all(children) and all(finished) and works())
+""",
+    "from another thread": """
+found = []
+thread = threading.Thread(target=lambda: found.append(child_works()))
+thread.start()
+thread.join()
+print(found == [True] and works())
+""",
+    "while large results are held": """
+held = [gatherum.gather(data, indices) for _ in range(3)]
+del held[1:]
+fine = child_works()
+held.clear()
+print(fine and child_works())
+""",
+}
+TORCH = """
+import torch
+torch.set_num_threads(2)
+ones = torch.ones(2_000_000)
+assert float((ones + ones).sum()) == 4e6
+print(works() and child_works() and float((ones + ones).sum()) == 4e6 and works())
+"""
+EXITS = {
+    "with a pool that sleeps": "print(works())",
+    "in an exception": "print(works())\nsys.exit(0)",
+    "at exit": "import atexit\natexit.register(lambda: print(works()))",
+    "in a thread that goes on": "threading.Thread(target=lambda: print(works())).start()",
+    "with large results": "kept = [gatherum.gather(data, indices)] * 3\nprint(works())",
+    "without goodbye": "print(works(), flush=True)\nos._exit(0)",
+    # Of a call that takes minutes.
+    "with a call in a daemon thread": """
+def work():
+    gatherum.gather(np.zeros((4, 0), np.int8), np.broadcast_to(np.int8(0), 1 << 40))
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+print(works())
+""",
+    # The thread is about to come back from a call, or to ask for signals, at any moment.
+    "with calls in daemon threads": """
+def work():
+    while True:
+        works()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+print(works())
+""",
+}
+
+
+@pytest.mark.parametrize("name", FORKS)
+def test_forks(python, name):
+    done = python(START + FORKS[name], **QUIET)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="install torch for a fork beside its threads"
+)
+def test_a_fork_beside_the_threads_of_pytorch(python):
+    done = python(START + TORCH, **QUIET)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize("name", EXITS)
+def test_exits(python, name):
+    done = python(START + EXITS[name])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+# The alarm comes while the call runs; should the machine be that slow, before it or behind it.
+ALARM = """
+import signal
+import numpy as np
+import gatherum
+gatherum.set_num_threads(THREADS)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+SETUP
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    CALL
+    signal.pause()
+except KeyboardInterrupt:
+    print(ANSWER)
+"""
+INTERRUPTED = {
+    "one slab": (
+        "data = np.zeros(5, np.int64); indices = np.broadcast_to(np.int8(3), (1 << 27, 1))",
+        "gatherum.scatter_nd(data, indices, 1, 'add', out=data)",
+        "data.tolist() in ([0] * 5, [0, 0, 0, 1 << 27, 0])",
+    ),
+    "rows": (
+        "data = np.zeros((5, 16)); indices = np.broadcast_to(np.int8(3), (1 << 23, 1))",
+        "gatherum.scatter_nd(data, indices, 1, 'add', out=data)",
+        "not data[[0, 1, 2, 4]].any() and data[3].tolist() in ([0] * 16, [1 << 23] * 16)",
+    ),
+    "lines": (
+        "data = np.zeros((64, 5)); indices = np.broadcast_to(np.int8(3), (64, 1 << 20))",
+        "gatherum.scatter_elements(data, indices, np.float64(1), 1, 'add', out=data)",
+        "not data[:, [0, 1, 2, 4]].any() and data[:, 3].tolist() in ([0] * 64, [1 << 20] * 64)",
+    ),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_an_interrupted_scatter_in_place_has_written_all_or_nothing(python, name, threads):
+    setup, call, answer = INTERRUPTED[name]
+    code = ALARM.replace("SETUP", setup).replace("CALL", call).replace("ANSWER", answer)
+    done = python(code.replace("THREADS", str(threads)))
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_a_signal_handler_may_call_and_raise(python):
+    done = python(
+        START
+        + """
+def handler(*_):
+    print(works())
+    raise InterruptedError
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    gatherum.gather(np.zeros((4, 0), np.int8), np.broadcast_to(np.int8(0), 1 << 40))
+except InterruptedError:
+    print(works())
+"""
+    )
+    assert (done.stdout, done.stderr) == ("True\nTrue\n", "")
