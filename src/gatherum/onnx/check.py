@@ -118,6 +118,11 @@ def _faults(occurrence: Occurrence) -> list[str]:
         return [f"{name} begins with opset {begins}, opset {opset} is imported"]
     schema = onnx.defs.get_schema(name, min(opset, onnx.defs.onnx_opset_version()), "")
     faults = attribute_faults(occurrence.node, schema)
+    faults += [
+        f"`{attribute.name}` refers to an attribute of a function, and there is none around it"
+        for attribute in occurrence.node.attribute
+        if attribute.ref_attr_name
+    ]
     formal = [one.name for one in schema.inputs]
     if len([one for one in occurrence.operands if one.value]) != len(formal):
         faults.append(f"the inputs must be {', '.join(formal)}")
@@ -139,7 +144,7 @@ def _objections_of_all_levels(occurrence: Occurrence) -> list[str]:
 
 def _attribute(occurrence: Occurrence, name: str, default: Any) -> Any:
     for attribute in occurrence.node.attribute:
-        if attribute.name == name:
+        if attribute.name == name and not attribute.ref_attr_name:
             return onnx.helper.get_attribute_value(attribute)
     return default
 

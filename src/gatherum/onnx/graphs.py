@@ -21,6 +21,12 @@ Functions: TypeAlias = Mapping[tuple[str, str, str], onnx.FunctionProto]
 # A tensor of at most so many elements may say a shape, which inference can look into.
 _SHAPE_LIKE = 64
 
+# No operator's name: inference passes over the node.
+_HIDDEN = "hidden"
+
+# ONNX's inference of values makes an object for every entry of a vector, of whatever type.
+_LONGEST = 1 << 16
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -92,7 +98,9 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     _require_no_cycle(functions)
     named = onnx.ModelProto()
     named.CopyFrom(model)
-    _name_sizes(named.graph, sizes)
+    _settle_sizes(named.graph, sizes)
+    for function in named.functions:
+        _open_sizes(function.value_info)
     inferred = _infer(named)
     scope = _Scope("graph", _opset(model.opset_import), {}, {})
     try:
@@ -178,23 +186,73 @@ def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) 
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the types that ONNX infers."""
+    bodies = [model.graph.node, *(function.node for function in model.functions)]
+    hidden = [node for body in bodies for node in _all_nodes(body) if _crashes_inference(node)]
+    for node in hidden:
+        node.op_type = _HIDDEN
+    inferred = _inferred(model)
+    for node in (*_all_nodes(inferred.graph.node), *hidden):
+        if node.op_type == _HIDDEN:
+            node.op_type = "GatherND"
+    return inferred
+
+
+def _crashes_inference(node: onnx.NodeProto) -> bool:
+    """Whether ONNX's inference would read beyond a shape: it trusts GatherND's batch_dims."""
+    return node.op_type == "GatherND" and any(
+        attribute.name == "batch_dims" and (attribute.i < 0 or attribute.ref_attr_name)
+        for attribute in node.attribute
+    )
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
+        inferred = onnx.shape_inference.infer_shapes(model)
+        if any(_is_long(value.type) for value in _values(inferred.graph)):
+            return inferred
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
         why = " ".join(str(error).split())
         raise ValueError(f"check_model: shapes cannot be inferred: {why}") from error
 
 
-def _name_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> None:
-    """Replace symbolic sizes by given ones, in a graph and its subgraphs."""
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        for dimension in value.type.tensor_type.shape.dim:
-            if dimension.dim_param in sizes:
-                dimension.dim_value = sizes[dimension.dim_param]
+def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """Yield all values with a type of a graph and its subgraphs."""
+    yield from (*graph.input, *graph.output, *graph.value_info)
+    yield from (onnx.ValueInfoProto(type=_type_of(tensor)) for tensor in graph.initializer)
     for node in graph.node:
         for attribute in node.attribute:
             for body in _bodies(attribute):
-                _name_sizes(body, sizes)
+                yield from _values(body)
+
+
+def _is_long(kind: onnx.TypeProto) -> bool:
+    """Whether a value is a vector so long that following its entries would take the memory."""
+    sizes = kind.tensor_type.shape.dim
+    return len(sizes) == 1 and sizes[0].dim_value > _LONGEST
+
+
+def _settle_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> None:
+    """Replace symbolic sizes by given ones, in a graph and its subgraphs."""
+    values = (*graph.input, *graph.output, *graph.value_info)
+    for value in values:
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param in sizes:
+                dimension.dim_value = sizes[dimension.dim_param]
+    _open_sizes(values)
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in _bodies(attribute):
+                _settle_sizes(body, sizes)
+
+
+def _open_sizes(values: Iterable[onnx.ValueInfoProto]) -> None:
+    """Take a negative size, on which inference crashes, for unknown: some exporters write it so."""
+    for value in values:
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_value < 0:
+                dimension.ClearField("value")
 
 
 def _require_no_cycle(functions: Functions) -> None:
