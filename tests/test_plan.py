@@ -123,3 +123,9 @@ def test_more_plans_than_the_table_holds():
     data = np.arange(3000.0)
     for size in range(1, 3000):
         assert gatherum.gather(data[:size], np.array([size - 1])).tolist() == [size - 1]
+
+
+def test_an_empty_list_is_of_integers_as_for_the_operator():
+    made = gatherum.plan("gather", np.zeros(3), [])
+    assert made.signature.indices.dtype == np.int64
+    assert made.shape == gatherum.gather(np.zeros(3), []).shape

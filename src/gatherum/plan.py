@@ -284,13 +284,11 @@ def plan(
     if op not in OPERATORS:
         raise errors.unknown_operator(op, OPERATORS)
     a = _attributes(op, attributes)
-    looks = [
-        value if _is_description(value) else arguments.as_array(op, name, value)
-        for name, value in (("data", data), ("indices", indices))
-    ]
-    operands = [
-        _describe(op, name, value) for name, value in zip(("data", "indices"), looks, strict=True)
-    ]
+    if not _is_description(data):
+        data = arguments.as_array(op, "data", data)
+    if not _is_description(indices):
+        indices = arguments.as_indices(op, indices)
+    operands = [_describe(op, "data", data), _describe(op, "indices", indices)]
     if op.startswith("scatter"):
         if not _is_description(updates):
             updates = arguments.as_updates(op, updates, operands[0].dtype)
@@ -396,6 +394,8 @@ def _make_plan(
     negative: bool,
     out: Array | None,
 ) -> Plan:
+    if updates is None and op.startswith("scatter"):
+        updates = np.asarray(updates)  # None is no array: the checks answer, in their order
     return build(
         Signature(
             op,
