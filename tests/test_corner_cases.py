@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum import reference
 from source import SOURCE
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
@@ -121,3 +122,33 @@ except MemoryError:
         check=True,
     )
     assert run.stdout == "refused True\n"
+
+
+def test_a_number_fills_no_record():
+    data = np.zeros(1, [("a", "i4"), ("b", "f8")])
+    with pytest.raises(ValueError, match="`fill_value` must convert exactly"):
+        gatherum.gather(data, [5], mode="fill", fill_value=1)
+    whole = np.array((3, 4.5), data.dtype)[()]
+    assert gatherum.gather(data, [5], mode="fill", fill_value=whole)[0] == whole
+
+
+@pytest.mark.parametrize("operators", [gatherum, reference])
+def test_a_date_fills_no_string_that_is_too_short(operators):
+    with pytest.raises(ValueError, match="`fill_value` must convert exactly"):
+        operators.gather(np.zeros(1, "U3"), [5], mode="fill", fill_value=np.datetime64("2020"))
+
+
+@pytest.mark.parametrize("value", [2**63, 2**70, -(2**63)])
+def test_an_integer_of_any_size_fills_where_it_is_exact(value):
+    data = np.zeros(1, ml_dtypes.bfloat16)
+    assert float(gatherum.gather(data, [5], mode="fill", fill_value=value)[0]) == value
+    with pytest.raises(ValueError, match="`fill_value` must convert exactly"):
+        gatherum.gather(data, [5], mode="fill", fill_value=value + 1)
+
+
+@pytest.mark.parametrize("op", ["scatter_elements", "scatter_nd"])
+def test_none_is_no_updates(op):
+    data, indices = np.zeros(3), np.zeros(1 if op == "scatter_elements" else (1, 1), int)
+    for out in (None, data):
+        with pytest.raises(TypeError, match=f"^{op}: `updates` must have the dtype of `data`"):
+            getattr(gatherum, op)(data, indices, None, out=out)

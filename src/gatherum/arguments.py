@@ -170,9 +170,12 @@ def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
         raise errors.masked_array(op, "fill_value")
     try:
         given = np.array(fill_value, dtype=dtype if dtype.names else None)
+        source = fill_value
+        if isinstance(source, int) and _is_extension(dtype) and not is_integer(dtype):
+            source = float(source)  # ml_dtypes takes no integer beyond int64
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a part that is lost is found by comparison
-            converted = given if given.dtype == dtype else np.asarray(fill_value, dtype=dtype)
+            converted = given if given.dtype == dtype else np.asarray(source, dtype=dtype)
         exact = given.shape == () and _is_same_value(fill_value, given, converted)
     except (TypeError, ValueError, OverflowError):
         exact = False
@@ -189,7 +192,7 @@ def _is_integer_zero(value: object) -> bool:
 def _is_same_value(value: object, given: Array, converted: Array) -> bool:
     """Whether a scalar has come through a conversion unchanged (NaN counts as equal to NaN)."""
     if converted.dtype.names is not None:
-        return not isinstance(value, tuple) or bool(converted.item() == value)
+        return _is_same_record(value, converted)
     if given.dtype == converted.dtype:
         return True
     number = given.dtype.kind in _KIND_RANK or (given.dtype.kind == "O" and _all_integers(given))
@@ -200,6 +203,13 @@ def _is_same_value(value: object, given: Array, converted: Array) -> bool:
     if given.dtype.kind in "mM" and np.isnat(given):
         return bool(np.isnat(converted))
     return bool(given == converted)
+
+
+def _is_same_record(value: object, converted: Array) -> bool:
+    """Whether a value has as many fields: NumPy would give one number to all of them."""
+    if isinstance(value, tuple):
+        return bool(converted.item() == value)
+    return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype
 
 
 def _is_same_number(given: Any, converted: Array) -> bool:

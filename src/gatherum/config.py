@@ -79,6 +79,7 @@ def config_lines(config: dict[str, Any]) -> list[str]:
 def _version_of(distribution: str) -> str | None:
     """Return the version of a distribution without importing it."""
     from importlib import metadata  # half of what `import gatherum` took
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

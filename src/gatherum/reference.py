@@ -273,7 +273,10 @@ def _updates(op: str, value: Any, dtype: DType) -> Array:
 
 def _weak(op: str, value: Any, shape: Sequence[int], dtype: DType) -> Array:
     if dtype.kind == "V" and _kind(dtype) is None:
-        return np.asarray(value, dtype=dtype)  # tuples are records here, not dimensions
+        try:
+            return np.asarray(value, dtype=dtype)  # tuples are records here, not dimensions
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"{op}: `updates` must convert to {dtype}, got {value!r}") from None
     leaves = np.asarray(value, dtype=object)
     result = _typed(np.zeros((*shape, dtype.itemsize), dtype=np.uint8), dtype)
     with np.errstate(all="ignore"):
@@ -505,7 +508,7 @@ def _fill_item(op: str, fill_value: Any, dtype: DType, mode: str) -> Array:
             value = float(value)  # ml_dtypes takes no integer above 2^63
         with np.errstate(all="ignore"):
             item[()] = value
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # a date in too short a string
         exact = False
     else:
         record = isinstance(fill_value, tuple) and dtype.names is not None
@@ -523,7 +526,7 @@ def _same_value(item: Array, value: Any) -> bool:
     if target is not None or kind is not None:
         return False
     have = item.item() if item.dtype.kind == "V" else item[()]
-    dates = isinstance(value, np.datetime64 | np.timedelta64)
+    dates = isinstance(value, np.datetime64 | np.timedelta64) and item.dtype.kind in "mM"
     return bool(have == value or (dates and np.isnat(have) and np.isnat(value)))
 
 
@@ -539,7 +542,11 @@ def _parts(value: Any, kind: int) -> tuple[Any, Any]:
 def _same_number(have: Any, want: Any) -> bool:
     if all(isinstance(number, int) or np.isfinite(number) for number in (have, want)):
         return bool(have.as_integer_ratio() == want.as_integer_ratio())
-    return bool(have == want or (np.isnan(have) and np.isnan(want)))
+    return bool(have == want) or (_is_nan(have) and _is_nan(want))
+
+
+def _is_nan(number: Any) -> bool:
+    return not isinstance(number, int) and bool(np.isnan(number))
 
 
 # --- Reductions
