@@ -56,6 +56,20 @@ def test(session: nox.Session) -> None:
     session.run("pytest", *session.posargs)
 
 
+@nox.session(name="wheel")
+def test_wheel(session: nox.Session) -> None:
+    """Run the tests on the wheel where no compiler can be found, away from the sources."""
+    install(session, "", *group("test"))
+    away = Path(session.create_tmp()) / "away"
+    shutil.rmtree(away, ignore_errors=True)
+    for part in ("tests", "examples", "docs", "src/core"):
+        shutil.copytree(part, away / part, ignore=shutil.ignore_patterns("*.so", "*.pyd", "_build"))
+    for page in [*Path().glob("*.md"), Path("pyproject.toml"), Path("noxfile.py")]:
+        shutil.copy(page, away)
+    with session.chdir(away):
+        session.run("pytest", *session.posargs, env={"PATH": session.bin, "CC": "", "CXX": ""})
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check the style of Python and C++, and the types of the package."""
