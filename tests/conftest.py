@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import gatherum
 from source import SOURCE
+
+# A slow machine is no failure.
+settings.register_profile("gatherum", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gatherum")
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis import settings
 from numpy.typing import NDArray
 
 from canaries import byte_rows, guarded, guarded_copy
@@ -40,8 +39,6 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 # A machine at work on something else is no failure.
-settings.register_profile("gatherum", deadline=None)
-settings.load_profile("gatherum")
 
 OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
 SCATTERS = ("scatter_elements", "scatter_nd")

@@ -14,7 +14,7 @@ ROWS = [
     {"bench", "verify", "explain", "onnx"},
     {TOP},
     {"files", "directml", "gathers", "scatters"},
-    {"plan", "report", "config"},
+    {"plan", "report", "config", "corpus"},
     {"algorithms"},
     {"arguments", "lowering"},
     {"signature"},

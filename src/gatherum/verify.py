@@ -1,0 +1,145 @@
+"""Whether this installation gives the answers that every other one gives.
+
+A digest stands for all the answers to one row of the corpus: an operator, a dtype and a reduction.
+The expected ones are in the package; ``python -m gatherum.verify`` prints those of this machine in
+the same form, for whoever changes the corpus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gatherum
+
+from . import corpus, native
+from .corpus import Call
+
+EXPECTED = Path(__file__).parent / "digests.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify` found.
+
+    Attributes
+    ----------
+    checked : int
+        Rows whose digest was compared.
+    different : tuple of str
+        The rows whose digest is not the expected one, as ``operator/dtype/reduction``.
+    skipped : tuple of str
+        Rows of a dtype that is not installed (bfloat16, without ml_dtypes).
+    level : str
+        The instruction-set level that ran.
+    threads : int
+        The number of threads that calls may have used.
+    """
+
+    checked: int
+    different: tuple[str, ...]
+    skipped: tuple[str, ...]
+    level: str
+    threads: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every digest is the expected one."""
+        return not self.different
+
+    def __str__(self) -> str:
+        """Return what the command prints."""
+        lines = [f"{name}: differs from the published digest" for name in self.different]
+        same = self.checked - len(self.different)
+        where = f"level {self.level}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        lines.append(f"{same} of {self.checked} digests as published ({where})")
+        if self.skipped:
+            lines.append(f"{len(self.skipped)} of bfloat16 not checked: needs ml_dtypes")
+        return "\n".join(lines)
+
+
+def verify() -> Verification:
+    """Compute the digest of every row of the corpus, and compare it with the published one.
+
+    Equal digests mean equal bits: of every operator, dtype, reduction, mode and index dtype, on
+    this processor, with as many threads as calls may use now. It takes several seconds.
+
+    Returns
+    -------
+    Verification
+        How many rows there were, and which of them differ.
+    """
+    expected = json.loads(EXPECTED.read_text())
+    found = digests()
+    return Verification(
+        checked=len(found),
+        different=tuple(name for name, digest in found.items() if digest != expected.get(name)),
+        skipped=tuple(sorted(expected.keys() - found.keys())),
+        level=native.level(),
+        threads=native.get_num_threads(),
+    )
+
+
+def digests() -> dict[str, str]:
+    """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``."""
+    return {
+        f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction)
+        for op, name, reduction in corpus.rows()
+        if (dtype := corpus.dtype_named(name)) is not None
+    }
+
+
+def row_digest(op: str, dtype: np.dtype[Any], reduction: str) -> str:
+    """Return the digest of all answers to one row: 32 hexadecimal digits.
+
+    Examples
+    --------
+    >>> row_digest("gather", np.dtype("int8"), "none")
+    '9e4b47259732ee0ea098f5767b55097e'
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for calls in (corpus.small_calls, corpus.large_calls):
+        add_answers(digest, calls(op, dtype, reduction))
+    return digest.hexdigest()
+
+
+def add_answers(digest: hashlib.blake2b, calls: Iterable[Call], functions: Any = gatherum) -> None:
+    """Add the answers to calls, or the exceptions they raise, to a digest.
+
+    Parameters
+    ----------
+    digest : hashlib.blake2b
+        What they are added to.
+    calls : iterable of Call
+        The calls.
+    functions : object
+        Whose attributes are the five functions: another implementation, to compare it.
+    """
+    for call in calls:
+        try:
+            answer = getattr(functions, call.op)(*call.operands, **call.attributes)
+        except IndexError:
+            digest.update(b"IndexError")
+        else:
+            digest.update(repr(answer.shape).encode())
+            digest.update(little_endian(answer))
+
+
+def little_endian(answer: NDArray[Any]) -> bytes:
+    """Return the bytes of an array as a little-endian machine has them."""
+    parts = 2 if answer.dtype.kind == "c" else 1
+    unsigned = np.ascontiguousarray(answer).reshape(-1).view(f"u{answer.itemsize // parts}")
+    return unsigned.astype(unsigned.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+if __name__ == "__main__":
+    json.dump(digests(), sys.stdout, indent=0)
+    print()

@@ -1,0 +1,115 @@
+"""`verify`: the same digests everywhere, and the oracle's answers behind them."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import corpus, native, reference, verify
+from source import SOURCE
+
+ROWS = [row for row in corpus.rows() if corpus.dtype_named(row[1]) is not None]
+SAMPLE = ROWS[::11]
+EXPECTED = json.loads(verify.EXPECTED.read_text())
+
+
+def digest_of(row):
+    op, name, reduction = row
+    return verify.row_digest(op, corpus.dtype_named(name), reduction)
+
+
+def test_every_row_has_a_published_digest():
+    assert list(EXPECTED) == ["/".join(row) for row in corpus.rows()]
+    assert EXPECTED["gather/float32/none"] != EXPECTED["gather/int32/none"]
+
+
+def test_this_machine_gives_the_published_answers(monkeypatch):
+    monkeypatch.setattr(corpus, "rows", lambda: iter(ROWS[5::7]))  # all: `gatherum verify`
+    found = verify.verify()
+    assert found.agrees and found.checked == len(ROWS[5::7])
+    threads = native.get_num_threads()
+    assert str(found).splitlines()[0] == (
+        f"{found.checked} of {found.checked} digests as published "
+        f"(level {native.level()}, {threads} thread{'s' if threads > 1 else ''})"
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.usefixtures("settings_restored")
+def test_any_number_of_threads_gives_the_published_answers(threads):
+    gatherum.set_num_threads(threads)
+    for row in SAMPLE:
+        assert digest_of(row) == EXPECTED["/".join(row)], row
+
+
+SCRIPT = """
+from gatherum import corpus, verify
+for op, name, reduction in list(corpus.rows())[::19]:
+    dtype = corpus.dtype_named(name)
+    if dtype is not None:
+        print(f"{op}/{name}/{reduction}", verify.row_digest(op, dtype, reduction))
+"""
+
+
+@pytest.mark.parametrize("level", native.available_levels())
+def test_every_instruction_set_level_gives_the_published_answers(level):
+    environment = os.environ | {"PYTHONPATH": SOURCE, "GATHERUM_ISA": level}
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+    )
+    found = dict(line.split() for line in run.stdout.splitlines())
+    assert len(found) > 10
+    assert found == {name: EXPECTED[name] for name in found}
+
+
+@pytest.mark.parametrize("row", ROWS[::3], ids="/".join)
+def test_the_oracle_gives_the_same_answers_to_the_small_calls(row):
+    op, name, reduction = row
+    found = []
+    for functions in (gatherum, reference):
+        digest = hashlib.blake2b(digest_size=16)
+        calls = corpus.small_calls(op, corpus.dtype_named(name), reduction)
+        verify.add_answers(digest, calls, functions)
+        found.append(digest.hexdigest())
+    assert found[0] == found[1]
+
+
+def test_the_large_calls_take_every_algorithm():
+    kinds = [("gather", "none"), ("gather_elements", "none")]
+    kinds += [("scatter_elements", "add"), ("scatter_nd", "add"), ("scatter_nd", "mean")]
+    taken = {
+        gatherum.plan(call.op, *call.operands, **call.attributes).algorithm
+        for op, reduction in kinds
+        for call in corpus.large_calls(op, np.dtype("f4"), reduction)
+    }
+    assert taken == {"units", "stretches", "packed", "slabs", "partition", "grouped"}
+
+
+def test_what_differs_is_named(monkeypatch, tmp_path):
+    changed = tmp_path / "digests.json"
+    changed.write_text(json.dumps(EXPECTED | {"gather/int8/none": "0" * 32}))
+    monkeypatch.setattr(verify, "EXPECTED", changed)
+    monkeypatch.setattr(corpus, "rows", lambda: iter([("gather", "int8", "none")]))
+    found = verify.verify()
+    assert found.different == ("gather/int8/none",)
+    assert str(found).splitlines()[:2] == [
+        "gather/int8/none: differs from the published digest",
+        f"0 of 1 digests as published (level {found.level}, {found.threads} threads)".replace(
+            "1 threads", "1 thread"
+        ),
+    ]
+
+
+def test_without_ml_dtypes_bfloat16_is_said_to_be_skipped(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    monkeypatch.setattr(verify, "row_digest", lambda op, dtype, reduction: "")
+    found = verify.verify()
+    assert {name.split("/")[1] for name in found.skipped} == {"bfloat16"}
+    assert str(found).splitlines()[-1] == (
+        f"{len(found.skipped)} of bfloat16 not checked: needs ml_dtypes"
+    )
