@@ -38,8 +38,6 @@ __all__ = [
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-# A machine at work on something else is no failure.
-
 OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
 SCATTERS = ("scatter_elements", "scatter_nd")
 MODES = ("raise", "clip", "wrap", "fill", "drop")
