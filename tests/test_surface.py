@@ -35,9 +35,10 @@ SIGNATURES = {
     "get_output_cache_limit": "()",
     "clear_output_cache": "()",
     "plan": "(op, data, indices, updates=None, /, **attributes)",
+    "explain": "(op, data=None, indices=None, updates=None, /, **attributes)",
     "index_report": "(op, data_shape, indices, /, **attributes)",
 }
-OTHERS = {"IndexReport", "Plan", "__version__"}
+OTHERS = {"Explanation", "IndexReport", "Plan", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent
 # Peers of the benchmark import their frameworks at once; they have no examples.
 MODULES = sorted(
@@ -115,7 +116,9 @@ def fresh_python(code: str) -> str:
 def test_importing_the_package_is_light() -> None:
     heavy = {"click", "rich", "onnx", "zarr", "safetensors", "ml_dtypes", "numpy.ma"}
     heavy |= {"importlib.metadata"}  # took as long as all the rest
-    heavy |= {f"gatherum.{room}" for room in ("cli", "files", "directml", "onnx", "reference")}
+    heavy |= {
+        f"gatherum.{room}" for room in ("cli", "files", "pictures", "directml", "onnx", "reference")
+    }
     loaded = fresh_python(
         "import sys, numpy; before = set(sys.modules); import gatherum\n"
         "print(*sorted(set(sys.modules) - before))"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 try:
     from .config import show_config
+    from .explain import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
     from .native import (
         clear_output_cache,
@@ -37,10 +38,12 @@ except ValueError as _wrong_setting:  # an environment variable
 from .version import __version__
 
 __all__ = [
+    "Explanation",
     "IndexReport",
     "Plan",
     "__version__",
     "clear_output_cache",
+    "explain",
     "gather",
     "gather_elements",
     "gather_nd",

@@ -8,6 +8,7 @@ seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NoReturn
@@ -107,7 +108,8 @@ class Plan:
         result: Array = native.run(self, data, indices, updates, fill_value, out)
         return result
 
-    def __str__(self) -> str:
+    def call_lines(self) -> list[str]:
+        """Return lines that say what is called: the result, the operands, the attributes."""
         s = self.signature
         lines = [f"{s.op} -> {s.data.dtype} {self.shape}"]
         for name in ("data", "indices", "updates", "out"):
@@ -116,7 +118,13 @@ class Plan:
         attributes = f"{axis_name(s.op)}={s.axis}, mode={s.mode!r}, negative={s.negative}"
         if s.updates is not None:
             attributes += f", reduction={s.reduction!r}, include_self={s.include_self}"
-        lines.append(f"  with      {attributes}")
+        return [*lines, f"  with      {attributes}"]
+
+    def _repr_html_(self) -> str | None:
+        return None if _html_view is None else _html_view(self)
+
+    def __str__(self) -> str:
+        lines = self.call_lines()
         lines.append(f"  kernel    {self.kernel}, algorithm {self.algorithm}")
         for number, loop in enumerate(self.nest.loops):
             kind = ("loop", "line", "row")[(number >= self.nest.line) + (number > self.nest.line)]
@@ -127,6 +135,15 @@ class Plan:
         lines.append(f"  block     {self.nest.block} bytes")
         lines.append(f"  moves     {self.bytes} bytes, scratch {self.scratch} bytes")
         return "\n".join(lines)
+
+
+_html_view: Callable[[Plan], str] | None = None
+
+
+def set_html_view(view: Callable[[Plan], str]) -> None:
+    """Say what notebooks show of a plan: a picture, from the layer that draws it."""
+    global _html_view  # noqa: PLW0603  # like the hooks that this module gives to the core
+    _html_view = view
 
 
 def build(s: Signature) -> Plan:
@@ -284,13 +301,13 @@ def plan(
     if op not in OPERATORS:
         raise errors.unknown_operator(op, OPERATORS)
     a = _attributes(op, attributes)
-    if not _is_description(data):
+    if not is_description(data):
         data = arguments.as_array(op, "data", data)
-    if not _is_description(indices):
+    if not is_description(indices):
         indices = arguments.as_indices(op, indices)
     operands = [_describe(op, "data", data), _describe(op, "indices", indices)]
     if op.startswith("scatter"):
-        if not _is_description(updates):
+        if not is_description(updates):
             updates = arguments.as_updates(op, updates, operands[0].dtype)
         operands.append(_describe(op, "updates", updates))
     out = None if a["out"] is None else _describe(op, "out", a["out"])
@@ -320,7 +337,7 @@ def _attributes(op: str, given: dict[str, object]) -> dict[str, Any]:
     return {"reduction": "none", "include_self": True} | defaults | given
 
 
-def _is_description(value: object) -> bool:
+def is_description(value: object) -> bool:
     """Whether a tuple describes an operand: a shape, a dtype, perhaps strides."""
     if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
         return False
@@ -328,7 +345,7 @@ def _is_description(value: object) -> bool:
 
 
 def _describe(op: str, operand: str, value: Any) -> Operand:
-    if not _is_description(value):
+    if not is_description(value):
         if not arguments.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return Operand.of(value)

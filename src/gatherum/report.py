@@ -98,10 +98,10 @@ def index_report(
     axis = check_axis(op, shape, array.shape, axis)
     space = _numbered_space(op, shape, array, axis)
     tuples = array.shape[:-1] if op.endswith("_nd") else array.shape
-    numbers = _numbers(op, space, array, axis, "drop", negative)
+    numbers = number_entries(op, space, array, axis, "drop", negative)
     invalid = numbers < 0
     if mode in ("clip", "wrap") and 0 not in space and invalid.any():
-        numbers = _numbers(op, space, array, axis, mode, negative)
+        numbers = number_entries(op, space, array, axis, mode, negative)
     duplicates = _duplicates(numbers)
     return IndexReport(
         entries=numbers.size,
@@ -153,10 +153,12 @@ def _numbered_space(op: str, data: Shape, indices: Array, axis: int) -> Shape:
     return space
 
 
-def _numbers(
+def number_entries(
     op: str, space: Shape, indices: Array, axis: int, mode: str, negative: bool
 ) -> NDArray[np.int64]:
-    """Return the number of the destination of each entry in row-major order, -1 where invalid."""
+    """Return the number of what each entry addresses in a space of dimensions of the data, both in
+    row-major order; -1 where the entry is invalid and the mode does not bring it into the data.
+    """
     loops, components = _loops(op, space, indices, axis)
     nest = lowering.Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
     tuples = prod(loop.extent for loop in loops)

@@ -1,0 +1,237 @@
+"""What a call would do: its result, its loops, its bytes, its algorithm, and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from . import arguments, errors, native
+from .dtypes import MODES
+from .plan import Plan, is_description, set_html_view
+from .plan import plan as make_plan
+from .pseudocode import loop_lines, rule
+from .report import IndexReport, index_report
+from .signature import Array, Operand, Signature, axis_name, check_axis
+
+# What a call takes that moves nothing, in seconds, about.
+OVERHEAD = 2e-7
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What a call would do; print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    plan : Plan
+        The call without its data: shape, algorithm and the reason for it, loops and bytes.
+    data, indices, updates : numpy.ndarray or None
+        The call's operands, where their values are known.
+    fill_value : object
+        What a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
+    """
+
+    plan: Plan
+    data: Array | None = field(default=None, repr=False)
+    indices: Array | None = field(default=None, repr=False)
+    updates: Array | None = field(default=None, repr=False)
+    fill_value: object = 0
+
+    @property
+    def loops(self) -> str:
+        """The loops that run, as pseudo-code; offsets and steps are bytes."""
+        return "\n".join(loop_lines(self.plan))
+
+    @property
+    def report(self) -> IndexReport | None:
+        """How many of the indices are invalid or duplicates; None where only shapes are known."""
+        s = self.plan.signature
+        if self.indices is None:
+            return None
+        attributes = {axis_name(s.op): s.axis, "mode": s.mode, "negative": s.negative}
+        return index_report(s.op, s.data.shape, self.indices, **attributes)
+
+    @property
+    def refusal(self) -> str:
+        """The sentence with which the call would raise an IndexError, or nothing."""
+        report = self.report
+        if self.indices is None or report is None or not report.invalid:
+            return ""
+        return _refusal(self.plan.signature, self.indices, report)
+
+    def floor(self) -> tuple[float, str]:
+        """Return the least time that the call's bytes need, and how that was measured.
+
+        Returns
+        -------
+        tuple
+            Seconds: the bytes over this machine's read bandwidth, which is measured once a process
+            in well under a second; and words on the measurement. What is in cache already, or read
+            twice, can take less.
+        """
+        from .bandwidth import quick_read
+
+        read = quick_read(native.get_num_threads())
+        speed = f"{read.bytes_per_second / 1e9:.3g} GB/s"
+        return self.plan.bytes / read.bytes_per_second, f"{speed}, measured: {read.measured}"
+
+    def svg(self) -> str:
+        """Draw the call: which cells of the data go where.
+
+        Returns
+        -------
+        str
+            An SVG document, for light and dark pages. A large call is drawn small, and says so;
+            without values the indices are an example.
+        """
+        from .pictures import Operands, draw
+
+        operands = Operands(self.data, self.indices, self.updates, self.fill_value)
+        return draw(self.plan.signature, operands, self.refusal)
+
+    def __str__(self) -> str:
+        made = self.plan
+        seconds, measured = self.floor()
+        lines = [
+            *made.call_lines(),
+            f"  kernel    {made.kernel}",
+            f"  algorithm {made.algorithm}: {made.reason}",
+            f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
+            f"  floor     {_duration(seconds)}: those bytes at {measured}",
+        ]
+        if seconds < OVERHEAD:
+            lines[-1] += "; the call itself takes longer"
+        if (report := self.report) is not None:
+            lines.append(f"  found     {report}")
+        if refusal := self.refusal:
+            lines.append(f"  raises    IndexError: {refusal}")
+        lines += ["", "Loops (offsets and steps in bytes):"]
+        lines += [f"    {line}" for line in loop_lines(made)]
+        if made.nest.components and made.nest.block:
+            lines.append(f"    # {rule(made.signature)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        details = f"<details><summary>what runs</summary><pre>{escape(str(self))}</pre></details>"
+        return f"<div>{self.svg()}{details}</div>"
+
+
+def explain(
+    op: str | Plan,
+    data: object = None,
+    indices: object = None,
+    updates: object = None,
+    /,
+    **attributes: object,
+) -> Explanation:
+    """Explain what a call would do, without running it.
+
+    Parameters
+    ----------
+    op : str or Plan
+        One of the five operators' names, or a plan; then the operands may be left out.
+    data, indices, updates : array_like or (shape, dtype) or (shape, dtype, strides)
+        The operands, or what they look like; as of `gatherum.plan`. Values are drawn where they are
+        given.
+    **attributes
+        The operator's other arguments, as of `gatherum.plan`, and `fill_value`.
+
+    Returns
+    -------
+    Explanation
+        Printing it shows the result's shape, the algorithm and the reason for it, the bytes and the
+        time that they need at least, and the loops; its method `svg` draws the call.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As the operator would. Invalid indices are explained, not raised.
+
+    Examples
+    --------
+    >>> e = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
+    >>> e.plan.shape, e.plan.algorithm
+    ((2, 5, 4), 'units')
+    >>> print(e.loops)
+    for i in range(2):
+        for j in range(5):
+            x = check(indices[8*j], 3)
+            out[80*i + 16*j] = data[48*i + 16*x]  # 16 bytes
+    >>> gatherum.explain("gather", [1, 2, 3], [0, 7]).refusal
+    'gather: index 7 is out of bounds for axis 0 of size 3 (indices[1])'
+    """
+    if isinstance(op, Plan):
+        return _of_plan(op, data, indices, updates, attributes)
+    if data is None or indices is None:
+        raise TypeError("explain: `data` and `indices` must be given with an operator's name")
+    fill_value = attributes.pop("fill_value", 0)
+    values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
+    if not is_description(data):
+        values["data"] = arguments.as_array(op, "data", data)
+    if not is_description(indices):
+        values["indices"] = arguments.as_indices(op, indices)
+    made = make_plan(op, values["data"], values["indices"], updates, **attributes)
+    if made.signature.updates is not None and not is_description(updates):
+        values["updates"] = arguments.as_updates(op, updates, made.signature.data.dtype)
+    if made.signature.updates is None and made.signature.mode in ("fill", "drop"):
+        arguments.fill_item(op, made.signature.data.dtype, fill_value)
+    known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
+    return Explanation(made, **known, fill_value=fill_value)
+
+
+def _of_plan(
+    made: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
+) -> Explanation:
+    """Explain a plan, with the values of operands where they are given."""
+    s = made.signature
+    fill_value = attributes.pop("fill_value", 0)
+    for name in attributes:
+        raise errors.unknown_attribute("explain", name, ("fill_value",))
+    values = {"data": data, "indices": indices, "updates": updates}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if not arguments.is_plain(value):
+            raise errors.not_an_operand(s.op, name, value)
+        found, expected = Operand.of(value), getattr(s, name)  # type: ignore[arg-type]
+        if found != expected:
+            raise errors.other_layout(s.op, name, expected, found)
+    return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
+
+
+def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
+    """Return the sentence for the first index that the mode does not take."""
+    axis = check_axis(s.op, s.data.shape, indices.shape, s.axis)
+    nd = s.op.endswith("_nd")
+    sizes = s.data.shape[axis : axis + indices.shape[-1]] if nd else s.data.shape[axis : axis + 1]
+    forced = s.mode in ("clip", "wrap")
+    if s.mode in MODES[3:] or (forced and 0 not in sizes) or report.first_invalid is None:
+        return ""
+    where = report.first_invalid
+    tuple_ = np.atleast_1d(indices[where]).tolist()
+    low = int(s.negative and indices.dtype.kind == "i")
+    bad = [
+        c
+        for c, (value, size) in enumerate(zip(tuple_, sizes, strict=True))
+        if (size == 0 if forced else not -low * size <= value < size)
+    ]
+    position = (*where, bad[0]) if nd else where
+    return str(
+        errors.index_out_of_bounds(
+            s.op, tuple_[bad[0]], axis + bad[0], sizes[bad[0]], position, s.mode
+        )
+    )
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.2g} ns"
+
+
+set_html_view(lambda plan: Explanation(plan)._repr_html_())

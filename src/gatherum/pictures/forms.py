@@ -1,0 +1,166 @@
+"""The dimensions of a call by the role they play, and how a large call becomes a small one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import prod
+from typing import NamedTuple
+
+from ..errors import Shape
+from ..signature import Signature, check_axis
+
+# What a picture holds at a width at which its text can be read.
+MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
+MOST_OF_A_DIMENSION = 6
+
+
+class Form(NamedTuple):
+    """A call's dimensions.
+
+    `named` are the dimensions of the data that are indexed, `outer` those in front of them (batch
+    dimensions among them), `suffix` those behind; `inner` are those that only the indices have. For
+    the ``*_elements`` operators `named` is the whole shape of the data and `inner` that of the
+    indices.
+    """
+
+    op: str
+    axis: int
+    outer: Shape
+    named: Shape
+    inner: Shape
+    suffix: Shape
+
+    @classmethod
+    def of(cls, s: Signature) -> Form:
+        """Sort the dimensions of a call."""
+        data, indices = s.data.shape, s.indices.shape
+        axis = check_axis(s.op, data, indices, s.axis)
+        if s.op == "gather":
+            return cls(s.op, axis, data[:axis], data[axis : axis + 1], indices, data[axis + 1 :])
+        if s.op.endswith("_elements"):
+            return cls(s.op, axis, (), data, indices, ())
+        end = axis + indices[-1]
+        return cls(s.op, axis, data[:axis], data[axis:end], indices[axis:-1], data[end:])
+
+    @property
+    def data(self) -> Shape:
+        """The data's shape."""
+        return self.outer + self.named + self.suffix
+
+    @property
+    def indices(self) -> Shape:
+        """The shape of the indices."""
+        return (*self.outer, *self.inner, len(self.named)) if self.tuples else self.inner
+
+    @property
+    def moved(self) -> Shape:
+        """The shape of a gather's result, or of a scatter's updates."""
+        return self.outer + self.inner + self.suffix
+
+    @property
+    def tuples(self) -> bool:
+        """Whether indices come as tuples."""
+        return self.op.endswith("_nd")
+
+    @property
+    def elements(self) -> bool:
+        """Whether every element has an index of its own."""
+        return self.op.endswith("_elements")
+
+    @property
+    def across(self) -> bool:
+        """Whether the picture runs from left to right; else from top to bottom."""
+        if self.elements:
+            return len(self.named) > 1 and self.axis != len(self.named) - 2
+        return self.tuples or bool(self.suffix)
+
+    @property
+    def congruent(self) -> bool:
+        """Whether the indices are drawn as an array of the shape of what they move."""
+        return self.elements or (not self.across and len(self.inner) > 1)
+
+    @property
+    def drawn_data(self) -> Shape:
+        """The data's shape as it is drawn: a vector of slices that are items is a column."""
+        column = self.across and len(self.data) == 1 and not self.suffix
+        return (*self.data, 1) if column else self.data
+
+    @property
+    def drawn_moved(self) -> Shape:
+        """The shape of what moves as it is drawn, an index beside each slice."""
+        one = not self.elements and (self.across and not self.suffix)
+        return (*self.moved, 1) if one or (not self.across and not self.inner) else self.moved
+
+
+def planes(shape: Shape) -> tuple[int, int, int]:
+    """Return how many planes, rows and columns an array has when it is drawn."""
+    padded = (1, 1, *shape)
+    return prod(padded[:-2]), padded[-2], padded[-1]
+
+
+def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
+    """Return by how many cells, across and down, a call is too large to be drawn as it is."""
+    data, moved = planes(form.drawn_data), planes(form.drawn_moved)
+    if form.across:
+        tuples = min(len(form.named), 4) if form.tuples else 1
+        across = [data[2] + moved[2] + (moved[2] if form.elements else tuples)]
+        down = [n * (rows + 1) for n, rows, _ in (data, moved)]
+    else:
+        across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
+        down = [data[1] + moved[1] + (moved[1] if form.congruent else 1)]
+    over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
+    over.append(prod(form.outer + form.inner) - MOST_LINES)
+    return sum(max(0, n) for n in over)
+
+
+def reduce(
+    form: Form, named: Callable[[Form], Shape] | None = None, most_across: int = MOST_ACROSS
+) -> Form:
+    """Make a call smaller until it fits.
+
+    Parameters
+    ----------
+    form : Form
+        The call.
+    named : callable, optional
+        Says how many places of each `named` dimension are shown, where indices are given; else they
+        shrink like the others.
+    most_across : int
+        How many cells may stand side by side.
+    """
+
+    def shown(form: Form) -> Form:
+        return form._replace(named=named(form)) if named else form
+
+    roles = ("suffix", "outer", "inner") if named else ("suffix", "outer", "named", "inner")
+    for role in roles:
+        form = _resized(form, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(form, role)))
+    while left := excess(shown(form), most_across):
+        steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]
+        if not steps:
+            break
+        form = max(steps, key=lambda step: step[0])[1]
+    return shown(form)
+
+
+def _resized(form: Form, role: str, sizes: Iterable[int]) -> Form:
+    return form._replace(**{role: tuple(sizes)})  # type: ignore[arg-type]  # every role is a shape
+
+
+def _steps(form: Form, roles: tuple[str, ...]) -> Iterator[tuple[int, Form]]:
+    """Yield calls with one dimension made smaller, and how gladly: large dimensions and those in
+    front first, indices last.
+    """
+    for role in roles:
+        sizes = getattr(form, role)
+        for d, size in enumerate(sizes):
+            if size < 2:
+                continue
+            weight = size + {"suffix": 2, "outer": 3, "named": 1, "inner": 0}[role]
+            less = (*sizes[:d], size - 1, *sizes[d + 1 :])
+            smaller = _resized(form, role, less)
+            if form.elements and d != form.axis:
+                weight += 2 * (len(sizes) - 1 - d)
+                if role == "named":  # the data holds all of what its indices have there
+                    smaller = smaller._replace(inner=tuple(map(min, form.inner, less)))
+            yield weight, smaller

@@ -1,0 +1,169 @@
+"""The words of SVG that pictures use, in colours for light and dark pages.
+
+Every element carries the light colours as attributes, so that a program that knows no style sheets
+draws them; the style sheet replaces them where the reader prefers a dark page. Nothing has an id:
+several pictures may stand in one page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+from math import ceil
+
+from .grids import Box
+
+CLASS = "gatherum-picture"
+SANS = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
+MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+# The widest advance of their characters, as a share of the size of the font.
+MONO_ADVANCE, SANS_ADVANCE, BOLD_ADVANCE = 0.605, 0.58, 0.66
+
+# Fill and line of eight colours that stay apart for most eyes: light, then dark.
+HUES = (
+    ("#cfe3fb", "#2b6cb8", "#1d436f", "#7db3f2"),
+    ("#ffdfb5", "#a85b06", "#693f0e", "#f0ab57"),
+    ("#cdeccb", "#2b7d36", "#1e5528", "#78cf80"),
+    ("#f8d2e6", "#ae2f79", "#662450", "#ef8fc3"),
+    ("#c4ecec", "#0f7680", "#12535a", "#5fccd5"),
+    ("#e1d7fb", "#6343bd", "#413079", "#b19ef4"),
+    ("#f4edaa", "#776900", "#524a0c", "#d6c74c"),
+    ("#e7dccd", "#76593a", "#4f402d", "#cfb38f"),
+)
+# What each class sets: light, then dark.
+COLOURS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "paper": ({"fill": "#ffffff"}, {"fill": "#15181d"}),
+    "ink": ({"fill": "#1b1f24"}, {"fill": "#f0f3f6"}),
+    "muted": ({"fill": "#59636e"}, {"fill": "#a4aeb9"}),
+    "plain": ({"fill": "#f3f5f7", "stroke": "#c3cad2"}, {"fill": "#22282f", "stroke": "#4d5763"}),
+    "hollow": ({"fill": "#ffffff", "stroke": "#8a939d"}, {"fill": "#15181d", "stroke": "#77818c"}),
+    "bad": ({"stroke": "#c11f2b"}, {"stroke": "#ff8f88"}),
+    "warning": ({"fill": "#c11f2b"}, {"fill": "#ff8f88"}),
+    "thin": ({"stroke": "#8a939d"}, {"stroke": "#77818c"}),
+    "arrow": ({"fill": "#8a939d"}, {"fill": "#8a939d"}),
+    "strong": ({"stroke": "#1b1f24"}, {"stroke": "#f0f3f6"}),
+} | {
+    name: colours
+    for n, (fill, line, dark_fill, dark_line) in enumerate(HUES)
+    for name, colours in {
+        f"fill{n}": ({"fill": fill, "stroke": line}, {"fill": dark_fill, "stroke": dark_line}),
+        f"line{n}": ({"stroke": line}, {"stroke": dark_line}),
+        f"tip{n}": ({"fill": line}, {"fill": dark_line}),
+    }.items()
+}
+
+
+def hue(colour: int) -> int:
+    """Return which of the colours a number stands for."""
+    return colour % len(HUES)
+
+
+def plain(text: str) -> str:
+    """Return text as it may stand in a document: escaped, without characters that XML lacks."""
+    return escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
+
+
+def element(name: str, look: str, inside: str = "", /, **attributes: object) -> str:
+    """Return an element of a class, with the colours of the class for light pages."""
+    light = COLOURS[look][0] if look else {}
+    given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
+    pairs = ({"class": look} if look else {}) | light | given
+    text = "".join(
+        f' {key}="{_number(value)}"' for key, value in pairs.items() if value is not None
+    )
+    return f"<{name}{text}>{inside}</{name}>" if inside else f"<{name}{text}/>"
+
+
+def _number(value: object) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else plain(str(value))
+
+
+def rectangle(box: Box, look: str, tip: str = "", **attributes: object) -> str:
+    """Return a rectangle."""
+    inside = f"<title>{plain(tip)}</title>" if tip else ""
+    size = {"width": box.right - box.left, "height": box.bottom - box.top}
+    return element("rect", look, inside, **({"x": box.left, "y": box.top} | size | attributes))
+
+
+def words(
+    x: float,
+    y: float,
+    text: str,
+    size: float,
+    look: str = "ink",
+    *,
+    mono: bool = False,
+    middle: bool = False,
+    bold: bool = False,
+) -> str:
+    """Return a line of text, which begins or has its middle at a point."""
+    return element(
+        "text",
+        look,
+        plain(text),
+        x=x,
+        y=y,
+        font_size=size,
+        font_family=MONO if mono else None,
+        text_anchor="middle" if middle else None,
+        font_weight="bold" if bold else None,
+    )
+
+
+def line(path: str, look: str, **attributes: object) -> str:
+    """Return a line without a fill."""
+    return element("path", look, d=path, fill="none", **attributes)
+
+
+def width_of(text: str, size: float, mono: bool = False) -> float:
+    """Return how wide a line of text is at the most."""
+    wide = sum(ord(character) > 0x2E80 for character in text)  # as wide as high
+    advance = MONO_ADVANCE if mono else SANS_ADVANCE
+    return size * (advance * (len(text) - wide) + wide)
+
+
+def hatching(box: Box, look: str) -> str:
+    """Return slanted lines in a box."""
+    left, top, right, bottom = box
+    pieces = []
+    reach = (right - left) + (bottom - top)
+    for step in range(6, int(reach), 6):
+        x0, y0 = max(left, left + step - (bottom - top)), min(bottom, top + step)
+        x1, y1 = min(right, left + step), max(top, top + step - (right - left))
+        pieces.append(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}")
+    return line("".join(pieces), look, stroke_width=1, stroke_opacity=0.55)
+
+
+def arrow_head(tip: tuple[float, float], direction: tuple[float, float], look: str) -> str:
+    """Return the head of an arrow that arrives at a point."""
+    (x, y), (dx, dy) = tip, direction
+    back, half = 8.0, 4.0
+    points = [
+        (x, y),
+        (x - back * dx - half * dy, y - back * dy - half * dx),
+        (x - back * dx + half * dy, y - back * dy + half * dx),
+    ]
+    return element("polygon", look, points=" ".join(f"{px:.1f},{py:.1f}" for px, py in points))
+
+
+def document(width: float, height: float, title: str, lines: Iterable[str]) -> str:
+    """Return a whole picture."""
+    width, height = ceil(width), ceil(height)
+    dark = "".join(
+        f".{CLASS} .{name}{{{';'.join(f'{key}:{value}' for key, value in colours.items())}}}"
+        for name, (_, colours) in COLOURS.items()
+    )
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="{CLASS}" role="img" '
+            f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+            f'font-family="{SANS}" style="max-width:100%;height:auto">',
+            f"<title>{plain(title)}</title>",
+            f"<style>@media (prefers-color-scheme:dark){{{dark}}}</style>",
+            rectangle(Box(0, 0, width, height), "paper"),
+            *lines,
+            "</svg>",
+            "",
+        ]
+    )

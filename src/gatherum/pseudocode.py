@@ -1,0 +1,114 @@
+"""A plan's loop nest as pseudo-code, with its own extents and steps."""
+
+from __future__ import annotations
+
+import itertools
+
+from .dtypes import Value, needs_accumulator, value_of
+from .lowering import Component, Nest
+from .plan import Plan
+from .signature import Signature
+
+_NAMES = "ijklmnpqrstu"
+_CHECKED = "xyz"
+_HALF = (Value.FLOAT16, Value.BFLOAT16)
+
+
+def loop_lines(plan: Plan) -> list[str]:
+    """Write the loops that a plan runs; offsets and steps are bytes."""
+    s, nest = plan.signature, plan.nest
+    scatters = s.updates is not None
+    lines = []
+    if scatters and not _in_place(s):
+        lines.append("out = a copy of data")
+    if nest.block == 0:
+        return [*lines, "# nothing moves: a dimension is empty"]
+    names = _names(nest)
+    depth = 0
+    for number, loop in enumerate(nest.loops):
+        if loop.extent != 1:
+            lines.append(f"{'    ' * depth}for {names[number]} in range({loop.extent}):")
+            depth += 1
+        if number == nest.line:
+            for c, component in enumerate(nest.components):
+                offset = _offset(names, [loop.index for loop in nest.loops], nest, component.offset)
+                load = f"check(indices[{offset}], {component.size})"
+                lines.append(f"{'    ' * depth}{_name(c)} = {load}")
+    lines.append("    " * depth + _move(s, nest, names))
+    return lines
+
+
+def _names(nest: Nest) -> list[str]:
+    """Name the loops; those of one step are left out."""
+    given = itertools.chain(_NAMES, (f"i{n}" for n in itertools.count()))
+    return [next(given) if loop.extent != 1 else "" for loop in nest.loops]
+
+
+def rule(s: Signature) -> str:
+    """Say what `check` does with an index."""
+    low = "-n" if s.negative and s.indices.dtype.kind == "i" else "0"
+    wraps = ", counted from the end below 0" if low == "-n" else ""
+    otherwise = {
+        "raise": "an IndexError",
+        "clip": "the nearest of 0 and n - 1",
+        "wrap": "x modulo n",
+        "fill": "fill_value is stored" if s.updates is None else "the update is dropped",
+    }
+    otherwise["drop"] = otherwise["fill"]
+    return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[s.mode]}"
+
+
+def _in_place(s: Signature) -> bool:
+    """Whether the destination may be the data itself, so that there is nothing to copy."""
+    return s.out is not None and s.out == s.data
+
+
+def _name(component: int) -> str:
+    return _CHECKED[component] if component < len(_CHECKED) else f"x{component}"
+
+
+def _offset(names: list[str], steps: list[int], nest: Nest, start: int = 0) -> str:
+    """Write an offset as a sum of loop variables times their steps."""
+    terms = [
+        f"{step}*{name}"
+        for name, step, loop in zip(names, steps, nest.loops, strict=True)
+        if step and loop.extent != 1
+    ]
+    terms += [str(start)] if start or not terms else []
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _address(names: list[str], nest: Nest) -> str:
+    plain = _offset(names, [loop.data for loop in nest.loops], nest)
+    picked = [_picked(c, component) for c, component in enumerate(nest.components)]
+    terms = ([] if plain == "0" and picked else [plain]) + picked
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _picked(number: int, component: Component) -> str:
+    return f"{component.stride}*{_name(number)}"
+
+
+def _move(s: Signature, nest: Nest, names: list[str]) -> str:
+    """Write the statement inside all loops."""
+    other = _offset(names, [loop.other for loop in nest.loops], nest)
+    address = _address(names, nest)
+    size = f"{nest.block} bytes"
+    if s.updates is None:
+        return f"out[{other}] = data[{address}]  # {size}"
+    if s.reduction == "none":
+        return f"out[{address}] = updates[{other}]  # {size}, the last one stays"
+    return f"out[{address}] = {s.reduction}(out[{address}], updates[{other}])  # {_fold(s, size)}"
+
+
+def _fold(s: Signature, size: str) -> str:
+    remarks = [size]
+    if not s.include_self:
+        remarks.append("the first update takes the old value's place")
+    if value_of(s.data.dtype) in _HALF and s.reduction in ("add", "mul", "mean"):
+        remarks.append("folded in float32 and rounded once")
+    if s.reduction == "mean":
+        remarks.append("summed, and divided by the count at the end")
+    accumulates = needs_accumulator(value_of(s.data.dtype), s.reduction, s.include_self)
+    remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])
+    return ", ".join(remarks)

@@ -1,0 +1,605 @@
+"""Explanations: what they say is what runs, and their pictures are right, whole and well-formed."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import gatherum
+from cases import CASES
+from gatherum.algorithms import ALGORITHMS
+from gatherum.pictures import svg
+from gatherum.pictures.cells import Operands, expression, fill_cells, letters
+from gatherum.pictures.forms import Form, excess, reduce
+from gatherum.pictures.scene import scene_of
+from strategies import OPERATORS, calls
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+F4, I8 = "f4", "i8"
+NUMBER = r"-?\d+\.?\d*"
+
+
+def explanation_of(call):
+    """Explain a call of the strategies or of the cases."""
+    return gatherum.explain(call.op, *call.args, **call.kwargs)
+
+
+# --- What is said
+
+
+def test_an_explanation_says_what_the_plan_says():
+    found = gatherum.explain("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
+    plan = gatherum.plan("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
+    assert found.plan == plan
+    lines = str(found).splitlines()
+    assert lines[:5] == [*plan.call_lines(), "  kernel    gather_rows"]
+    assert lines[5] == f"  algorithm units: {plan.reason}"
+    assert lines[6] == "  moves     360 bytes, scratch 0 bytes"
+    assert re.fullmatch(
+        r"  floor     [\d.]+ ns: those bytes at [\d.]+ GB/s, measured: the fastest of 4 NumPy "
+        r"reductions over 128 MiB on \d+ threads?; the call itself takes longer",
+        lines[7],
+    )
+    assert lines[8:] == [
+        "",
+        "Loops (offsets and steps in bytes):",
+        "    for i in range(2):",
+        "        for j in range(5):",
+        "            x = check(indices[8*j], 3)",
+        "            out[80*i + 16*j] = data[48*i + 16*x]  # 16 bytes",
+        "    # check(x, n): x in [-n, n), counted from the end below 0; else an IndexError",
+    ]
+
+
+def test_the_bandwidth_is_measured_once():
+    first, second = (gatherum.explain("gather", ((4,), F4), ((2,), I8)).floor() for _ in range(2))
+    assert first == second
+
+
+LOOPS = [
+    (
+        ("scatter_nd", ((50, 70), "f2"), ((9, 1), I8), ((9, 70), "f2")),
+        {"reduction": "mean"},
+        """out = a copy of data
+for i in range(9):
+    x = check(indices[8*i], 50)
+    out[140*x] = mean(out[140*x], updates[140*i])  # 140 bytes, folded in float32 and rounded \
+once, summed, and divided by the count at the end""",
+    ),
+    (
+        ("scatter_nd", ((5, 7), "f8"), ((3, 2), "u2"), ((), "f8")),
+        {"reduction": "add", "include_self": False, "out": ((5, 7), "f8")},
+        """for i in range(3):
+    x = check(indices[4*i], 5)
+    y = check(indices[4*i + 2], 7)
+    out[56*x + 8*y] = add(out[56*x + 8*y], updates[0])  # 8 bytes, the first update takes the \
+old value's place""",
+    ),
+    (
+        ("gather_nd", ((5, 7), "f8", (56, -8)), ((3, 2), I8)),
+        {},
+        """for i in range(3):
+    x = check(indices[16*i], 5)
+    y = check(indices[16*i + 8], 7)
+    out[8*i] = data[56*x - 8*y]  # 8 bytes""",
+    ),
+    (
+        ("scatter_elements", ((4,), F4), ((0,), I8), ((0,), F4)),
+        {},
+        "out = a copy of data\n# nothing moves: a dimension is empty",
+    ),
+    (
+        ("gather_nd", ((2, 3), F4), ((4, 0), I8)),
+        {},
+        "for i in range(4):\n    out[24*i] = data[0]  # 24 bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operands", "attributes", "loops"), LOOPS)
+def test_loops(operands, attributes, loops):
+    assert gatherum.explain(*operands, **attributes).loops == loops
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data())
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_the_loops_move_what_the_operator_moves(op, data):
+    """Run the pseudo-code itself on bytes."""
+    call = data.draw(calls([op], invalid=0.0))
+    kwargs = {**call.kwargs, "reduction": "none"} if "scatter" in op else dict(call.kwargs)
+    kwargs.pop("fill_value", None)
+    args = [np.array(operand, order="C") for operand in call.args]
+    if len(args) > 2:  # a Python number takes the dtype of the data
+        args[2] = args[2].astype(args[0].dtype)
+    if 0 in args[0].shape:  # no index is valid
+        return
+    found = gatherum.explain(op, *args, **kwargs)
+    expected = getattr(gatherum, op)(*args, **kwargs)
+    assert run_loops(found, args, kwargs) == expected.tobytes()
+
+
+def run_loops(found, args, kwargs):
+    """Interpret the lines of an explanation on flat bytes."""
+    memory = {name: bytearray(array.tobytes()) for name, array in zip("diu", args, strict=False)}
+    memory["out"] = bytearray(
+        memory["d"] if len(args) > 2 else np.zeros(found.plan.shape, args[0].dtype).tobytes()
+    )
+    kind = args[1].dtype
+
+    def load(offset):
+        text = bytes(memory["i"][offset : offset + kind.itemsize])
+        return int(np.frombuffer(text, kind)[0])
+
+    def check(value, size):
+        mode = kwargs.get("mode", "raise")
+        if kwargs.get("negative", True) and kind.kind == "i" and -size <= value < 0:
+            return value + size
+        return min(max(value, 0), size - 1) if mode == "clip" else value % size
+
+    names = {"data": "d", "updates": "u", "out": "out"}
+    code = []
+    for line in found.loops.splitlines():
+        if line.startswith(("out = a copy", "#")):
+            continue
+        statement, _, remark = line.partition("  # ")
+        statement = re.sub(r"indices\[(.*?)\]", r"load(\1)", statement)
+        moved = re.fullmatch(r"( *)out\[(.*)\] = (\w+)\[(.*)\]", statement)
+        if moved:
+            indent, target, source, offset = moved.groups()
+            size = int(remark.split()[0])
+            statement = f"{indent}move({target}, {names[source]!r}, {offset}, {size})"
+        code.append(statement)
+
+    def move(target, source, offset, size):
+        memory["out"][target : target + size] = memory[source][offset : offset + size]
+
+    exec("\n".join(code), {"load": load, "check": check, "move": move})
+    return bytes(memory["out"])
+
+
+REASONS = {
+    "units": ("gather", ((8,), F4), ((3,), I8)),
+    "stretches": ("gather", ((4096, 4096), F4), ((4096,), I8), 1),
+    "packed": ("gather_elements", ((4096, 4096), F4), ((4096, 4096), I8)),
+    "slabs": ("scatter_nd", ((1000,), F4), ((10**6, 1), I8), ((10**6,), F4)),
+    "partition": ("scatter_nd", ((10**7,), F4), ((10**7, 1), I8), ((10**7,), F4)),
+    "grouped": ("scatter_nd", ((1000, 9), "f2"), ((100, 1), I8), ((100, 9), "f2")),
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_reason_is_given_where_the_choice_is_made(algorithm):
+    op, data, indices, *rest = REASONS[algorithm]
+    attributes = {"reduction": "add"} if op.startswith("scatter") else {}
+    if op == "gather" and rest:
+        attributes, rest = {"axis": rest[0]}, []
+    plan = gatherum.plan(op, data, indices, *rest, **attributes)
+    assert plan.algorithm == algorithm
+    words = {
+        "units": "are over before anything else could pay",
+        "stretches": "reads a stretch of 16,384 bytes",
+        "packed": "different columns of 4,096 items",
+        "slabs": "few enough for an accumulator of 4 bytes each",
+        "partition": "more than a cache holds",
+        "grouped": "put side by side first",
+    }
+    assert words[algorithm] in plan.reason
+    assert f"algorithm {algorithm}: {plan.reason}\n" in str(gatherum.explain(plan))
+
+
+def test_values_are_reported_and_invalid_ones_explained():
+    found = gatherum.explain("gather", np.arange(3), [0, 2, 0, 7])
+    assert "  found     4 entries, 1 invalid (first at [3]), 1 duplicate (first at [2])" in str(
+        found
+    )
+    sentence = "gather: index 7 is out of bounds for axis 0 of size 3 (indices[3])"
+    assert f"  raises    IndexError: {sentence}" in str(found)
+    assert sentence in " ".join(texts_of(found.svg()))
+    assert "IndexError" in texts_of(found.svg())
+    clipped = gatherum.explain("gather", np.arange(3), [0, 2, 0, 7], mode="clip")
+    assert (clipped.refusal, clipped.report.invalid) == ("", 1)
+    assert "7\N{RIGHTWARDS ARROW}2" in texts_of(clipped.svg())
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data())
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_the_refusal_is_the_sentence_that_the_call_raises(op, data):
+    call = data.draw(calls([op], invalid=0.2))
+    found = explanation_of(call)
+    try:
+        call.run(gatherum)
+    except IndexError as raised:
+        assert found.refusal == str(raised)
+    else:
+        assert found.refusal == ""
+
+
+def test_an_explanation_takes_what_a_plan_takes_and_a_plan():
+    plan = gatherum.plan("gather", ((3,), I8), ((2,), I8), mode="fill")
+    assert gatherum.explain(plan).indices is None
+    data, indices = np.arange(3), np.array([1, 9])
+    found = gatherum.explain(plan, data, indices, fill_value=-5)
+    assert found.data is data
+    assert "-5" in texts_of(found.svg())
+    assert gatherum.explain("gather", [1, 2], []).report.entries == 0
+    scattered = gatherum.explain("scatter_nd", [1.0, 2.0], [[1]], 5)
+    assert scattered.updates.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "attributes", "kind", "sentence"),
+    [
+        (("gather",), {}, TypeError,
+         "explain: `data` and `indices` must be given with an operator's name"),
+        (("gather", [1.0], [0.5]), {}, TypeError,
+         "gather: `indices` must have an integer dtype, got float64"),
+        (("gather", [1], [0]), {"mode": "fill", "fill_value": 0.5}, ValueError,
+         "gather: `fill_value` must convert exactly to the dtype of `data`, int64, got 0.5"),
+        (("scatter_nd", [1], [[0]], [1, 2]), {}, ValueError,
+         "scatter_nd: `updates` must have shape (1,), got (2,)"),
+        (("take", [1], [0]), {}, ValueError,
+         "plan: `op` must be one of 'gather', 'gather_elements', 'gather_nd', "
+         "'scatter_elements', 'scatter_nd', got 'take'"),
+        (("a plan", np.arange(4)), {}, ValueError,
+         "gather: the plan was made for `data` int64 (3,), got int64 (4,)"),
+        (("a plan", [1, 2, 3]), {}, TypeError,
+         "gather: `data` must be a numpy.ndarray without a mask, got list"),
+        (("a plan",), {"axis": 0}, TypeError,
+         "explain: unknown attribute 'axis'; it takes 'fill_value'"),
+    ],
+)  # fmt: skip
+def test_what_an_explanation_refuses(arguments, attributes, kind, sentence):
+    op, *operands = arguments
+    if op == "a plan":
+        op = gatherum.plan("gather", ((3,), I8), ((2,), I8))
+    with pytest.raises(kind) as caught:
+        gatherum.explain(op, *operands, **attributes)
+    assert str(caught.value) == sentence
+
+
+def test_a_notebook_shows_the_picture_of_a_plan():
+    plan = gatherum.plan("gather", ((4, 3), F4), ((2,), I8))
+    page = plan._repr_html_()
+    assert page == gatherum.explain(plan)._repr_html_()
+    assert page.startswith("<div><svg ")
+    assert page.endswith("</pre></details></div>")
+    assert "for i in range(2):" in page
+    ET.fromstring(page)  # HTML that is XML too
+
+
+# --- Pictures
+
+
+def parse(text):
+    return ET.fromstring(text)
+
+
+def texts_of(text):
+    return [element.text for element in parse(text).iter(f"{NAMESPACE}text")]
+
+
+def marked(text, name):
+    """How many elements carry a class."""
+    return sum(element.get("class") == name for element in parse(text).iter())
+
+
+def placed(element, x=0.0, y=0.0):
+    """Every element, with the shift of the groups around it."""
+    shift = re.match(rf"translate\(({NUMBER}) ({NUMBER})\)", element.get("transform", ""))
+    if shift:
+        x, y = x + float(shift[1]), y + float(shift[2])
+    yield element, x, y
+    for child in element:
+        yield from placed(child, x, y)
+
+
+def check_picture(text):
+    """Whole: nothing outside of the page, every class in both schemes, no ids, no empty text."""
+    root = parse(text)
+    _, _, width, height = map(float, root.get("viewBox").split())
+    assert root.get("role") == "img"
+    assert root.find(f"{NAMESPACE}title").text
+    style = root.find(f"{NAMESPACE}style").text
+    assert style.startswith("@media (prefers-color-scheme:dark){")
+    assert style.count("{") == style.count("}")
+    for element, x, y in placed(root):
+        assert element.get("id") is None
+        look = element.get("class")
+        assert look is None or look == svg.CLASS or f".{svg.CLASS} .{look}{{" in style
+        tag = element.tag.removeprefix(NAMESPACE)
+        if tag == "rect":
+            left, top = x + float(element.get("x")), y + float(element.get("y"))
+            assert left >= -0.1
+            assert left + float(element.get("width")) <= width + 0.1
+            assert top >= -0.1
+            assert top + float(element.get("height")) <= height + 0.1
+        elif tag == "text":
+            size = float(element.get("font-size"))
+            mono, bold = element.get("font-family"), element.get("font-weight")
+            advance = svg.BOLD_ADVANCE if bold else svg.SANS_ADVANCE
+            wide = size * len(element.text) * (svg.MONO_ADVANCE if mono else advance)
+            left = x + float(element.get("x")) - (wide / 2 if element.get("text-anchor") else 0)
+            assert left >= 0, element.text
+            assert left + wide <= width, element.text
+            assert size <= y + float(element.get("y")) <= height - 2
+        elif tag in ("path", "polygon"):
+            numbers = [*map(float, re.findall(NUMBER, element.get("d") or element.get("points")))]
+            assert numbers
+    assert 400 <= width <= 900, (width, texts_of(text)[0])
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_picture_of_every_case_is_whole(case):
+    arguments = [case.data, case.indices] + ([] if case.updates is None else [case.updates])
+    attributes = dict(case.attributes)
+    check_picture(gatherum.explain(case.op, *arguments, **attributes).svg())
+    shapes = [(a.shape, a.dtype) for a in arguments]
+    check_picture(gatherum.explain(case.op, *shapes, **attributes).svg())
+
+
+SHAPES = [
+    ("gather", (2, 3, 4), (5,), {"axis": 1}),
+    ("gather", (4, 3), (5,), {}),
+    ("gather", (3, 5), (6,), {"axis": 1}),
+    ("gather", (5,), (6,), {"mode": "fill"}),
+    ("gather", (6,), (2, 3), {"mode": "clip"}),
+    ("gather", (2, 4), (2, 2), {"axis": 1}),
+    ("gather", (2, 3, 4), (3,), {"axis": 2}),
+    ("gather", (4, 3), (0,), {}),
+    ("gather", (2, 0, 3), (3,), {}),
+    ("gather", (0, 3), (2,), {}),
+    ("gather", (0, 3), (2,), {"mode": "fill"}),
+    ("gather", (4, 3), (), {}),
+    ("gather", (4,), (), {}),
+    ("gather", (200, 3000, 400), (64,), {"axis": 1}),
+    ("gather", (50_000_000,), (20_000_000,), {"mode": "wrap"}),
+    ("gather", (1,) * 32, (1,), {}),
+    ("gather", (2,) * 20, (3,), {"axis": 7}),
+    ("gather_elements", (3, 4), (3, 2), {"axis": 1}),
+    ("gather_elements", (4, 3), (3, 3), {"mode": "wrap"}),
+    ("gather_elements", (5,), (4,), {"mode": "drop"}),
+    ("gather_elements", (2, 3, 2), (2, 2, 2), {"axis": 1}),
+    ("gather_elements", (3, 2, 2), (2, 2, 2), {}),
+    ("gather_elements", (2, 3, 4, 5, 6, 7), (2, 3, 4, 5, 6, 7), {"axis": 2}),
+    ("gather_elements", (8192, 4096), (8192, 9), {"axis": 1}),
+    ("gather_nd", (3, 4), (5, 2), {"mode": "fill"}),
+    ("gather_nd", (4, 3), (5, 1), {}),
+    ("gather_nd", (2, 3, 2), (2, 4, 1), {"batch_dims": 1}),
+    ("gather_nd", (2, 3), (3, 0), {}),
+    ("gather_nd", (), (3, 0), {}),
+    ("gather_nd", (3,) * 7, (4, 7), {}),
+    ("gather_nd", (256, 256, 256), (10_000_000, 3), {}),
+    ("scatter_elements", (3, 4), (3, 3), {"axis": 1, "mode": "drop"}),
+    ("scatter_elements", (4, 3), (4, 3), {"reduction": "mean"}),
+    ("scatter_elements", (900, 900), (900, 900), {"reduction": "add"}),
+    ("scatter_nd", (4, 3), (4, 1), {}),
+    ("scatter_nd", (6,), (5, 1), {"reduction": "add", "include_self": False}),
+    ("scatter_nd", (2, 2), (3, 0), {"reduction": "max"}),
+    ("scatter_nd", (300, 400, 50), (1000, 2), {"reduction": "min"}),
+]
+
+
+def explained(op, data, indices, attributes):
+    updates = []
+    if op == "scatter_elements":
+        updates = [(indices, F4)]
+    elif op == "scatter_nd":
+        updates = [(indices[:-1] + data[indices[-1] :], F4)]
+    return gatherum.explain(op, (data, F4), (indices, I8), *updates, **attributes)
+
+
+@pytest.mark.parametrize("call", SHAPES, ids=str)
+def test_pictures_of_shapes_are_whole_and_small(call):
+    found = explained(*call)
+    picture = found.svg()
+    check_picture(picture)
+    words = " ".join(texts_of(picture))
+    made_up = "The indices are an example, for only shapes are given." in words
+    assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
+    reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
+    scene = scene_of(found.plan.signature)
+    assert reduced == (scene.form.data != call[1] or scene.form.indices != call[2])
+    assert len(texts_of(picture)) < 260
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_is_drawn_is_what_the_operator_does(data):
+    """The operator moves the names that are in the cells to where the picture has them."""
+    call = data.draw(calls(data_dtypes=[np.dtype("f4")]))
+    found = explanation_of(call)
+    s = found.plan.signature
+    scene = scene_of(s, found.indices)
+    cells = fill_cells(scene, Operands(indices=found.indices))
+    check_picture(found.svg())
+    if scene.reduced:
+        return
+    keywords = {"batch_dims" if s.op.endswith("_nd") else "axis": s.axis}
+    keywords |= {"mode": s.mode, "negative": s.negative}
+    names = named(s.data.shape, "a")
+    if s.updates is None:
+        shown = written(cells.moved, scene.form.moved)
+        run = lambda: run_on(s.op, names, found.indices, fill_value="0", **keywords)  # noqa: E731
+    elif s.reduction == "none":
+        shown = written(cells.data, s.data.shape)
+        new = named(scene.form.moved, "A")
+        run = lambda: run_on(s.op, names, found.indices, new, **keywords)  # noqa: E731
+    else:  # how many updates, and whether the old value takes part
+        shown = counted(written(cells.data, s.data.shape))
+        zeros = np.zeros(s.data.shape, int)
+        run = lambda: np.minimum(  # noqa: E731
+            run_on(s.op, zeros, found.indices, 1, reduction="add", **keywords), 4 + s.include_self
+        )
+    try:
+        expected = run()
+    except IndexError:
+        assert scene.refused
+    else:
+        assert not scene.refused
+        assert shown.tolist() == expected.tolist()
+
+
+def run_on(op, *arguments, **keywords):
+    return getattr(gatherum, op)(*arguments, **keywords)
+
+
+def named(shape, first):
+    return np.array(letters(shape, first), "U9").reshape(shape)
+
+
+def written(cells, shape):
+    return np.array(["".join(cell.lines) for cell in cells], "U99").reshape(shape)
+
+
+def counted(texts):
+    """How many updates stand in each text; 5 terms at most are written."""
+    found = [
+        0
+        if re.fullmatch("[a-z]+", text)
+        else len(re.findall(r"[A-Z]+|\N{HORIZONTAL ELLIPSIS}", text))
+        for text in texts.ravel()
+    ]
+    return np.array(found, int).reshape(texts.shape)
+
+
+# Indices into data too large to be drawn whole, and what is drawn of it.
+PARTS = [
+    ("gather", (10_000, 50), np.arange(0, 9000, 37), {}),
+    ("gather", (7, 10_000), np.arange(0, 8880, 37).reshape(12, -1)[:, :6], {"axis": 1}),
+    ("gather_elements", (40, 1000), np.arange(1600).reshape(40, 40) % 1000, {"axis": 1}),
+    ("gather_elements", (1000, 40), np.arange(1600).reshape(40, 40) % 1000, {}),
+    ("gather_nd", (300, 400, 5), np.arange(600).reshape(-1, 2) % 300, {}),
+    ("gather_nd", (30, 400, 5), np.arange(900).reshape(30, 30, 1) % 400, {"batch_dims": 1}),
+]
+
+
+@pytest.mark.parametrize(("op", "shape", "indices", "attributes"), PARTS)
+def test_a_part_of_a_large_call_is_drawn_with_its_own_positions(op, shape, indices, attributes):
+    data = np.arange(np.prod(shape)).reshape(shape)
+    found = gatherum.explain(op, data, indices, **attributes)
+    result = getattr(gatherum, op)(data, indices, **attributes)
+    picture = found.svg()
+    check_picture(picture)
+    moves = re.findall(r">result\[([\d, ]+)\] = data\[([\d, ]+)\]<", picture)
+    assert len(moves) >= 4
+    for target, source in moves:
+        places = [tuple(map(int, text.split(","))) for text in (target, source)]
+        assert result[places[0]] == data[places[1]]
+    words = " ".join(texts_of(picture)).replace("\xa0", " ")
+    assert "Only the first indices are drawn" in words
+    assert "Only some places of the data are drawn, with their positions." in words
+
+
+def test_values_are_drawn_where_they_fit():
+    found = gatherum.explain("gather", np.array(["<a>", "&", '"']), [2, 0])
+    assert {"<a>", "&", '"'} <= set(texts_of(found.svg()))
+    found = gatherum.explain("gather", np.array([1.5, -2.25, np.nan]), [0, 1])
+    assert {"1.5", "-2.25", "nan"} <= set(texts_of(found.svg()))
+    for hidden in (np.array([b"ab"]), np.array(["a long text"]), np.array([1j]), np.zeros(1, "V3")):
+        texts = texts_of(gatherum.explain("gather", hidden, [0]).svg())
+        assert "Letters stand for the elements of data." in texts
+
+
+def test_text_that_xml_lacks_is_replaced():
+    found = gatherum.explain("gather", np.array(["a\0b", "\x1b[0m", "\ufffe"]), [0, 1])
+    assert {"a\ufffdb", "\ufffd[0m", "\ufffd"} <= set(texts_of(found.svg()))
+
+
+def test_marks_are_not_colour_alone():
+    """Each mark has a shape of its own, a dash or a line, and an explanation beside it."""
+    picture = gatherum.explain("gather", np.arange(4), [2, 9, 2], mode="fill", fill_value=-1).svg()
+    words = texts_of(picture)
+    assert "a duplicate: an index before it names the same place" in words
+    assert "out of bounds" in words
+    assert "filled: its index is out of bounds" in words
+    dashed = [
+        e for e in parse(picture).iter() if e.get("stroke-dasharray") and e.get("class") == "bad"
+    ]
+    assert len(dashed) == 2  # the index, and the sample that explains it
+    assert sum(e.get("stroke-opacity") == "0.55" for e in parse(picture).iter()) == 4  # hatching
+
+    picture = gatherum.explain("scatter_nd", np.arange(4), [[1], [1], [9]], [5, 6, 7], mode="drop")
+    words = texts_of(picture.svg())
+    assert "overwritten by a later update" in words
+    assert "dropped: its index is out of bounds" in words
+    assert marked(picture.svg(), "strong") == 2  # a stroke through the update, and the sample
+
+
+def test_a_call_that_raises_moves_nothing_in_its_picture():
+    found = gatherum.explain("scatter_nd", np.arange(4), [[1], [9]], [5, 6])
+    picture = found.svg()
+    assert "IndexError" in texts_of(picture)
+    assert not any(marked(picture, f"line{n}") for n in range(8))
+    many = np.zeros((500, 1), int)
+    many[-1] = 4
+    late = gatherum.explain("scatter_nd", np.arange(4), many, 0)
+    assert "IndexError" in texts_of(late.svg())  # though the wrong one is not drawn
+
+
+@pytest.mark.parametrize(
+    ("reduction", "terms", "lines"),
+    [
+        ("add", ["a"], ["a"]),
+        ("add", ["a", "B", "C"], ["a+B+C"]),
+        ("mul", ["a", "B"], ["a\N{MULTIPLICATION SIGN}B"]),
+        ("max", ["a", "B", "C", "D"], ["max(a,B,", "C,D)"]),
+        ("mean", ["a", "B", "C"], ["(a+B+C)/3"]),
+        ("add", list("aBCDEF"), ["a+B+C+\N{HORIZONTAL ELLIPSIS}+F"]),
+        ("min", ["1.25", "-3.5", "1e+06"], ["min(1.25,", "-3.5,", "1e+06)"]),
+    ],
+)
+def test_a_fold_is_written_in_lines_that_fit(reduction, terms, lines):
+    assert expression(reduction, terms) == lines
+
+
+def test_a_fold_of_values_shows_its_value():
+    found = gatherum.explain(
+        "scatter_nd", [10, 20, 30], [[0], [2], [0]], [1, 2, 3], reduction="add"
+    )
+    assert {"10+1+3", "= 14", "30+2", "= 32", "20"} <= set(texts_of(found.svg()))
+    fresh = gatherum.explain(
+        "scatter_nd", [1.0, 2.0], [[0], [0]], [3, 6], reduction="mean", include_self=False
+    )
+    assert {"(3+6)/2", "= 4.5"} <= set(texts_of(fresh.svg()))
+
+
+def test_hues_stay_apart_from_the_text_in_both_schemes():
+    """At least 4.5 to 1 between what is written and what it is written on (WCAG's AA)."""
+    for light, dark in svg.COLOURS.values():
+        for scheme, ink in ((light, "#1b1f24"), (dark, "#f0f3f6")):
+            if "fill" in scheme and "stroke" in scheme:
+                assert contrast(scheme["fill"], ink) >= 4.5
+    for name in ("ink", "muted", "warning"):
+        for scheme, paper in zip(svg.COLOURS[name], ("#ffffff", "#15181d"), strict=True):
+            assert contrast(scheme["fill"], paper) >= 4.5, name
+
+
+def contrast(one, other):
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour):
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_small_call_is_of_the_form_of_the_large_one():
+    for call in SHAPES:
+        plan = explained(*call).plan
+        full = Form.of(plan.signature)
+        small = reduce(full)
+        assert excess(small) == 0 or len(call[1]) > 6
+        for role in ("outer", "named", "inner", "suffix"):
+            pairs = zip(getattr(small, role), getattr(full, role), strict=True)
+            assert all(0 <= less <= n and (less > 0) == (n > 0) for less, n in pairs)
+        shapes = [(small.data, F4), (small.indices, I8)]
+        updates = [(small.moved, F4)] if call[0].startswith("scatter") else []
+        axis = {key: value for key, value in call[3].items() if key in ("axis", "batch_dims")}
+        gatherum.plan(call[0], *shapes, *updates, **axis)  # it is a call
