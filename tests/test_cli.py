@@ -17,6 +17,7 @@ import gatherum
 
 click = pytest.importorskip("click", reason="install the command line: pip install 'gatherum[cli]'")
 cli = pytest.importorskip("gatherum.cli")
+files_commands = pytest.importorskip("gatherum.cli.files")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GATHERS = ["gather", "gather-elements", "gather-nd"]
@@ -294,7 +295,7 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with cli._progress(False) as progress:
+    with files_commands._progress(False) as progress:
         for moved in (0, 1 << 20, 3 << 20):
             progress(moved, 4 << 20)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
@@ -302,10 +303,10 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
 
 
 def test_no_progress_where_nobody_looks(monkeypatch):
-    with cli._progress(False) as progress:
+    with files_commands._progress(False) as progress:
         assert progress is None
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with cli._progress(True) as progress:
+    with files_commands._progress(True) as progress:
         assert progress is None
 
 
@@ -352,7 +353,80 @@ def test_info_is_the_configuration(run, capfd):
     assert out == capfd.readouterr().out
 
 
-@pytest.mark.parametrize("command", [*GATHERS, *SCATTERS, "check", "bench", "info"])
+def test_explain_says_and_draws_what_python_does(run, folder):
+    arguments = ["--data", "2x3x4", "--indices", "5", "--axis", "1", "--svg", "picture.svg"]
+    status, out, err = run("explain", "gather", *arguments)
+    found = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
+    assert (status, err) == (0, "")
+    assert out == f"{found}\n\nPicture: picture.svg\n"
+    assert (folder / "picture.svg").read_text(encoding="utf-8") == found.svg()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["gather_nd", "--data", "4x3", "--values", "0,2,2,7"],
+         "  found     4 entries, 1 invalid"),
+        (["gather", "--data", "table.npy", "--indices", "rows.npy"], "  data      float64 (4, 3)"),
+        (["gather", "--data", "table.npy", "--values", "rows.npy"], "  found     3 entries, 0"),
+        (["gather", "--data", "9", "--values", "1,2,3,4", "--indices", "2x2"], "float32 (2, 2)"),
+        (["gather-nd", "--data", "scalar", "--indices", "3x0"], "gather_nd -> float32 (3,)"),
+        (["scatter-nd", "--data", "2x3x4", "--indices", "2x7x1", "--batch-dims", "1"],
+         "  updates   float32 (2, 7, 4)"),
+        (["scatter-elements", "--data", "4x3", "--indices", "columns.npy", "--axis", "1"],
+         "  updates   float32 (4, 1)"),
+        (["scatter-nd", "--data", "table.npy", "--indices", "points.npy", "--updates", "ones.npy",
+          "--reduction", "mean", "--exclude-self"], "reduction='mean', include_self=False"),
+        (["gather", "--data", "9", "--values", "200", "--index-dtype", "uint8", "--mode", "fill",
+          "--fill-value", "nan", "--no-negative"], "mode='fill', negative=False"),
+    ],
+)  # fmt: skip
+def test_explain_takes_shapes_lists_and_files(run, arguments, expected):
+    status, out, err = run("explain", *arguments)
+    assert (status, err) == (0, "")
+    assert expected in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["take", "--data", "2", "--indices", "3"], 2,
+         "Invalid value for 'OP': 'take' is not one of 'gather', 'gather-elements', 'gather-nd', "
+         "'scatter-elements', 'scatter-nd'."),
+        (["gather", "--data", "2xa", "--indices", "3"], 2,
+         "Invalid value for '--data': must be sizes such as 2x3x4, scalar, or a .npy file, got "
+         "'2xa'."),
+        (["gather", "--data", "2", "--values", "1,b"], 2,
+         "Invalid value for '--values': must be integers such as 0,2,2,7 or a .npy file, got "
+         "'1,b'."),
+        (["gather", "--data", "2"], 2, "Missing option '--indices' (or '--values')."),
+        (["gather", "--data", "2", "--values", "-1", "--index-dtype", "u1"], 2,
+         "--values must fit into --index-dtype uint8."),
+        (["gather", "--data", "2", "--values", "1", "--indices", "rows.npy"], 2,
+         "--values and a file of --indices exclude each other."),
+        (["gather", "--data", "2", "--indices", "1", "--batch-dims", "0"], 2,
+         "gather takes --axis, not --batch-dims."),
+        (["gather", "--data", "2", "--indices", "1", "--updates", "2"], 2,
+         "gather takes no --updates."),
+        (["gather", "--data", "2", "--indices", "1", "--dtype", "float31"], 2,
+         "Invalid value for '--dtype': must be a dtype such as float32, got 'float31'."),
+        (["gather", "--data", "2x3", "--indices", "1", "--axis", "2"], 1,
+         "gather: `axis` must be in [-2, 2), got 2"),
+        (["scatter-nd", "--data", "2", "--indices", "1x1", "--updates", "3"], 1,
+         "scatter_nd: `updates` must have shape (1,), got (3,)"),
+        (["gather", "--data", "9", "--values", "1,2,3", "--indices", "2x2"], 1,
+         "explain: --values must be 4 numbers for indices of shape (2, 2), got 3"),
+        (["gather", "--data", "none.npy", "--indices", "3"], 1,
+         "none.npy: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_explain_refuses(run, arguments, status, sentence):
+    if status == 2:
+        sentence += " See gatherum explain --help."
+    assert run("explain", *arguments) == (status, "", f"gatherum: {sentence}\n")
+
+
+@pytest.mark.parametrize("command", [*GATHERS, *SCATTERS, "check", "explain", "bench", "info"])
 def test_help_has_an_example(run, command):
     status, out, err = run(command, "--help")
     assert (status, err) == (0, "")

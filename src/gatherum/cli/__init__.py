@@ -1,0 +1,9 @@
+"""The command line: five operators on files, checks, explanations, and what is installed.
+
+Errors are one line on standard error, with exit status 2 for usage and 1 for data.
+"""
+
+from . import checks, explain, files, machine  # noqa: F401  # their commands
+from .group import commands, run
+
+__all__ = ["commands", "run"]

@@ -1,0 +1,64 @@
+"""``gatherum check``: models and operator descs against DirectML's feature levels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from .group import commands
+
+
+def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+    sizes = {}
+    for text in given:
+        name, _equals, size = text.partition("=")
+        if not name or not size.isdecimal():
+            raise click.BadParameter(f"must be a name and a size such as batch=8, got {text!r}.")
+        sizes[name] = int(size)
+    return sizes
+
+
+@commands.command()
+@click.argument("file")
+@click.option(
+    "--feature-level",
+    default="6_4",
+    show_default=True,
+    metavar="LEVEL",
+    help="DirectML's feature level, 1_0 to 6_4.",
+)
+@click.option(
+    "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
+    help="The size of a symbolic dimension of an ONNX model; may be repeated.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the answer for programs.")
+def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -> None:
+    """Check FILE against a DirectML feature level, and say every reason against it.
+
+    FILE is an ONNX model (.onnx), or an operator desc in JSON. Exit status 0: accepted; 1:
+    rejected, or not to be decided because a shape or type is unknown.
+
+    Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
+    """
+    from .. import directml
+
+    try:
+        level = directml.FeatureLevel.of(feature_level)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.", param_hint="'--feature-level'") from None
+    if file.endswith(".onnx"):
+        from .. import onnx
+
+        reports = onnx.check_model(file, level, sizes=sizes)
+        accepted = all(report.accepted for report in reports)
+        lines = [onnx.reports_to_json(reports)] if as_json else onnx.report_lines(reports)
+    else:
+        found = directml.check_file(file, level)
+        accepted, lines = found.accepted, list(found.lines)
+        if as_json:
+            lines = [json.dumps({"accepted": accepted, "lines": lines}, indent=2)]
+    click.echo("\n".join(lines))
+    if not accepted:
+        raise click.exceptions.Exit(1)

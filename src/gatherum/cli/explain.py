@@ -1,0 +1,201 @@
+"""``gatherum explain``: what a call would do, from shapes or from files."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from click.shell_completion import CompletionItem
+
+from ..errors import Shape
+from ..signature import OPERATORS, Array, axis_name
+from . import options as shared
+from .group import commands
+from .options import FILE
+
+
+class Operator(click.Choice[str]):
+    """An operator's name, with hyphens like the commands or with Python's underscores."""
+
+    def __init__(self) -> None:
+        super().__init__([name.replace("_", "-") for name in OPERATORS])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name that Python knows."""
+        name = super().convert(str(value).replace("_", "-"), param, ctx)
+        return str(name).replace("-", "_")
+
+
+class Look(click.ParamType[Any]):
+    """What an operand looks like: its sizes, or the array in a file."""
+
+    name = "shape"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Shape | Array:
+        """Return a shape or an array."""
+        if value.endswith(".npy"):
+            return _load(value)
+        sizes = [] if value == "scalar" else value.split("x")
+        if all(size.isascii() and size.isdecimal() for size in sizes):
+            return tuple(int(size) for size in sizes)
+        text = f"must be sizes such as 2x3x4, scalar, or a .npy file, got {value!r}."
+        raise click.BadParameter(text, ctx, param)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Values(click.ParamType[Any]):
+    """Indices: numbers with commas between them, or the array in a file."""
+
+    name = "values"
+    shell_complete = Look.shell_complete
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int] | Array:
+        """Return a list or an array."""
+        if value.endswith(".npy"):
+            return _load(value)
+        try:
+            return [int(number) for number in value.split(",")] if value else []
+        except ValueError:
+            text = f"must be integers such as 0,2,2,7 or a .npy file, got {value!r}."
+            raise click.BadParameter(text, ctx, param) from None
+
+
+def _load(path: str) -> Array:
+    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(text)
+    except TypeError:
+        pass
+    try:
+        extension: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), text))
+        return extension
+    except (ImportError, AttributeError, TypeError):
+        raise click.BadParameter(f"must be a dtype such as float32, got {text!r}.") from None
+
+
+@commands.command()
+@click.argument("operator", type=Operator(), metavar="OP")
+@click.option("--data", type=Look(), required=True, help="Its sizes (2x3x4), or a .npy file.")
+@click.option("--indices", type=Look(), help="Their sizes (5), or a .npy file.")
+@click.option("--values", type=Values(), help="The indices themselves: 0,2,2,7, or a .npy file.")
+@click.option(
+    "--updates", type=Look(), help="Their sizes, or a .npy file; else as large as needed."
+)
+@click.option("--axis", type=int, help="The axis that is indexed, 0 if left out.")
+@click.option("--batch-dims", type=int, help="Leading dimensions that data and indices share.")
+@click.option("--dtype", default="float32", show_default=True, callback=_dtype, help="Of the data.")
+@click.option(
+    "--index-dtype", default="int64", show_default=True, callback=_dtype, help="Of the indices."
+)
+@shared.mode
+@shared.negative
+@shared.fill_value
+@shared.reduction
+@shared.exclude_self
+@click.option("--svg", "svg_file", type=FILE, metavar="FILE", help="Draw the call into a file.")
+def explain(operator: str, svg_file: str | None, **options: Any) -> None:
+    r"""Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
+
+    OP is gather, gather-elements, gather-nd, scatter-elements or scatter-nd. With shapes alone the
+    picture shows an example of indices; with --values or files it shows those.
+
+    \b
+    Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
+             gatherum explain scatter-nd --data 6 --values 0,2,2,5 --reduction add
+    """
+    from ..explain import explain as explained
+
+    call = _operands(operator, options)
+    found = explained(operator, *call, **_attributes(operator, options))
+    click.echo(str(found))
+    if svg_file is not None:
+        Path(svg_file).write_text(found.svg(), encoding="utf-8")
+        click.echo(f"\nPicture: {svg_file}")
+
+
+def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
+    name = axis_name(operator)
+    other = "axis" if name == "batch_dims" else "batch_dims"
+    if options[other] is not None:
+        flags = [f"--{word.replace('_', '-')}" for word in (name, other)]
+        raise click.UsageError(f"{operator} takes {flags[0]}, not {flags[1]}.")
+    attributes = {key: options[key] for key in ("mode", "negative")}
+    attributes[name] = options[name] or 0
+    if operator.startswith("scatter"):
+        attributes |= {
+            "reduction": options["reduction"],
+            "include_self": not options["exclude_self"],
+        }
+    else:
+        attributes["fill_value"] = options["fill_value"]
+    return attributes
+
+
+def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
+    """Return the operands: arrays, or shapes and dtypes."""
+    data, dtype = options["data"], options["dtype"]
+    dtype = data.dtype if isinstance(data, np.ndarray) else dtype
+    operands = [_look(data, dtype), _indices(operator, options)]
+    if operator.startswith("scatter"):
+        updates = options["updates"]
+        if updates is None:
+            updates = _updates_shape(operator, operands, options)
+        operands.append(_look(updates, dtype))
+    elif options["updates"] is not None:
+        raise click.UsageError(f"{operator} takes no --updates.")
+    return operands
+
+
+def _look(given: Any, dtype: np.dtype[Any]) -> Any:
+    return given if isinstance(given, np.ndarray) else (given, dtype)
+
+
+def _indices(operator: str, options: dict[str, Any]) -> Any:
+    values, shape, dtype = options["values"], options["indices"], options["index_dtype"]
+    if values is None:
+        if shape is None:
+            raise click.UsageError("Missing option '--indices' (or '--values').")
+        return _look(shape, dtype)
+    if isinstance(shape, np.ndarray):
+        raise click.UsageError("--values and a file of --indices exclude each other.")
+    if not isinstance(values, np.ndarray):
+        try:
+            values = np.array(values, dtype)
+        except OverflowError:
+            raise click.UsageError(f"--values must fit into --index-dtype {dtype}.") from None
+    if shape is None:
+        return values.reshape(-1, 1) if operator.endswith("_nd") and values.ndim == 1 else values
+    if prod(shape) != values.size:
+        raise ValueError(
+            f"explain: --values must be {prod(shape)} numbers for indices of shape {shape}, "
+            f"got {values.size}"
+        )
+    return values.reshape(shape)
+
+
+def _updates_shape(operator: str, operands: list[Any], options: dict[str, Any]) -> Shape:
+    """Return the shape that updates have when they are not broadcast."""
+    data, indices = (
+        operand.shape if isinstance(operand, np.ndarray) else operand[0] for operand in operands
+    )
+    if operator == "scatter_elements" or not indices:
+        return tuple(indices)
+    start = (options["batch_dims"] or 0) + indices[-1]
+    return tuple(indices[:-1]) + tuple(data[start:])

@@ -1,0 +1,172 @@
+"""``gatherum gather`` and the other four operators, on files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import numpy as np
+
+from . import options as shared
+from .group import commands
+from .options import FILE, together
+
+
+def _size(_: click.Context, __: click.Parameter, text: str) -> str:
+    from ..files.budget import Budget
+
+    try:
+        Budget.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+    return text
+
+
+_common = together(
+    shared.mode,
+    shared.negative,
+    click.option(
+        "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
+        help="How much memory the run may use.",
+    ),
+    click.option(
+        "--spill-dir", type=click.Path(file_okay=False), metavar="DIR",
+        help="Where scratch files go; else beside OUT.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on where a killed run stopped."),
+    click.option("--no-progress", is_flag=True, help="Show no progress bar."),
+    click.option("--print", "show", is_flag=True, help="Print the result, a .npy file."),
+)  # fmt: skip
+_gathers = together(
+    click.argument("table", type=FILE),
+    click.argument("indices", type=FILE),
+    click.option(
+        "-o", "--out", required=True, type=FILE, metavar="OUT", help="Where the result goes."
+    ),
+    _common,
+    shared.fill_value,
+)  # fmt: skip
+_scatters = together(
+    click.argument("table", type=FILE),
+    click.argument("indices", type=FILE),
+    click.argument("updates", type=FILE),
+    click.option("-o", "--out", type=FILE, metavar="OUT", help="Where the result goes."),
+    click.option("--in-place", is_flag=True, help="Change TABLE itself."),
+    shared.reduction,
+    shared.exclude_self,
+    _common,
+)  # fmt: skip
+
+
+@commands.command()
+@_gathers
+@shared.axis
+def gather(**options: Any) -> None:
+    """Take slices of TABLE along one axis, by their numbers in INDICES.
+
+    Example: gatherum gather table.npy rows.npy -o picked.npy --axis 0
+    """
+    _run_gather("gather_file", options)
+
+
+@commands.command()
+@_gathers
+@shared.axis
+def gather_elements(**options: Any) -> None:
+    """Take one element of TABLE for every index in INDICES.
+
+    Example: gatherum gather-elements scores.npy order.npy -o sorted.npy --axis 1
+    """
+    _run_gather("gather_elements_file", options)
+
+
+@commands.command()
+@_gathers
+@shared.batch_dims
+def gather_nd(**options: Any) -> None:
+    """Take elements or slices of TABLE by the tuples in INDICES.
+
+    Example: gatherum gather-nd volume.zarr points.npy -o values.npy --mode fill --fill-value nan
+    """
+    _run_gather("gather_nd_file", options)
+
+
+@commands.command()
+@_scatters
+@shared.axis
+def scatter_elements(**options: Any) -> None:
+    """Write one element of UPDATES into TABLE for every index in INDICES.
+
+    Example: gatherum scatter-elements t.npy i.npy u.npy -o changed.npy --axis 1 --reduction add
+    """
+    _run_scatter("scatter_elements_file", options)
+
+
+@commands.command()
+@_scatters
+@shared.batch_dims
+def scatter_nd(**options: Any) -> None:
+    """Write elements or slices of UPDATES into TABLE by the tuples in INDICES.
+
+    Example: gatherum scatter-nd table.npy rows.npy new.npy --in-place
+    """
+    _run_scatter("scatter_nd_file", options)
+
+
+def _run_gather(name: str, options: dict[str, Any]) -> None:
+    table, indices, out = (options.pop(key) for key in ("table", "indices", "out"))
+    _run_on_files(name, (table, indices), out, options)
+
+
+def _run_scatter(name: str, options: dict[str, Any]) -> None:
+    table, indices, updates, out = (
+        options.pop(key) for key in ("table", "indices", "updates", "out")
+    )
+    if options["in_place"]:
+        if out is not None:
+            raise click.UsageError("--in-place changes TABLE, so it takes no --out.")
+        out = table
+    elif out is None:
+        raise click.UsageError("Missing option '-o' / '--out' (or --in-place).")
+    options["include_self"] = not options.pop("exclude_self")
+    _run_on_files(name, (table, indices, updates), out, options)
+
+
+def _run_on_files(name: str, inputs: tuple[str, ...], out: str, options: dict[str, Any]) -> None:
+    """Run a function of `gatherum.files` and say what it did."""
+    from .. import files
+
+    show, quiet = options.pop("show"), options.pop("no_progress")
+    if show and not out.endswith(".npy"):
+        raise click.UsageError("--print shows .npy files only.")
+    with _progress(quiet) as progress:
+        stats = getattr(files, name)(*inputs, out, progress=progress, **options)
+    if show:
+        click.echo(str(np.load(out, mmap_mode="r", allow_pickle=False)))
+    else:
+        click.echo(f"{out}: {stats}")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give what shows a progress bar, if anyone can see it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    moved = BarColumn(), DownloadColumn(binary_units=True)
+    columns = *moved, TransferSpeedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("moved", total=None)
+        yield lambda moved, expected: bar.update(task, completed=moved, total=expected)

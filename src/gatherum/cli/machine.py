@@ -1,0 +1,47 @@
+"""Commands about this machine and this installation."""
+
+from __future__ import annotations
+
+import click
+
+from ..config import config_lines, read_config
+from .group import commands
+
+
+@commands.command()
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Workloads, parts of names or patterns."
+)
+@click.option("--peers", metavar="NAMES", help="Peers, with commas between; else all installed.")
+@click.option("--scale", default=1.0, show_default=True, help="Size against the full workloads.")
+@click.option("--rounds", default=7, show_default=True, help="Timed runs of each peer, at most.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the report for programs.")
+@click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline picture.")
+def bench(
+    only: tuple[str, ...],
+    peers: str | None,
+    scale: float,
+    rounds: int,
+    json_file: str | None,
+    svg_file: str | None,
+) -> None:
+    """Measure this machine against its own limits and the peers installed on it.
+
+    Example: gatherum bench --scale 0.1 --peers numpy
+    """
+    from ..bench import main
+
+    families = None if peers is None else peers.split(",")
+    try:
+        main(only or None, json_file, scale, rounds, svg_file, families)
+    except ValueError as option:  # a workload, peer, scale or number that it does not know
+        raise click.UsageError(str(option)) from None
+
+
+@commands.command()
+def info() -> None:
+    """Show the version, instruction set, threads, caches and optional parts.
+
+    Example: gatherum info
+    """
+    click.echo("\n".join(config_lines(read_config())))

@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeVar
+
+import click
+
+from ..dtypes import MODES, REDUCTIONS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator for several, the first one outermost."""
+    return lambda function: reduce(lambda f, decorate: decorate(f), reversed(decorators), function)
+
+
+def number_or_text(_: click.Context, __: click.Parameter, text: str) -> object:
+    """Return the number that a text stands for, or the text."""
+    for convert in (int, float, complex):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+# Files may be written FILE:MEMBER, so nothing is asked of the path; shells complete names of files.
+FILE = click.Path()
+
+axis = click.option("--axis", default=0, show_default=True, help="The axis that is indexed.")
+batch_dims = click.option(
+    "--batch-dims", default=0, show_default=True, help="Leading dimensions of table and indices."
+)
+mode = click.option(
+    "--mode", type=click.Choice(MODES), default="raise", show_default=True,
+    help="What an index outside of its dimension does.",
+)  # fmt: skip
+negative = click.option(
+    "--negative/--no-negative", default=True, show_default=True,
+    help="Whether negative indices count from the end.",
+)  # fmt: skip
+fill_value = click.option(
+    "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
+    help="What an invalid index gives with --mode fill.",
+)  # fmt: skip
+reduction = click.option(
+    "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,
+    help="How an update meets the old value.",
+)  # fmt: skip
+exclude_self = click.option(
+    "--exclude-self", is_flag=True, help="Leave the old value out of the reduction."
+)
