@@ -111,14 +111,14 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 @shared.exclude_self
 @click.option("--svg", "svg_file", type=FILE, metavar="FILE", help="Draw the call into a file.")
 def explain(operator: str, svg_file: str | None, **options: Any) -> None:
-    r"""Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
+    """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-elements or scatter-nd. With shapes alone the
     picture shows an example of indices; with --values or files it shows those.
 
-    \b
     Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
-             gatherum explain scatter-nd --data 6 --values 0,2,2,5 --reduction add
+
+    Example: gatherum explain scatter-nd --data 6 --values 0,2,2,5 --reduction add
     """
     from ..explain import explain as explained
 
