@@ -36,7 +36,7 @@ def test_every_operator_has_a_page(op):
     page = (DOCS / "operators" / f"{op}.md").read_text()
     assert page.startswith(f"# {op}\n")
     assert f"<!-- render: counterparts {op} -->" in page
-    assert f"<!-- render: picture {op} " in page
+    assert f"<!-- render: picture {op}(" in page
     assert f"({op}.md)" in (DOCS / "operators" / "index.md").read_text()
     libraries = {row["library"] for row in counterparts(op)}
     assert libraries == {"numpy", "torch", "tensorflow", "jax", "onnx", "directml", "webnn"}

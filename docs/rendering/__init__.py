@@ -1,6 +1,6 @@
 """Parts of pages that are rendered from the package while the pages are built.
 
-A line ``<!-- render: NAME ARGUMENTS -->`` of a page is replaced by the Markdown that the renderer
+A line ``<!-- render: NAME ARGUMENT -->`` of a page is replaced by the Markdown that the renderer
 of that name returns, so that no table stands in the documents and in the code.
 """
 
@@ -27,8 +27,8 @@ def fill(_app: Any, _page: str, source: list[str]) -> None:
 
 
 def _render(marker: re.Match[str]) -> str:
-    name, arguments = marker.groups()
-    return RENDERERS[name](*arguments.split())
+    name, argument = marker[1], marker[2].strip()
+    return RENDERERS[name](argument) if argument else RENDERERS[name]()
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -1,6 +1,38 @@
-"""Pictures of what goes where, drawn by `gatherum explain`."""
+"""Pictures of what goes where, drawn by `gatherum.explain` while the pages are built."""
+
+import re
+
+import numpy as np
+
+import gatherum
+from gatherum.signature import OPERATORS
+
+# A picture follows the reader's system; a page can be switched to light or dark besides.
+DARK = re.compile(r"@media\s*\(prefers-color-scheme:\s*dark\)\s*\{((?:[^{}]*\{[^{}]*\})*)\s*\}")
 
 
-def render(*arguments: str) -> str:
-    """Return the picture of a call, given as on the command line."""
-    return ""
+def render(call: str) -> str:
+    """Return the picture of a call, such as ``gather(np.arange(12).reshape(3, 4), [2, 0])``."""
+    operators = {name: _explain(name) for name in OPERATORS}
+    picture = DARK.sub(_dark, eval(call, {"np": np, **operators}).svg())
+    return f"````{{raw}} html\n<figure>\n{picture}\n</figure>\n````\n"
+
+
+def _explain(name: str):
+    return lambda *operands, **attributes: gatherum.explain(name, *operands, **attributes)
+
+
+def _dark(rules: re.Match[str]) -> str:
+    """Give the dark rules to a page that is dark, and to one that follows a dark system."""
+    inside = rules[1]
+    switched = _under('body[data-theme="dark"]', inside)
+    following = _under('body[data-theme="auto"]', inside)
+    return f"{switched}@media (prefers-color-scheme:dark){{{following}}}"
+
+
+def _under(ancestor: str, rules: str) -> str:
+    return re.sub(
+        r"([^{}]+)(\{[^{}]*\})",
+        lambda rule: ",".join(f"{ancestor} {one.strip()}" for one in rule[1].split(",")) + rule[2],
+        rules,
+    )
