@@ -22,17 +22,21 @@ def _section(context: click.Context) -> str:
     command = context.command
     usage = " ".join(command.collect_usage_pieces(context))
     parts = [f"### gatherum {context.info_name}", f"```text\n{context.command_path} {usage}\n```"]
-    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-        words = " ".join(paragraph.replace("\b", "").split())
-        example = words.removeprefix("Example: ")
-        parts.append(words if example == words else f"```sh\n{example}\n```")
-    options = [
-        record for p in command.get_params(context) if (record := p.get_help_record(context))
-    ]
-    parts.append(
-        table(("option", "what it does"), [(f"`{o}`", _words(text)) for o, text in options])
-    )
+    parts += map(_paragraph, inspect.cleandoc(command.help or "").split("\n\n"))
+    records = [option.get_help_record(context) for option in command.get_params(context)]
+    options = [(f"`{record[0]}`", _words(record[1])) for record in records if record]
+    parts.append(table(("option", "what it does"), options))
     return "\n\n".join(parts) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph of a help text; after ``\\b`` click keeps its lines as they are."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = lines[1:] if lines[0] == "\b" else [" ".join(lines)]
+    if not lines[0].startswith("Example: "):
+        return "\n".join(lines)
+    lines[0] = lines[0].removeprefix("Example: ")
+    return "\n".join(["```sh", *lines, "```"])
 
 
 def _words(text: str) -> str:
