@@ -11,7 +11,7 @@ from .tables import table
 
 def render() -> str:
     """Return a section for each command."""
-    top = click.Context(commands, info_name="gatherum")
+    top = click.Context(commands, info_name="gatherum", **commands.context_settings)
     return "\n".join(
         _section(click.Context(command, info_name=name, parent=top))
         for name, command in sorted(commands.commands.items())
@@ -24,19 +24,15 @@ def _section(context: click.Context) -> str:
     parts = [f"### gatherum {context.info_name}", f"```text\n{context.command_path} {usage}\n```"]
     parts += map(_paragraph, inspect.cleandoc(command.help or "").split("\n\n"))
     records = [option.get_help_record(context) for option in command.get_params(context)]
-    options = [(f"`{record[0]}`", _words(record[1])) for record in records if record]
+    options = [(f"`{record[0]}`", _words(record[1])) for record in records if record and record[1]]
     parts.append(table(("option", "what it does"), options))
     return "\n\n".join(parts) + "\n"
 
 
 def _paragraph(text: str) -> str:
-    """Return a paragraph of a help text; after ``\\b`` click keeps its lines as they are."""
-    lines = [line.strip() for line in text.splitlines()]
-    lines = lines[1:] if lines[0] == "\b" else [" ".join(lines)]
-    if not lines[0].startswith("Example: "):
-        return "\n".join(lines)
-    lines[0] = lines[0].removeprefix("Example: ")
-    return "\n".join(["```sh", *lines, "```"])
+    words = " ".join(text.split())
+    example = words.removeprefix("Example: ")
+    return words if example == words else f"```sh\n{example}\n```"
 
 
 def _words(text: str) -> str:
