@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum import corpus
+from gatherum.dtypes import MODES
 
 click = pytest.importorskip("click", reason="install the command line: pip install 'gatherum[cli]'")
 cli = pytest.importorskip("gatherum.cli")
@@ -426,11 +428,60 @@ def test_what_explain_refuses(run, arguments, status, sentence):
     assert run("explain", *arguments) == (status, "", f"gatherum: {sentence}\n")
 
 
-@pytest.mark.parametrize("command", [*GATHERS, *SCATTERS, "check", "explain", "bench", "info"])
+def test_verify_says_how_many_digests_agree(run, monkeypatch):
+    rows = [("gather", "int8", "none"), ("gather", "int16", "none")]
+    monkeypatch.setattr(corpus, "rows", lambda: iter(rows))
+    status, out, err = run("verify")
+    assert (status, err) == (0, "")
+    assert out.startswith("2 of 2 digests as published (level ")
+
+
+def test_verify_names_what_differs(run, monkeypatch):
+    monkeypatch.setattr(corpus, "rows", lambda: iter([("gather", "int8", "none")]))
+    monkeypatch.setattr("gatherum.verify.row_digest", lambda *_: "0" * 32)
+    status, out, _ = run("verify")
+    assert status == 1
+    assert out.startswith("gather/int8/none: differs from the published digest\n0 of 1 ")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("gatherum ver", {"plain,verify"}),
+        ("gatherum explain sc", {"plain,scatter-elements", "plain,scatter-nd"}),
+        ("gatherum gather --mode ", {f"plain,{mode}" for mode in MODES}),
+        (
+            "gatherum scatter-nd --reduction m",
+            {f"plain,m{end}" for end in ("ul", "ax", "in", "ean")},
+        ),
+        ("gatherum check m.onnx --feature-level 4", {"plain,4_0", "plain,4_1"}),
+        ("gatherum gather tab", {"file,tab"}),
+    ],
+)
+def test_shells_complete(folder, words, expected):
+    line = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = shell(
+        *(sys.executable, "-m", "gatherum"), cwd=folder, _GATHERUM_COMPLETE="bash_complete", **line
+    )
+    assert set(done.stdout.split()) == expected
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_for_the_shell(run, name):
+    status, out, err = run("completion", name)
+    assert (status, err) == (0, "")
+    assert f"_GATHERUM_COMPLETE={name}_complete" in out
+
+
+COMMANDS = [*GATHERS, *SCATTERS, "check", "explain", "bench", "verify", "info", "completion"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(run, command):
     status, out, err = run(command, "--help")
     assert (status, err) == (0, "")
-    assert f"Example: gatherum {command}" in out
+    assert re.search(rf"Example: .*gatherum {command}", out)
+    assert set(COMMANDS) == set(cli.commands.commands)
 
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}

@@ -10,6 +10,12 @@ import click
 from .group import commands
 
 
+def _levels(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from .. import directml
+
+    return [str(level) for level in directml.FeatureLevel if str(level).startswith(incomplete)]
+
+
 def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
     sizes = {}
     for text in given:
@@ -28,6 +34,7 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
     show_default=True,
     metavar="LEVEL",
     help="DirectML's feature level, 1_0 to 6_4.",
+    shell_complete=_levels,
 )
 @click.option(
     "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",

@@ -85,4 +85,6 @@ def commands() -> None:
 
     A file is x.npy, x.npz:name, model.safetensors:tensor, or a Zarr directory. Results appear only
     when they are complete. Exit status: 0 done, 1 data, 2 usage.
+
+    Example: gatherum gather table.npy rows.npy -o picked.npy
     """

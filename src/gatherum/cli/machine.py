@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from ..config import config_lines, read_config
 from .group import commands
@@ -45,3 +46,34 @@ def info() -> None:
     Example: gatherum info
     """
     click.echo("\n".join(config_lines(read_config())))
+
+
+@commands.command()
+def verify() -> None:
+    """Compare digests of all answers with the published ones.
+
+    There is one for every operator, dtype and reduction, over calls that are generated, not
+    stored. They are equal on every machine, instruction set and number of threads; exit status 1
+    says that some are not, and which. It takes several seconds.
+
+    Example: GATHERUM_NUM_THREADS=1 gatherum verify
+    """
+    from ..verify import verify as compare
+
+    found = compare()
+    click.echo(str(found))
+    if not found.agrees:
+        raise click.exceptions.Exit(1)
+
+
+@commands.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands, options, their values and files.
+
+    Example: eval "$(gatherum completion bash)"
+    """
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"click has no completion for {shell}.")
+    click.echo(found(commands, {}, "gatherum", "_GATHERUM_COMPLETE").source())
