@@ -179,9 +179,18 @@ SENTENCES = [
         "bytes than can be addressed",
     ),
     (
-        "data_too_big", "index_report", ("gather_nd", (2**62, 2), [[0, 0]]), {}, ValueError,
+        "operand_too_big", "index_report", ("gather_nd", (2**62, 2), [[0, 0]]), {}, ValueError,
         "gather_nd: `data`, shape (4611686018427387904, 2), has more elements than can be "
         "addressed",
+    ),
+    (
+        "operand_too_big", "plan", ("gather", ((3,), "f4"), ((10**20,), "i8")), {}, ValueError,
+        "gather: `indices`, shape (100000000000000000000,), has more elements than can be "
+        "addressed",
+    ),
+    (
+        "not_a_shape", "plan", ("gather", ((3.5,), "f4"), ((1,), "i8")), {}, TypeError,
+        "gather: `data` must be a tuple of integers, got (3.5,)",
     ),
     (
         "not_a_shape", "index_report", ("gather", 3, [0]), {}, TypeError,
@@ -190,6 +199,20 @@ SENTENCES = [
     (
         "negative_size", "index_report", ("gather", (3, -1), [0]), {}, ValueError,
         "gather: `data_shape` must have sizes of at least 0, got (3, -1)",
+    ),
+    (
+        "negative_size", "plan", ("gather", ((3,), "f4"), ((-1,), "i8")), {}, ValueError,
+        "gather: `indices` must have sizes of at least 0, got (-1,)",
+    ),
+    (
+        "other_strides", "plan", ("gather", ((3,), "f4", (4, 4)), ((1,), "i8")), {}, ValueError,
+        "gather: `data` must have 1 strides, one for each dimension, whose reach can be "
+        "addressed, got (4, 4)",
+    ),
+    (
+        "other_strides", "plan", ("gather", ((3,), "f4", (10**20,)), ((1,), "i8")), {}, ValueError,
+        "gather: `data` must have 1 strides, one for each dimension, whose reach can be "
+        "addressed, got (100000000000000000000,)",
     ),
     (
         "out_not_an_array", "gather", (TWO, [0]), {"out": [0.0]}, TypeError,

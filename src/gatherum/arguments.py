@@ -5,12 +5,15 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from . import errors
 from .dtypes import MODES, REDUCTIONS, DType
+from .errors import Shape
+from .shapes import MAX_BYTES
 from .signature import Array, axis_name, check_axis
 
 # How far each kind of plain Python value reaches: bool < int < float < complex.
@@ -23,6 +26,29 @@ def as_axis(op: str, value: object) -> int:
         return operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
     except TypeError:
         raise errors.not_an_integer(op, axis_name(op), value) from None
+
+
+def as_shape(op: str, name: str, value: Iterable[object]) -> Shape:
+    """Return sizes as a tuple of int."""
+    try:
+        shape = tuple(operator.index(n) for n in value)  # type: ignore[arg-type]  # else it raises
+    except TypeError:
+        raise errors.not_a_shape(op, name, value) from None
+    if any(n < 0 for n in shape):
+        raise errors.negative_size(op, name, shape)
+    return shape
+
+
+def as_strides(op: str, operand: str, shape: Shape, value: object) -> Shape:
+    """Return strides in bytes as a tuple of int, one a dimension."""
+    try:
+        strides = tuple(operator.index(step) for step in value)  # type: ignore[attr-defined]
+    except TypeError:
+        strides = ()
+    reach = sum(abs(step) * max(n - 1, 1) for n, step in zip(shape, strides, strict=False))
+    if len(strides) != len(shape) or reach > MAX_BYTES:
+        raise errors.other_strides(op, operand, len(shape), value)
+    return strides
 
 
 def as_choice(op: str, name: str, value: object, choices: tuple[str, ...]) -> str:

@@ -127,8 +127,8 @@ def result_too_big(op: str, shape: Shape, dtype: np.dtype[Any]) -> ValueError:
     )
 
 
-def data_too_big(op: str, shape: Shape) -> ValueError:
-    return ValueError(f"{op}: `data`, shape {shape}, has more elements than can be addressed")
+def operand_too_big(op: str, operand: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `{operand}`, shape {shape}, has more elements than can be addressed")
 
 
 def not_a_shape(op: str, name: str, value: object) -> TypeError:
@@ -137,6 +137,13 @@ def not_a_shape(op: str, name: str, value: object) -> TypeError:
 
 def negative_size(op: str, name: str, shape: Shape) -> ValueError:
     return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
+
+
+def other_strides(op: str, operand: str, rank: int, strides: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have {rank} strides, one for each dimension, whose reach can be "
+        f"addressed, got {strides!r}"
+    )
 
 
 def not_an_operand(op: str, operand: str, value: object) -> TypeError:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import algorithms, arguments, errors, lowering, native
+from . import algorithms, arguments, errors, lowering, native, shapes
 from .algorithms import ALGORITHMS, Choice
 from .dtypes import MODES, REDUCTIONS, value_of
 from .errors import Shape
@@ -349,9 +349,12 @@ def _describe(op: str, operand: str, value: Any) -> Operand:
         if not arguments.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return Operand.of(value)
-    shape, dtype = tuple(int(n) for n in value[0]), np.dtype(value[1])
-    strides = Layout.contiguous(shape, dtype.itemsize).strides if len(value) == 2 else value[2]
-    return Operand(shape, dtype, tuple(int(step) for step in strides))
+    shape, dtype = arguments.as_shape(op, operand, value[0]), np.dtype(value[1])
+    if prod(max(n, 1) for n in shape) * max(dtype.itemsize, 1) > shapes.MAX_BYTES:
+        raise errors.operand_too_big(op, operand, shape)
+    if len(value) == 2:
+        return Operand(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
+    return Operand(shape, dtype, arguments.as_strides(op, operand, shape, value[2]))
 
 
 def apply(

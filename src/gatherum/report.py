@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
@@ -93,7 +92,7 @@ def index_report(
     if op not in OPERATORS:
         raise errors.unknown_operator(op, OPERATORS, "index_report")
     axis, mode, negative = _attributes(op, attributes)
-    shape = _as_shape(op, data_shape)
+    shape = arguments.as_shape(op, "data_shape", data_shape)
     array = arguments.as_indices(op, indices)
     axis = check_axis(op, shape, array.shape, axis)
     space = _numbered_space(op, shape, array, axis)
@@ -122,16 +121,6 @@ def _attributes(op: str, given: dict[str, object]) -> tuple[int, str, bool]:
     return axis, arguments.as_choice(op, "mode", a["mode"], MODES), bool(a["negative"])
 
 
-def _as_shape(op: str, data_shape: Iterable[int]) -> Shape:
-    try:
-        shape = tuple(operator.index(n) for n in data_shape)
-    except TypeError:
-        raise errors.not_a_shape(op, "data_shape", data_shape) from None
-    if any(n < 0 for n in shape):
-        raise errors.negative_size(op, "data_shape", shape)
-    return shape
-
-
 def _numbered_space(op: str, data: Shape, indices: Array, axis: int) -> Shape:
     """Check the call, and return the dimensions of the data that tell destinations apart."""
     if not is_index(indices.dtype):
@@ -149,7 +138,7 @@ def _numbered_space(op: str, data: Shape, indices: Array, axis: int) -> Shape:
         shapes.check_rank(op, "the result", len(moved))
         space = data[: axis + indices.shape[-1]]
     if prod(max(n, 1) for n in space) > shapes.MAX_BYTES:
-        raise errors.data_too_big(op, data)
+        raise errors.operand_too_big(op, "data", data)
     return space
 
 
