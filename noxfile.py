@@ -62,12 +62,17 @@ def test_wheel(session: nox.Session) -> None:
     install(session, "", *group("test"))
     away = Path(session.create_tmp()) / "away"
     shutil.rmtree(away, ignore_errors=True)
-    for part in ("tests", "examples", "docs", "src/core"):
+    for part in ("tests", "examples", "docs", "src", ".ci"):
         shutil.copytree(part, away / part, ignore=shutil.ignore_patterns("*.so", "*.pyd", "_build"))
     for page in [*Path().glob("*.md"), Path("pyproject.toml"), Path("noxfile.py")]:
         shutil.copy(page, away)
+    shell = away / "shell"
+    shell.mkdir()
+    if bash := shutil.which("bash"):
+        (shell / "bash").symlink_to(bash)
+    path = os.pathsep.join([session.bin, str(shell)])
     with session.chdir(away):
-        session.run("pytest", *session.posargs, env={"PATH": session.bin, "CC": "", "CXX": ""})
+        session.run("pytest", *session.posargs, env={"PATH": path, "CC": "", "CXX": ""})
 
 
 @nox.session
