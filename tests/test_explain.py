@@ -505,6 +505,24 @@ def test_values_are_drawn_where_they_fit():
         assert "Letters stand for the elements of data." in texts
 
 
+@pytest.mark.parametrize(
+    ("data", "fill_value", "text"),
+    [
+        (["ab", "c"], 0, ""),
+        (["ab", "c"], "z", "z"),
+        ([True, False], 1, "1"),
+        ([1.5, 2.5], 0, "0"),
+        (np.array([5, 6], "M8[s]"), 0, "fill"),
+    ],
+)
+def test_what_is_filled_is_written_as_the_dtype_holds_it(data, fill_value, text):
+    found = gatherum.explain("gather", data, [1, 7], mode="fill", fill_value=fill_value)
+    operands = Operands(found.data, found.indices, None, fill_value)
+    cells = fill_cells(scene_of(found.plan.signature, found.indices), operands)
+    assert cells.moved[1].lines == [text]
+    check_picture(found.svg())
+
+
 def test_text_that_xml_lacks_is_replaced():
     found = gatherum.explain("gather", np.array(["a\0b", "\x1b[0m", "\ufffe"]), [0, 1])
     assert {"a\ufffdb", "\ufffd[0m", "\ufffd"} <= set(texts_of(found.svg()))

@@ -12,6 +12,8 @@ from ..signature import Signature, check_axis
 # What a picture holds at a width at which its text can be read.
 MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
 MOST_OF_A_DIMENSION = 6
+# Many short dimensions hold many cells: no more than three of the longest are drawn as they are.
+MOST_PLACES = MOST_OF_A_DIMENSION**3
 
 
 class Form(NamedTuple):
@@ -135,12 +137,20 @@ def reduce(
     roles = ("suffix", "outer", "inner") if named else ("suffix", "outer", "named", "inner")
     for role in roles:
         form = _resized(form, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(form, role)))
+    while prod(form.outer + form.inner) > MOST_PLACES:  # before anyone looks at so many indices
+        form = _gladly(_steps(form, ("outer", "inner")))
     while left := excess(shown(form), most_across):
         steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]
+        if not steps and prod(shown(form).data) > MOST_PLACES:
+            steps = list(_steps(form, roles))  # one does not help yet, but several may
         if not steps:
             break
-        form = max(steps, key=lambda step: step[0])[1]
+        form = _gladly(steps)
     return shown(form)
+
+
+def _gladly(steps: Iterable[tuple[int, Form]]) -> Form:
+    return max(steps, key=lambda step: step[0])[1]
 
 
 def _resized(form: Form, role: str, sizes: Iterable[int]) -> Form:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from ..errors import Shape
 from ..report import number_entries
 from ..signature import Array, Signature
 from .example import example_indices
-from .forms import MOST_ACROSS, MOST_OF_A_DIMENSION, Form, reduce
+from .forms import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
 
 Selection = tuple[int | slice, ...]
 ALL = slice(None)
@@ -148,7 +150,12 @@ def scene_of(
             return tuple(map(len, _shown(form, full, _entries_of(form), spare)))
 
         def _entries_of(form: Form) -> tuple[Entry, ...]:
-            return _entries(s, form, full.data, _leading(form, indices))
+            return at(form.outer, form.inner)
+
+        @cache
+        def at(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
+            part = full._replace(outer=outer, inner=inner)
+            return _entries(s, part, full.data, _leading(part, indices))
 
         form = reduce(full, named, most_across)
         entries = _entries_of(form)
@@ -169,13 +176,23 @@ def _leading(form: Form, indices: Array) -> Array:
 def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
     """Return the places to draw of each dimension that is indexed: all of a short one; else those
     that the entries address, or, where each element has its own index, as far as the indices go.
+    Short dimensions are shown whole, and with spare places, only as long as they are few.
     """
+    shown = _places(form, full, entries, spare, bool(spare) or not form.elements)
+    if prod(map(len, shown)) > MOST_PLACES:
+        shown = _places(form, full, entries, 0, False)
+    return shown
+
+
+def _places(
+    form: Form, full: Form, entries: tuple[Entry, ...], spare: int, whole: bool
+) -> tuple[Shape, ...]:
     first = len(form.outer) if form.tuples else 0
     shown: list[Shape] = []
     for d, size in enumerate(full.named):
         if form.elements and d != form.axis:
             shown.append(tuple(range(min(size, form.inner[d] + spare))))
-        elif size <= MOST_OF_A_DIMENSION and (spare or not form.elements):
+        elif size <= MOST_OF_A_DIMENSION and whole:
             shown.append(tuple(range(size)))
         else:
             met = {entry.place[first + d] for entry in entries if entry.place is not None}
