@@ -251,12 +251,15 @@ def test_an_explanation_takes_what_a_plan_takes_and_a_plan():
          "gather: `data` must be a numpy.ndarray without a mask, got list"),
         (("a plan",), {"axis": 0}, TypeError,
          "explain: unknown attribute 'axis'; it takes 'fill_value'"),
+        (("a filling plan",), {"fill_value": 0.5}, ValueError,
+         "gather: `fill_value` must convert exactly to the dtype of `data`, int64, got 0.5"),
     ],
 )  # fmt: skip
 def test_what_an_explanation_refuses(arguments, attributes, kind, sentence):
     op, *operands = arguments
-    if op == "a plan":
-        op = gatherum.plan("gather", ((3,), I8), ((2,), I8))
+    if op.endswith("plan"):
+        mode = "fill" if "filling" in op else "raise"
+        op = gatherum.plan("gather", ((3,), I8), ((2,), I8), mode=mode)
     with pytest.raises(kind) as caught:
         gatherum.explain(op, *operands, **attributes)
     assert str(caught.value) == sentence
@@ -493,6 +496,24 @@ def test_a_part_of_a_large_call_is_drawn_with_its_own_positions(op, shape, indic
     words = " ".join(texts_of(picture)).replace("\xa0", " ")
     assert "Only the first indices are drawn" in words
     assert "Only some places of the data are drawn, with their positions." in words
+
+
+# Many short dimensions: 2^32 places, and indices that are twice the same, or many.
+DEEP = [
+    ("gather_nd", ((2,) * 32, F4), np.zeros((3, 32), int)),
+    ("gather_nd", ((2,) * 32, F4), np.resize([[0] * 32, [1] * 32], (3, 32))),
+    ("gather_nd", ((6,) * 6, F4), np.arange(30).reshape(5, 6) % 6),
+    ("gather_elements", ((2,) * 18, F4), np.zeros((2,) * 18, int)),
+    ("gather_elements", ((6,) * 7, F4), np.zeros((6,) * 7, int)),
+    ("gather", ((2,) * 20, F4), np.ones((2,) * 12, int)),
+]
+
+
+@pytest.mark.parametrize(("op", "data", "indices"), DEEP)
+def test_the_picture_of_many_dimensions_is_small(op, data, indices):
+    picture = gatherum.explain(op, data, indices).svg()
+    check_picture(picture)
+    assert len(texts_of(picture)) < 260
 
 
 def test_values_are_drawn_where_they_fit():

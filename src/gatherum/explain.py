@@ -177,8 +177,7 @@ def explain(
     made = make_plan(op, values["data"], values["indices"], updates, **attributes)
     if made.signature.updates is not None and not is_description(updates):
         values["updates"] = arguments.as_updates(op, updates, made.signature.data.dtype)
-    if made.signature.updates is None and made.signature.mode in ("fill", "drop"):
-        arguments.fill_item(op, made.signature.data.dtype, fill_value)
+    _check_fill(made.signature, fill_value)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
     return Explanation(made, **known, fill_value=fill_value)
 
@@ -191,6 +190,7 @@ def _of_plan(
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
         raise errors.unknown_attribute("explain", name, ("fill_value",))
+    _check_fill(s, fill_value)
     values = {"data": data, "indices": indices, "updates": updates}
     for name, value in values.items():
         if value is None:
@@ -201,6 +201,11 @@ def _of_plan(
         if found != expected:
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
+
+
+def _check_fill(s: Signature, fill_value: object) -> None:
+    if s.updates is None and s.mode in ("fill", "drop"):
+        arguments.fill_item(s.op, s.data.dtype, fill_value)
 
 
 def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import fill_item
 from ..errors import Shape
 from ..plan import apply
-from ..signature import Array
+from ..signature import Array, Signature
 from .forms import Form
 from .scene import Link, Scene
 
@@ -145,12 +146,12 @@ def _gathered(scene: Scene, links: list[Link], data: list[Cell], fill_value: obj
     moved = [Cell([""]) for _ in np.ndindex(form.moved)]
     for cell, where in zip(moved, np.ndindex(form.moved), strict=True):
         cell.tip = f"result{list(where)}"
-    filled = value_texts(np.array(fill_value)) or ["fill"]
+    filled = _fill_text(scene.signature, fill_value)
     numbers = _numbers(form.drawn_moved)
     for link in links:
         if link.data is None:
             for m in numbers[link.moved].ravel().tolist():
-                moved[m].lines, moved[m].marks = list(filled), {"filled"}
+                moved[m].lines, moved[m].marks = [filled], {"filled"}
         for d, m in _pairs(form, link):
             data[d].colour = moved[m].colour = link.colour
             moved[m].lines = list(data[d].lines)
@@ -159,6 +160,13 @@ def _gathered(scene: Scene, links: list[Link], data: list[Cell], fill_value: obj
         for cell in moved:
             cell.lines, cell.marks = [""], {"none"}
     return moved
+
+
+def _fill_text(s: Signature, fill_value: object) -> str:
+    """Write what an invalid index gives: of strings, 0 is the empty one."""
+    if s.mode not in ("fill", "drop"):
+        return ""
+    return (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
 
 
 def _scatter(
