@@ -410,6 +410,10 @@ def test_explain_takes_shapes_lists_and_files(run, arguments, expected):
          "gather takes --axis, not --batch-dims."),
         (["gather", "--data", "2", "--indices", "1", "--updates", "2"], 2,
          "gather takes no --updates."),
+        (["gather", "--data", "2", "--indices", "1", "--reduction", "add"], 2,
+         "gather takes no --reduction."),
+        (["gather", "--data", "2", "--indices", "1", "--exclude-self"], 2,
+         "gather takes no --exclude-self."),
         (["gather", "--data", "2", "--indices", "1", "--dtype", "float31"], 2,
          "Invalid value for '--dtype': must be a dtype such as float32, got 'float31'."),
         (["gather", "--data", "2x3", "--indices", "1", "--axis", "2"], 1,
@@ -420,12 +424,23 @@ def test_explain_takes_shapes_lists_and_files(run, arguments, expected):
          "explain: --values must be 4 numbers for indices of shape (2, 2), got 3"),
         (["gather", "--data", "none.npy", "--indices", "3"], 1,
          "none.npy: No such file or directory"),
+        (["gather", "--data", "empty.npy", "--indices", "3"], 1,
+         "empty.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
     ],
 )  # fmt: skip
-def test_what_explain_refuses(run, arguments, status, sentence):
+def test_what_explain_refuses(run, folder, arguments, status, sentence):
+    (folder / "empty.npy").touch()
     if status == 2:
         sentence += " See gatherum explain --help."
     assert run("explain", *arguments) == (status, "", f"gatherum: {sentence}\n")
+
+
+def test_a_picture_replaces_no_operand(run, folder):
+    before = (folder / "rows.npy").read_bytes()
+    arguments = "gather", "--data", "table.npy", "--values", "rows.npy", "--svg", "./rows.npy"
+    sentence = "gatherum: explain: the picture ./rows.npy is the same file as --values\n"
+    assert run("explain", *arguments) == (1, "", sentence)
+    assert (folder / "rows.npy").read_bytes() == before
 
 
 def test_verify_says_how_many_digests_agree(run, monkeypatch):

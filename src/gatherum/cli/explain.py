@@ -74,6 +74,12 @@ class Values(click.ParamType[Any]):
 
 
 def _load(path: str) -> Array:
+    from ..files import npy
+
+    with open(path, "rb") as file:  # NumPy's sentences do not name the file
+        end = npy.header_end(path, file.read(npy.PREFIX_BYTES))
+        file.seek(0)
+        npy.parse_header(path, file.read(end), Path(path).stat().st_size)
     array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
@@ -122,12 +128,23 @@ def explain(operator: str, svg_file: str | None, **options: Any) -> None:
     """
     from ..explain import explain as explained
 
+    _check_picture(svg_file, options)
     call = _operands(operator, options)
     found = explained(operator, *call, **_attributes(operator, options))
     click.echo(str(found))
     if svg_file is not None:
         Path(svg_file).write_text(found.svg(), encoding="utf-8")
         click.echo(f"\nPicture: {svg_file}")
+
+
+def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
+    """Raise ValueError when the picture would replace an operand's file."""
+    for name in ("data", "indices", "values", "updates"):
+        operand = options[name]
+        if svg_file is None or not isinstance(operand, np.memmap) or operand.filename is None:
+            continue
+        if Path(svg_file).exists() and Path(svg_file).samefile(operand.filename):
+            raise ValueError(f"explain: the picture {svg_file} is the same file as --{name}")
 
 
 def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -158,8 +175,10 @@ def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
         if updates is None:
             updates = _updates_shape(operator, operands, options)
         operands.append(_look(updates, dtype))
-    elif options["updates"] is not None:
-        raise click.UsageError(f"{operator} takes no --updates.")
+    else:
+        for name in ("updates", "reduction", "exclude_self"):
+            if options[name] not in (None, "none", False):
+                raise click.UsageError(f"{operator} takes no --{name.replace('_', '-')}.")
     return operands
 
 
