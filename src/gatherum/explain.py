@@ -58,7 +58,9 @@ class Explanation:
     @property
     def refusal(self) -> str:
         """The sentence with which the call would raise an IndexError, or nothing."""
-        report = self.report
+        return self._refused(self.report)
+
+    def _refused(self, report: IndexReport | None) -> str:
         if self.indices is None or report is None or not report.invalid:
             return ""
         return _refusal(self.plan.signature, self.indices, report)
@@ -107,7 +109,7 @@ class Explanation:
             lines[-1] += "; the call itself takes longer"
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
-        if refusal := self.refusal:
+        if refusal := self._refused(report):
             lines.append(f"  raises    IndexError: {refusal}")
         lines += ["", "Loops (offsets and steps in bytes):"]
         lines += [f"    {line}" for line in loop_lines(made)]
