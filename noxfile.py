@@ -1,4 +1,4 @@
-"""One word for each habit: ``nox -s test``, ``lint``, ``docs`` or ``bench``."""
+"""One word for each habit: ``nox -s test``, ``lint``, ``docs``, ``fuzz`` or ``bench``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_wheel(session: nox.Session) -> None:
     install(session, "", *group("test"))
     away = Path(session.create_tmp()) / "away"
     shutil.rmtree(away, ignore_errors=True)
-    for part in ("tests", "examples", "docs", "src", ".ci"):
+    for part in ("tests", "fuzz", "examples", "docs", "src", ".ci"):
         shutil.copytree(part, away / part, ignore=shutil.ignore_patterns("*.so", "*.pyd", "_build"))
     for page in [*Path().glob("*.md"), Path("pyproject.toml"), Path("noxfile.py")]:
         shutil.copy(page, away)
@@ -96,6 +96,35 @@ def docs(session: nox.Session) -> None:
     shutil.rmtree("docs/_build", ignore_errors=True)
     session.run("sphinx-build", "-W", "--keep-going", "-n", "-q", "docs", "docs/_build/html")
     session.run("python", "docs/links.py", "docs/_build/html")
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Fuzz calls and readers; what follows ``--`` goes to fuzz/run.py, all but ``--core``."""
+    given = list(session.posargs)
+    environment = {}
+    if "--core" in given:
+        given.remove("--core")
+        environment = _install_followed_core(session)
+    else:
+        install(session, "")
+    session.install(*group("fuzz"))
+    session.run("python", "fuzz/run.py", *given, env=environment)
+
+
+def _install_followed_core(session: nox.Session) -> dict[str, str]:
+    """Install a core that tells the fuzzer its branches; return the variables that a run needs."""
+    flags = ("-DGATHERUM_LEVELS=", "-DCMAKE_CXX_FLAGS=-O1 -fsanitize-coverage=trace-pc",
+             "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--unresolved-symbols=ignore-all")  # fmt: skip
+    settings = [f"-Ccmake.args={flag}" for flag in flags]
+    session.install("--no-deps", "-Cbuild-dir=build/fuzz-core", *settings, ".")
+    session.install(*PROJECT["project"]["dependencies"])
+    counters = Path(session.create_tmp()) / "counters.so"
+    compiler = os.environ.get("CXX", "g++")
+    session.run(
+        compiler, "-O2", "-shared", "-fPIC", "-o", str(counters), "fuzz/counters.cpp", external=True
+    )
+    return {"GATHERUM_FUZZ_COUNTERS": str(counters.resolve())}
 
 
 @nox.session

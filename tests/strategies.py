@@ -25,6 +25,7 @@ except ImportError:  # optional: its types are drawn where it is installed
 __all__ = [
     "DATA_DTYPES",
     "INDEX_DTYPES",
+    "MODES",
     "OPERATORS",
     "REDUCTIONS_OF",
     "Call",
@@ -33,6 +34,7 @@ __all__ = [
     "outcome",
     "same_bits",
     "same_outcome",
+    "value_bytes",
 ]
 
 Array = NDArray[Any]
@@ -249,7 +251,7 @@ def _nd_shapes(draw: st.DrawFn, kwargs: dict[str, Any]) -> tuple[Shape, Shape, A
 # --- Values
 
 
-def _value_bytes(rng: np.random.Generator, dtype: Any, count: int) -> bytes:
+def value_bytes(rng: np.random.Generator, dtype: Any, count: int) -> bytes:
     """Make items of any bits, with as many of the telling ones among them."""
     rows = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8)
     special = _special_rows(dtype)
@@ -345,7 +347,7 @@ def _index(
 
 @st.composite
 def _inputs(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any) -> Array:
-    items = _value_bytes(rng, dtype, int(np.prod(shape, dtype=int)))
+    items = value_bytes(rng, dtype, int(np.prod(shape, dtype=int)))
     values = np.ndarray(shape, dtype, buffer=np.frombuffer(bytearray(items), np.uint8))
     return draw(_laid_out(values, stretch=range(len(shape))))
 

@@ -1,0 +1,304 @@
+"""Files that are not what they claim to be, through the functions on files and the command line.
+
+The first four bytes choose the format, the operand whose file it is, the operator and the door; all
+others are the file: a `.npy`, `.npz` or `.safetensors` file, or the metadata of a Zarr array. The
+call gives a result that the format's own package reads, or one of the documented exceptions in one
+line, and leaves nothing else behind. Nothing is unpickled.
+"""
+
+import contextlib
+import io
+import json
+import math
+import os
+import pickle
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gatherum
+from gatherum import cli, files
+
+from .source import Source
+
+FORMATS = ("npy", "npz", "safetensors", "zarr3", "zarr2")
+ROLES = ("table", "indices", "updates")
+OPERATORS = ("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements")
+DOORS = ("function", "function", "command", "in place")
+ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
+# What a mutated shape may ask of a run that is to end soon.
+MOST = 1 << 20
+
+TABLE = np.arange(12, dtype=np.float32).reshape(4, 3)
+OPERANDS = {
+    "gather": {"table": TABLE, "indices": np.array([2, 0])},
+    "gather_elements": {"table": TABLE, "indices": np.array([[2, 0, 1]])},
+    "gather_nd": {"table": TABLE, "indices": np.array([[2, 0], [1, 1]])},
+    "scatter_nd": {
+        "table": TABLE,
+        "indices": np.array([[2], [0]]),
+        "updates": np.ones((2, 3), np.float32),
+    },
+    "scatter_elements": {
+        "table": TABLE,
+        "indices": np.array([[2, 0, 1]]),
+        "updates": np.ones((1, 3), np.float32),
+    },
+}  # fmt: skip
+
+WORDS = """
+    'descr': 'fortran_order': 'shape': '<f4' '|O' '>i8' '|b1' '<f2' True False (4,3) (12,) () (0,4)
+    (-1,) [('a','<i4')] "dtype" "F32" "I64" "BF16" "F4" "shape" "data_offsets" "__metadata__" [4,3]
+    [0,48] [] {} null true 1e400 NaN "zarr_format" "node_type" "array" "group" "data_type" "float32"
+    "int64" "chunk_grid" "regular" "chunk_shape" "configuration" "chunk_key_encoding" "default" "v2"
+    "codecs" "bytes" "endian" "little" "zstd" "gzip" "blosc" "crc32c" "sharding_indexed" "transpose"
+    "order" "fill_value" "attributes" "chunks" "compressor" "filters" "pickle" "<f4" "|O"
+    "numcodecs.zlib" "dimension_separator" "storage_transformers" 9223372036854775808 4294967296
+"""
+MAGIC = (b"\x93NUMPY", b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7")
+DICTIONARY = (*MAGIC, *(word.encode() for word in WORDS.split()))
+
+
+def run(data: bytes) -> str:
+    """Give the bytes to a call as one of its files, and return what came of it."""
+    source = Source(data)
+    form, role = source.choice(FORMATS), source.choice(ROLES)
+    op, door = source.choice(OPERATORS), source.choice(DOORS)
+    if role == "updates" or door == "in place":
+        op = "scatter_nd" if op.startswith("gather") else op
+    content = source.rest()
+    if not _is_small(form, content):
+        return "too large to run"
+    with _folder() as folder, _no_pickle():
+        paths = _written(folder, op, role, form, content)
+        before = _contents(folder)
+        out = paths["table"] if door == "in place" else str(folder / "out.npy")
+        if door == "command":
+            label = _command(op, paths, out)
+        else:
+            label = _function(op, paths, out, in_place=door == "in place")
+        after = _contents(folder)
+        if label != "result":
+            assert after == before, f"{label} left {set(after) ^ set(before)}: {content!r}"
+            return f"{form} {label}"
+        if door == "in place":
+            assert set(after) == set(before), f"left {set(after) ^ set(before)}: {content!r}"
+        else:
+            assert set(after) == {*before, "out.npy"}, f"left {set(after)}: {content!r}"
+            _compare_with_memory(op, paths, out, form, role)
+    return f"{form} result"
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield valid files and files that are almost valid, of every format."""
+    with _folder() as folder:
+        for form in range(len(FORMATS)):
+            for content in _valid(FORMATS[form], folder):
+                for role, op, door in (
+                    (0, 0, 0),
+                    (1, 0, 2),
+                    (2, 1, 0),
+                    (0, 3, 2),
+                    (0, 4, 3),
+                    (0, 1, 0),
+                ):
+                    if (role == 1) == (
+                        b"i8" in content or b"int64" in content or b"I64" in content
+                    ):
+                        yield bytes([form, role, op, door]) + content
+
+
+# --- The call, and what must hold
+
+
+def _function(op: str, paths: dict[str, str], out: str, *, in_place: bool) -> str:
+    more = {"in_place": True} if in_place else {}
+    try:
+        getattr(files, f"{op}_file")(*paths.values(), out, memory="1MiB", **more)
+    except ERRORS as error:
+        assert str(error) and "\n" not in str(error), f"not one line: {error!r}"
+        return type(error).__name__
+    return "result"
+
+
+def _command(op: str, paths: dict[str, str], out: str) -> str:
+    texts = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(texts[0]), contextlib.redirect_stderr(texts[1]):
+        status = cli.run(
+            [op.replace("_", "-"), *paths.values(), "-o", out, "--memory", "1MiB", "--no-progress"]
+        )
+    lines = texts[1].getvalue().splitlines()
+    if status == 0:
+        assert lines == [], lines
+        return "result"
+    assert status == 1 and len(lines) == 1 and lines[0].startswith("gatherum: "), (status, lines)
+    assert "internal error" not in lines[0], lines
+    return "refused"
+
+
+def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, role: str) -> None:
+    """Compare with the same call in memory, where NumPy itself reads the file so."""
+    found = np.load(out, allow_pickle=False)
+    if form not in ("npy", "npz"):
+        return
+    arrays = {name: np.load(path.partition(":")[0]) for name, path in paths.items() if name != role}
+    try:
+        given = np.load(paths[role].partition(":")[0], allow_pickle=False)
+        arrays[role] = given if form == "npy" else given["a"]
+    except Exception:  # NumPy is stricter at times, and says so in many ways
+        return
+    expected = getattr(gatherum, op)(*(arrays[name] for name in paths))
+    assert expected.dtype == found.dtype and expected.shape == found.shape, (expected, found)
+    assert expected.tobytes() == found.tobytes(), (expected, found)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    """Return every file of the folder, by its name."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"/"
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    fast = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="gatherum-fuzz-", dir=fast) as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _no_pickle() -> Iterator[None]:
+    """Fail where anything is unpickled."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("something was unpickled")
+
+    kept = pickle.loads, pickle.load, pickle.Unpickler
+    pickle.loads, pickle.load, pickle.Unpickler = refuse, refuse, refuse  # type: ignore
+    try:
+        yield
+    finally:
+        pickle.loads, pickle.load, pickle.Unpickler = kept  # type: ignore
+
+
+# --- The files
+
+
+def _written(folder: Path, op: str, role: str, form: str, content: bytes) -> dict[str, str]:
+    """Write the operands, one of them the bytes in question, and return their paths."""
+    paths = {}
+    for name, array in OPERANDS[op].items():
+        if name != role:
+            paths[name] = str(folder / f"{name}.npy")
+            np.save(paths[name], array)
+        elif form.startswith("zarr"):
+            directory = folder / f"{name}.zarr"
+            _write_zarr(directory, form, content)
+            paths[name] = str(directory)
+        else:
+            (folder / f"{name}.{form}").write_bytes(content)
+            member = "" if form == "npy" else ":a"
+            paths[name] = str(folder / f"{name}.{form}{member}")
+    return paths
+
+
+def _write_zarr(directory: Path, form: str, content: bytes) -> None:
+    """Write metadata, and chunks that an uncompressed array of TABLE's form would have."""
+    directory.mkdir()
+    (directory / ("zarr.json" if form == "zarr3" else ".zarray")).write_bytes(content)
+    if form == "zarr3":
+        for i in range(2):
+            (directory / "c" / str(i)).mkdir(parents=True)
+            (directory / "c" / str(i) / "0").write_bytes(TABLE[2 * i : 2 * i + 2].tobytes())
+    else:
+        for i in range(2):
+            (directory / f"{i}.0").write_bytes(TABLE[2 * i : 2 * i + 2].tobytes())
+
+
+def _is_small(form: str, content: bytes) -> bool:
+    """Whether a run on the file is over soon: Zarr arrays may be large without having any chunk."""
+    if not form.startswith("zarr"):
+        return True
+    try:
+        metadata = json.loads(content)
+        grid = metadata.get("chunk_grid", {})
+        chunks = metadata.get("chunks") or grid.get("configuration", {}).get("chunk_shape") or []
+        sizes = (math.prod(map(int, metadata["shape"])), math.prod(map(int, chunks)))
+        return all(abs(size) <= MOST for size in sizes) and "itemsize" not in str(metadata)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return True
+
+
+def _valid(form: str, folder: Path) -> Iterator[bytes]:
+    for array in (TABLE, np.asfortranarray(TABLE), np.array([2, 0]), np.array([[1], [3]], ">i8")):
+        yield from _files(form, array, folder)
+    yield from _files(form, np.ones((2, 3), np.float32), folder)
+    if form in ("npy", "npz"):
+        for odd in (
+            np.array([object()]),
+            np.zeros(3, "S0"),
+            np.zeros(2, [("a", "i4"), ("b", "O")]),
+        ):
+            yield from _files(form, odd, folder)
+        yield from _files(form, np.zeros((4, 3), [("a", "u1"), ("b", "<f4")]), folder)
+    if form == "npy":
+        yield b"\x93NUMPY\x03\x00\x04\x00\x00\x00{}  "
+        yield b"\x93NUMPY\x02\x00\xff\xff\x00\x00" + b"(" * 200
+
+
+def _files(form: str, array: np.ndarray[Any, Any], folder: Path) -> Iterator[bytes]:
+    if form == "npy":
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, np.asarray(array), allow_pickle=True)
+        yield stream.getvalue()
+    elif form == "npz":
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, np.asarray(array), allow_pickle=True)
+        for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            archive = io.BytesIO()
+            with zipfile.ZipFile(archive, "w", method) as writer:
+                writer.writestr(zipfile.ZipInfo("a.npy"), stream.getvalue(), method)
+            yield archive.getvalue()
+    elif form == "safetensors":
+        yield from _tensors(array)
+    else:
+        yield from _metadata(form, array, folder)
+
+
+def _tensors(array: np.ndarray[Any, Any]) -> Iterator[bytes]:
+    code = {"float32": "F32", "int64": "I64"}[array.dtype.name]
+    body = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    first = {"dtype": code, "shape": list(array.shape), "data_offsets": [0, len(body)]}
+    other = {"dtype": "BF16", "shape": [2], "data_offsets": [len(body), len(body) + 4]}
+    for header in ({"a": first}, {"__metadata__": {"format": "np"}, "a": first, "b": other}):
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        tail = bytes(4) if "b" in header else b""
+        yield len(text).to_bytes(8, "little") + text + body + tail
+
+
+def _metadata(form: str, array: np.ndarray[Any, Any], folder: Path) -> Iterator[bytes]:
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        return
+    zarr: Any = __import__("zarr")
+    version = 3 if form == "zarr3" else 2
+    chunks = (2, *array.shape[1:])
+    for more in ({"compressors": None}, {}, {"shards": chunks} if version == 3 else {"order": "F"}):
+        path = folder / "made.zarr"
+        shutil.rmtree(path, ignore_errors=True)
+        zarr.create_array(
+            str(path),
+            shape=array.shape,
+            chunks=chunks,
+            dtype=array.dtype,
+            zarr_format=version,
+            **more,
+        )
+        text = (path / ("zarr.json" if version == 3 else ".zarray")).read_text()
+        yield json.dumps(json.loads(text)).encode()
