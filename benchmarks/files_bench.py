@@ -3,10 +3,12 @@
     python benchmarks/files_bench.py --gib 8 --memory 400MiB --limit 1GiB --json files.json
 
 Makes its own files in --folder (a table of rows of 128 float32, and indices), runs every case in
-processes of their own, one after the other and in turns, and prints medians. A run of gatherum
-gets --limit bytes of anonymous memory (RLIMIT_DATA); numpy.memmap has no limit. "Cold" runs start
-with the files out of the page cache: dropped as a whole where that is allowed (root), else file by
-file.
+processes of their own, one after the other and in turns, and prints medians. Both do the same job:
+the rows that an index file names, in a new .npy file, forced to the disk. numpy.memmap has all
+memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs in the memory cgroup
+--cgroup, whose limit counts the page cache as well. "Cold" runs start with the files
+out of the page cache: dropped as a whole where that is allowed (root), else file by file. "Warm"
+runs start after the table was read from end to end.
 """
 
 import argparse
@@ -87,12 +89,22 @@ def drop_caches(folder: Path) -> str:
     return "drop_caches"
 
 
-def run(program: str, arguments: list[str], limit: int | None) -> dict[str, Any]:
-    """Run one case in a fresh process."""
+def warm(table: Path) -> None:
+    """Bring a table into the page cache."""
+    with table.open("rb", buffering=0) as file:
+        buffer = bytearray(8 << 20)
+        while file.readinto(buffer):
+            pass
+
+
+def run(program: str, arguments: list[str], limits: argparse.Namespace | None) -> dict[str, Any]:
+    """Run one case in a fresh process, within limits if there are any."""
+    most = size(limits.limit) if limits is not None and limits.limit else resource.RLIM_INFINITY
 
     def restrict() -> None:
-        if limit:
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        if limits is not None and limits.cgroup:
+            (limits.cgroup / "cgroup.procs").write_text(str(os.getpid()))
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
 
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -106,17 +118,18 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
     """Run ours and the peer in turns, and return the medians."""
     inputs = [str(folder / "table.npy"), str(folder / f"{name}.npy")]
     seen: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
-    limit = size(options.limit) if options.limit else None
     for _ in range(options.repeat):
         for who, program, extra, capped in (
             ("peer", PEER, [], None),
-            ("ours", OURS, [options.memory], limit),
+            ("ours", OURS, [options.memory], options),
         ):
             out = folder / f"{who}.npy"
             # both make a new file: the peer would otherwise write over pages that it has cut off
             out.unlink(missing_ok=True)
             if cold:
                 drop_caches(folder)
+            else:
+                warm(folder / "table.npy")
             arguments = [*inputs, str(out), *extra]
             seen[who].append(run(program, arguments, capped))
     check(folder)
@@ -133,6 +146,7 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
         "cache": "cold" if cold else "warm",
         "rows": indices.size,
         **case,
+        "runs": {who: [r["seconds"] for r in results] for who, results in seen.items()},
         # what the device was asked for, beside the pages that hold wanted rows
         "read_over_pages": case["ours_disk"] / (pages + indices.nbytes) if cold else 0.0,
         "time_over_indexing": case["ours_seconds"] / case["peer_indexed"],
@@ -181,6 +195,7 @@ def machine() -> dict[str, Any]:
         "memory": memory,
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "load": os.getloadavg(),
     }
 
 
@@ -190,6 +205,7 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=2.0, help="size of the table in GiB")
     parser.add_argument("--memory", default="400MiB", help="gatherum's memory budget")
     parser.add_argument("--limit", help="limit of gatherum's anonymous memory, such as 1GiB")
+    parser.add_argument("--cgroup", type=Path, help="a memory cgroup for gatherum's runs")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("files-bench"))
     parser.add_argument("--keep", action="store_true", help="keep the files")

@@ -6,7 +6,9 @@
 
 #include "arrays.hpp"
 #include "calls.hpp"
+#include "file_calls.hpp"
 #include "memory.hpp"
+#include "platform.hpp"
 #include "pool.hpp"
 
 namespace gatherum {
@@ -174,6 +176,14 @@ NB_MODULE(_core, m) {
         nb::arg("tuples"));
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
+
+  m.def("reads_at_positions", [] { return kReadsAtPositions; });
+  m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
+        nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("scratch"));
+  m.def("start_writing", [](int file, int64_t offset, int64_t bytes) {
+    const nb::gil_scoped_release unlock;
+    start_writing(file, offset, bytes);
+  });
 
   m.def("available_levels", &available_levels);
   m.def("choose_level", &choose_level, nb::arg("name"));

@@ -1,6 +1,7 @@
 // Everything that differs between compilers, processors and systems: the only #ifdefs of the core.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,8 +25,13 @@
 #define GATHERUM_RESTRICT __restrict__
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #if defined(__unix__) || defined(__APPLE__)
 #define GATHERUM_POSIX 1
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -160,6 +166,19 @@ inline int usable_processors() {
   return 1;
 }
 
+// In a build with AddressSanitizer: nobody may touch these bytes, or may again.
+inline void forbid([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(p, bytes);
+#endif
+}
+
+inline void permit([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(p, bytes);
+#endif
+}
+
 // Calls `child` in every child process right after fork(); does nothing where there is no fork.
 inline void after_fork_in_child(void (*child)()) {
 #if GATHERUM_POSIX
@@ -203,6 +222,46 @@ inline void unmap_huge(void* p, size_t bytes) {
 #else
   static_cast<void>(bytes);
   std::free(p);
+#endif
+}
+
+// Whether files can be read at positions, by several threads at once.
+inline constexpr bool kReadsAtPositions = GATHERUM_POSIX != 0;
+
+// Reads up to `bytes` of an open file from `offset` on: how many came, 0 behind the file's end, or -1
+// with the reason in `error`.
+inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& error) {
+#if GATHERUM_POSIX
+  ssize_t got = -1;
+  do {
+    got = pread(file, to, static_cast<size_t>(bytes), static_cast<off_t>(offset));
+  } while (got < 0 && errno == EINTR);
+  error = got < 0 ? errno : 0;
+  return got;
+#else
+  static_cast<void>(file), static_cast<void>(to), static_cast<void>(bytes), static_cast<void>(offset);
+  error = ENOSYS;
+  return -1;
+#endif
+}
+
+// Says whether scattered pages of a file are going to be read: the system then reads no others.
+inline void expect_scattered_reads(int file, bool scattered) {
+#if defined(POSIX_FADV_RANDOM)
+  static_cast<void>(posix_fadvise(file, 0, 0, scattered ? POSIX_FADV_RANDOM : POSIX_FADV_NORMAL));
+#elif defined(F_RDAHEAD)
+  static_cast<void>(fcntl(file, F_RDAHEAD, scattered ? 0 : 1));
+#else
+  static_cast<void>(file), static_cast<void>(scattered);
+#endif
+}
+
+// Starts to bring written bytes to the disk, without waiting for them (nothing where that cannot be said).
+inline void start_writing(int file, int64_t offset, int64_t bytes) {
+#if defined(SYNC_FILE_RANGE_WRITE)
+  static_cast<void>(sync_file_range(file, offset, bytes, SYNC_FILE_RANGE_WRITE));
+#else
+  static_cast<void>(file), static_cast<void>(offset), static_cast<void>(bytes);
 #endif
 }
 

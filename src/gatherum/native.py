@@ -14,6 +14,9 @@ run = _core.run
 set_hooks = _core.set_hooks
 clear_plans = _core.clear_plans
 number_destinations = _core.number_destinations
+reads_at_positions = _core.reads_at_positions
+read_file_rows = _core.read_file_rows
+start_writing = _core.start_writing
 
 _DEFAULT_CACHE = 1 << 30
 

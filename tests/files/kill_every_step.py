@@ -17,7 +17,7 @@ import numpy as np
 
 from files.storage import get, leftovers, put
 from gatherum import files
-from gatherum.files import build, gathering, stores
+from gatherum.files import build, gathering, passing, stores
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
 MEMORY = "64KiB"
@@ -71,7 +71,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     form = "zarr3" if "zarr" in name else "npy"
     if name.startswith("gather"):
         gathering.SPILLED = -1000 if "passing" in name else 10**6
-        gathering.SETBACK_BYTES = 20_000
+        passing.SETBACK_BYTES = 20_000
         indices = rng.integers(0, 1200, 2500)
         paths = put(folder, "table", table, form), put(folder, "indices", indices)
         out = put(folder, "out", np.ones((3, 2), np.float32), form)

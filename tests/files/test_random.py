@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
-from gatherum.files import build, gathering
+from gatherum.files import build, gathering, passing
 from gatherum.plan import apply
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
@@ -93,7 +93,7 @@ def test_any_call_gives_the_bits_of_the_operator_in_memory(
     if any(operand.ndim == 0 or ">" in operand.dtype.str for operand in case.operands):
         forms = ["npy"] * 3
     monkeypatch.setattr(gathering, "SPILLED", int(rng.choice([-1000, 3])))
-    monkeypatch.setattr(gathering, "SETBACK_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
+    monkeypatch.setattr(passing, "SETBACK_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     monkeypatch.setattr(build, "SYNC_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     names = ("table", "indices", "updates")
     paths = [

@@ -132,18 +132,25 @@ class Build:
         """Record that the partial output is complete."""
         if self.replacing:
             return
+        self._complete()
+        self.journal.add(*self._pending, READY)
+        self._pending.clear()
+
+    def _complete(self) -> None:
+        """Force the whole partial output to the disk, without what lies behind its end."""
         if self.data is not None and 0 < self.size < self.data.size:
             # what is cut off is needed until the parts made from it are recorded
             self.checkpoint()
             os.ftruncate(self.data.fd, self.size)
         self.sync()
         self._check_inputs()
-        self.journal.add(*self._pending, READY)
-        self._pending.clear()
 
     def replace(self) -> None:
         """Put the complete partial output in the place of the target."""
-        self.seal()
+        if self.data is not None and not os.path.isdir(self.partial):
+            self._complete()  # a file is replaced in one step: no record need tell how far it came
+        else:
+            self.seal()
         if os.path.lexists(self.partial):
             replace_path(self.partial, self.target)
         sync_directory(os.path.dirname(self.target))

@@ -7,18 +7,29 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum import native
 from gatherum.files.stats import Meter
 
-__all__ = ["DiskFile", "FlatArray", "byte_view", "sync_directory"]
+__all__ = ["DiskFile", "FlatArray", "StoredRows", "byte_view", "sync_directory"]
 
 LONGEST_TRANSFER = 1 << 30
 READERS = 8
 PARALLEL_SPANS = 1024
+WRITE_BEHIND = 1 << 20
+
+
+class StoredRows(NamedTuple):
+    """Where the rows of a file lie."""
+
+    base: int  # position of row 0
+    stride: int  # bytes from one row to the next
+    item: int  # bytes wanted of each row
+    extent: int  # how many rows there are
 
 
 class DiskFile:
@@ -66,16 +77,13 @@ class DiskFile:
         while done < len(buffer):
             got = os.preadv(self.fd, [buffer[done : done + LONGEST_TRANSFER]], offset + done)
             if got == 0:
-                raise OSError(
-                    f"{self.path}: ends at byte {offset + done} of {offset + len(buffer)}: "
-                    "truncated while it was being read"
-                )
+                raise self._truncated(offset + done, offset + len(buffer))
             done += got
         self.meter.read(done)
 
     def read_spans(self, spans: list[tuple[int, int]], buffer: memoryview) -> None:
         """Fill `buffer` with byte ranges (offset, length) of the file, one after another."""
-        if len(spans) > 1:
+        if len(spans) > 1 and hasattr(os, "posix_fadvise"):
             # single pages are wanted: the kernel must not read ahead
             sparse = len(buffer) < len(spans) << 17
             advice = os.POSIX_FADV_RANDOM if sparse else os.POSIX_FADV_NORMAL
@@ -129,6 +137,68 @@ class DiskFile:
                 done += len(part)
         self.meter.read(done)
 
+    def read_rows(
+        self,
+        stored: StoredRows,
+        numbers: NDArray[np.int64],
+        places: NDArray[np.int64] | None,
+        into: NDArray[Any],
+        *,
+        waste: float,
+        scratch: int,
+    ) -> int:
+        """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
+
+        Only where `native.reads_at_positions()`. Neighbouring requests for neighbouring rows, in
+        ascending order, are read at once, and gaps between them with them as long as no more than
+        `waste` times the pages that hold wanted rows are read; `scratch` bytes of memory may be
+        used. Returns the number of reads that this took.
+        """
+        if numbers.size == 0:
+            return 0
+        flat = np.frombuffer(byte_view(into), np.uint8)
+        status, error, position, until, nbytes, runs = native.read_file_rows(
+            self.fd,
+            stored,
+            np.ascontiguousarray(numbers),
+            places if places is None else np.ascontiguousarray(places),
+            flat,
+            waste,
+            scratch,
+        )
+        self.meter.read(nbytes)
+        if status == "done":
+            return runs
+        if status == "truncated":
+            raise self._truncated(position, until)
+        if status == "failed":
+            raise OSError(error, os.strerror(error), self.path)
+        if status == "outside":
+            raise OSError(f"{self.path}: request {position} is for a row that does not exist")
+        raise MemoryError(f"{self.path}: no memory to read rows into")
+
+    def cached_share(self, offsets: NDArray[np.int64]) -> float:
+        """Return which share of some positions waits in memory; 0 where that cannot be said."""
+        flags = getattr(os, "RWF_NOWAIT", None)
+        if flags is None or offsets.size == 0:
+            return 0.0
+        byte, there = bytearray(1), 0
+        for offset in offsets.tolist():
+            try:
+                there += os.preadv(self.fd, [byte], offset, flags)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                if error.errno != errno.EOPNOTSUPP:
+                    raise
+                return 0.0
+        return there / offsets.size
+
+    def _truncated(self, position: int, until: int) -> OSError:
+        return OSError(
+            f"{self.path}: ends at byte {position} of {until}: truncated while it was being read"
+        )
+
     def read_bytes(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
         pieces: list[bytes] = []
@@ -148,6 +218,9 @@ class DiskFile:
                 done += os.pwrite(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
             except OSError as error:
                 raise OSError(error.errno, os.strerror(error.errno or 0), self.path) from error
+        if done >= WRITE_BEHIND and self._identity is not None:
+            # on the way to the disk from now on, so that `sync` has less to wait for
+            native.start_writing(self.fd, offset, done)
         self.meter.wrote(done)
 
     def grow(self, size: int) -> None:

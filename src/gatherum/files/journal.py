@@ -19,7 +19,8 @@ class Journal:
     """Records appended to a file beside the output, each on the disk before the next is begun.
 
     The first record is the fingerprint: operator, attributes, inputs and chunking. The others
-    name finished parts. A record that was cut off by a crash does not count.
+    name finished parts, and the first of those brings the fingerprint to the disk. A record that
+    was cut off by a crash does not count.
 
     Parameters
     ----------
@@ -40,20 +41,20 @@ class Journal:
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
         self.path = path
+        self.found = os.path.lexists(path)  # even an empty one is from an earlier run
+        self._forced = False
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         try:
             self._lock()
             first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
             earlier = self._read()
-            self.found = bool(earlier)
-            self.resumed = resume and self.found
+            self.resumed = resume and bool(earlier)
             if self.resumed:
                 self._check_same(earlier, first)
             else:
                 self._check_not_half_laid(earlier)
                 os.ftruncate(self._fd, 0)
                 self._append(first)
-                sync_directory(os.path.dirname(path))
             self.records = earlier if self.resumed else []
             self._known = set(map(_key, self.records))
         except BaseException:
@@ -113,6 +114,10 @@ class Journal:
     def add(self, *records: Record) -> None:
         """Append records; they are on the disk when the call returns."""
         self._append(*records)
+        os.fsync(self._fd)
+        if not self._forced:
+            sync_directory(os.path.dirname(self.path))
+            self._forced = True
         self.records.extend(records)
         self._known.update(map(_key, records))
 
@@ -122,7 +127,6 @@ class Journal:
         while text:
             done = os.pwrite(self._fd, text, offset)
             text, offset = text[done:], offset + done
-        os.fsync(self._fd)
 
     def remove(self) -> None:
         """Delete the journal: the output is complete, or given up."""

@@ -1,0 +1,21 @@
+// From Python objects to reads of a file's rows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "arrays.hpp"
+
+namespace gatherum {
+
+// Where the rows of a file lie: where row 0 begins, bytes from one to the next, bytes wanted of each,
+// and how many there are.
+using RowsWhere = std::array<int64_t, 4>;
+
+// Reads rows numbers[i] of an open file into rows places[i] of `out` (i when None); both are arrays of
+// int64. Returns (status, error, position, until, bytes, runs), see ReadOutcome; raises for arguments
+// that are no such arrays.
+nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
+                         nb::handle out, double waste, int64_t scratch);
+
+}  // namespace gatherum

@@ -1,0 +1,42 @@
+// Rows of an open file, read at their positions by a few threads and placed in memory.
+#pragma once
+
+#include <cstdint>
+
+#include "engine.hpp"
+
+namespace gatherum {
+
+// Requests for rows: row numbers[i] of the file goes to row places[i] of the memory (i without places).
+// Neighbouring requests in ascending order share reads; so sorted ones are cheapest.
+struct RowReads {
+  int file = -1;
+  int64_t base = 0;    // where row 0 begins in the file
+  int64_t stride = 0;  // bytes from one row to the next
+  int64_t item = 0;    // bytes wanted of a row, from its beginning
+  int64_t extent = 0;  // rows that may be asked for
+  const int64_t* numbers = nullptr;
+  const int64_t* places = nullptr;
+  int64_t count = 0;
+  char* out = nullptr;
+  int64_t room = 0;     // rows of `item` bytes that fit in `out`
+  double waste = 1.0;   // bytes read over the bytes of the pages that hold wanted rows, at most
+  int64_t scratch = 0;  // bytes of memory that all threads together may use besides
+};
+
+enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory };
+
+struct ReadOutcome {
+  ReadStatus status = ReadStatus::done;
+  int error = 0;         // failed: the system's number for the reason
+  int64_t position = 0;  // truncated, failed: where in the file; outside: which request
+  int64_t until = 0;     // truncated, failed: the end of what was being read
+  int64_t bytes = 0;     // read
+  int64_t runs = 0;      // of neighbouring rows that were read at once
+};
+
+// Every number and place is looked at before it is used: whatever they are, no memory but `out` is
+// written, and no byte of it twice by one request.
+ReadOutcome read_rows(const RowReads& reads, const Poll& poll);
+
+}  // namespace gatherum

@@ -1,0 +1,76 @@
+"""Rows written by a second thread while the next ones are read."""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Does jobs in order, in a thread of its own, out of two buffers that are filled in turn.
+
+    Parameters
+    ----------
+    width : int
+        Elements in a row.
+    dtype : dtype
+        Their dtype.
+    """
+
+    def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
+        self.width, self.dtype = width, dtype
+        self._buffers = [np.empty((0, width), dtype) for _ in range(2)]
+        self._thread = ThreadPoolExecutor(1)
+        self._jobs = deque[tuple[int, Future[object]]]()
+        self._turn, self._failed = 0, False
+
+    def rows(self, count: int) -> NDArray[Any]:
+        """Return space for rows, to be filled and handed to `put`.
+
+        Two spaces are used in turn, as fresh memory costs more than a copy.
+        """
+        self._turn += 1
+        while self._jobs and self._jobs[0][0] < self._turn - 1:
+            self._jobs.popleft()[1].result()
+        which = self._turn % 2
+        if len(self._buffers[which]) < count:
+            self._buffers[which] = np.empty((0, self.width), self.dtype)
+            self._buffers[which] = np.empty((count, self.width), self.dtype)
+        return self._buffers[which][:count]
+
+    def put(self, job: Callable[..., object], *arguments: Any) -> None:
+        """Do a job when all before it are done; an error of it is raised by a later call."""
+        self._jobs.append((self._turn, self._thread.submit(self._do, job, *arguments)))
+
+    def _do(self, job: Callable[..., object], *arguments: Any) -> None:
+        if self._failed:
+            return  # what comes after a part that was not written must not record it
+        self._failed = True
+        job(*arguments)
+        self._failed = False
+
+    def drain(self) -> None:
+        """Return when all jobs are done."""
+        while self._jobs:
+            self._jobs.popleft()[1].result()
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.drain()
+        finally:
+            self._thread.shutdown(cancel_futures=True)

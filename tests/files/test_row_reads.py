@@ -1,0 +1,311 @@
+"""The core's reads of file rows: the right bytes in the right places, whatever it is told."""
+
+import errno
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from canaries import guarded, strays
+from gatherum import native
+from gatherum.files.disk import DiskFile, StoredRows
+from gatherum.files.stats import Meter
+
+PAGE = 4096
+EXTENT = 3000
+UNTOUCHED = 0xA5
+Ints = NDArray[np.int64]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[DiskFile]:
+    """Make a file of random bytes: 3000 rows of 512 bytes behind 128 others."""
+    raw = np.random.default_rng(0).integers(0, 256, 128 + EXTENT * 512, np.uint8)
+    (tmp_path / "rows").write_bytes(raw.tobytes())
+    opened = DiskFile(str(tmp_path / "rows"), Meter())
+    yield opened
+    opened.close()
+
+
+def rows_of(file: DiskFile, stored: StoredRows) -> NDArray[np.uint8]:
+    """Read a file's rows without the core."""
+    raw = np.fromfile(file.path, np.uint8)
+    needed = stored.base + (stored.extent - 1) * stored.stride + stored.item
+    assert needed <= raw.size
+    shape, strides = (stored.extent, stored.item), (stored.stride, 1)
+    return np.ndarray(shape, np.uint8, raw.data, stored.base, strides)
+
+
+def ask(
+    file: DiskFile,
+    stored: StoredRows,
+    numbers: Any,
+    places: Any = None,
+    *,
+    room: int | None = None,
+    waste: float = 1.0,
+    scratch: int = 1 << 20,
+) -> tuple[NDArray[np.uint8], int]:
+    """Read rows into memory with canaries around it; return it, and how many reads it took."""
+    numbers = np.asarray(numbers, np.int64)
+    places = places if places is None else np.asarray(places, np.int64)
+    into = guarded((numbers.size if room is None else room, stored.item), np.uint8)
+    into[...] = UNTOUCHED
+    try:
+        runs = file.read_rows(stored, numbers, places, into, waste=waste, scratch=scratch)
+    finally:
+        assert strays(into) == []
+    return into, runs
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_rows_come_to_any_places(file: DiskFile, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    item = int(rng.choice([1, 2, 3, 4, 8, 16, 17, 512, 5000]))
+    stride = item + int(rng.choice([0, 0, 1, 700]))
+    base = int(rng.integers(0, 5000))
+    extent = (file.size - base - item) // stride + 1
+    stored = StoredRows(base, stride, item, extent)
+    rows = rows_of(file, stored)
+    count = int(rng.integers(1, 4000))
+    numbers = rng.integers(0, extent, count)
+    kind = rng.choice(["random", "sorted", "few", "straight", "pieces"])
+    if kind == "few":
+        numbers = rng.choice(numbers[:3], count)
+    if kind in ("sorted", "few"):
+        numbers.sort()
+    if kind == "straight":
+        numbers = np.arange(min(count, extent))
+    if kind == "pieces":
+        numbers = (numbers[0] + np.arange(count) + np.arange(count) // 50 * 7) % extent
+    places = None if rng.random() < 0.4 else rng.permutation(numbers.size + 9)[: numbers.size]
+    room = None if places is None else numbers.size + 9
+    waste, scratch = rng.choice([1.0, 1.15, 9.0]), rng.choice([0, 4096, 40_000, 1 << 22])
+    into, _ = ask(
+        file, stored, numbers, places, room=room, waste=float(waste), scratch=int(scratch)
+    )
+    where = np.arange(numbers.size) if places is None else places
+    assert np.array_equal(into[where], rows[numbers])
+    untouched = np.setdiff1d(np.arange(len(into)), where)
+    assert np.all(into[untouched] == UNTOUCHED)
+
+
+def test_the_last_of_two_requests_for_one_place_wins_among_equals(file: DiskFile) -> None:
+    stored = StoredRows(128, 512, 512, EXTENT)
+    into, _ = ask(file, stored, [7, 7, 7], [0, 0, 2], room=3)
+    assert np.array_equal(into[[0, 2]], rows_of(file, stored)[[7, 7]])
+
+
+@pytest.mark.parametrize("waste", [1.0, 1.05, 1.15, 2.0])
+@pytest.mark.parametrize("count", [20, 100, 250])
+def test_no_more_is_read_than_the_pages_of_the_rows_allow(
+    file: DiskFile, waste: float, count: int
+) -> None:
+    numbers = np.unique(np.random.default_rng(count).integers(0, EXTENT, count))
+    stored = StoredRows(128, 512, 512, EXTENT)
+    first, last = (128 + numbers * 512) // PAGE, (128 + numbers * 512 + 511) // PAGE
+    pages = np.unique(np.concatenate([first, last])).size
+    before = file.meter.bytes_read
+    _, runs = ask(file, stored, numbers, waste=waste)
+    # a read touches at most two pages that it does not fill
+    assert file.meter.bytes_read - before <= waste * pages * PAGE
+    apart = 1 + int(np.count_nonzero(first[1:] > last[:-1] + 1))
+    assert runs <= apart
+    if waste == 1.0:
+        assert runs == apart
+
+
+def test_rows_that_follow_one_another_are_read_at_once(file: DiskFile) -> None:
+    stored = StoredRows(128, 512, 512, EXTENT)
+    assert ask(file, stored, np.arange(EXTENT), scratch=0)[1] == 1
+    assert ask(file, stored, np.arange(EXTENT)[::-1])[1] == EXTENT
+    assert (
+        ask(file, stored, np.arange(EXTENT), np.arange(EXTENT)[::-1])[1]
+        == EXTENT * 512 // 65536 + 1
+    )
+
+
+@pytest.mark.parametrize("waste", [1.0, 1.15])
+@pytest.mark.parametrize("scratch", [0, 1 << 20])
+@pytest.mark.parametrize("at", [0, 1, 77, 499])
+@pytest.mark.parametrize("lie", [-1, -(2**63), EXTENT, 2**63 - 1, 2**62, 2**55])
+@pytest.mark.parametrize("who", ["number", "place"])
+def test_numbers_and_places_that_lie(
+    file: DiskFile, who: str, lie: int, at: int, scratch: int, waste: float
+) -> None:
+    numbers, places = np.arange(500) * 3, np.arange(500)
+    (numbers if who == "number" else places)[at] = lie
+    message = f"request {at} is for a row that does not exist"
+    with pytest.raises(OSError, match=message):
+        ask(file, StoredRows(128, 512, 512, EXTENT), numbers, places, room=500, scratch=scratch,
+            waste=waste)  # fmt: skip
+
+
+def test_memory_with_fewer_rows_than_requests(file: DiskFile) -> None:
+    stored = StoredRows(128, 512, 512, EXTENT)
+    for numbers in (np.arange(100), np.arange(100)[::-1].copy(), np.zeros(100, np.int64)):
+        with pytest.raises(OSError, match="request 60 is for a row that does not exist"):
+            ask(file, stored, numbers, room=60)
+    flat = guarded((60 * 512 + 511,), np.uint8)
+    with pytest.raises(OSError, match="request 60 is"):
+        file.read_rows(stored, np.arange(61), None, flat, waste=1.0, scratch=0)
+    assert strays(flat) == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "line"),
+    [
+        (StoredRows(128, 512, 512, EXTENT + 1), "ends at byte 1536128 of 1536640"),
+        (StoredRows(128, 512, 512, 2**40), "ends at byte 1536128 of 1536640"),
+        (StoredRows(0, 4096, 512, 2**50), "ends at byte 12288000 of 12288512"),
+    ],
+)
+def test_a_file_that_is_shorter_than_said(file: DiskFile, stored: StoredRows, line: str) -> None:
+    for numbers in ([EXTENT], [5, EXTENT], [EXTENT, 5]):
+        with pytest.raises(OSError) as caught:
+            ask(file, stored, numbers)
+        assert str(caught.value) == f"{file.path}: {line}: truncated while it was being read"
+
+
+def test_a_file_that_shrinks(file: DiskFile) -> None:
+    stored = StoredRows(128, 512, 512, EXTENT)
+    os.truncate(file.path, 128 + 1000 * 512 + 100)
+    with pytest.raises(OSError, match=f"ends at byte {128 + 1000 * 512 + 100} of .*: truncated"):
+        ask(file, stored, np.arange(EXTENT))
+    with pytest.raises(OSError, match=f"ends at byte {128 + 2000 * 512} of .*: truncated"):
+        ask(file, stored, [3, 2000])
+    assert np.array_equal(
+        ask(file, stored, [999])[0], rows_of(file, stored._replace(extent=1000))[999:]
+    )
+
+
+def test_reasons_of_the_system_are_passed_on(file: DiskFile, tmp_path: Path) -> None:
+    stored = StoredRows(0, 8, 8, 9)
+    folder = DiskFile(file.path, Meter())
+    os.close(folder.fd)
+    folder.fd = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(IsADirectoryError, match=re.escape(file.path)):
+        ask(folder, stored, [1])
+    folder.close()
+    with pytest.raises(OSError) as caught:
+        ask(folder, stored, [1])
+    assert caught.value.errno == errno.EBADF
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        (-1, 8, 8, 9),
+        (0, 7, 8, 9),
+        (0, 8, 0, 9),
+        (0, 0, 0, 9),
+        (0, 8, 8, -1),
+        (0, 8, 8, 2**60),
+        (2**63 - 10, 8, 8, 9),
+        (0, 2**62, 8, 3),
+    ],
+)
+def test_places_in_a_file_that_cannot_be(file: DiskFile, where: tuple[int, int, int, int]) -> None:
+    into = guarded((9, 8), np.uint8)
+    with pytest.raises(ValueError, match="describes no rows of a file"):
+        native.read_file_rows(file.fd, where, np.arange(9), None, into, 1.0, 0)
+    assert strays(into) == []
+
+
+def test_arrays_that_are_not_what_the_core_takes(file: DiskFile) -> None:
+    def call(numbers: Any, places: Any, into: Any, scratch: int = 0) -> None:
+        native.read_file_rows(file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, scratch)
+
+    good, into = np.arange(4), np.zeros((4, 8), np.uint8)
+    locked = into.copy()
+    locked.flags.writeable = False
+    for bad in (good.astype(np.int32), good.reshape(2, 2), good[::2], [0, 1], good.astype(">i8"),
+                good.astype(np.uint64)):  # fmt: skip
+        with pytest.raises(TypeError, match="`numbers` must be a flat array of int64"):
+            call(bad, None, into)
+        with pytest.raises(TypeError, match="`places` must be a flat array of int64"):
+            call(good, bad, into)
+    for bad in (locked, into[:, ::2], into.view(np.int8), np.zeros(4, object), bytearray(32)):
+        with pytest.raises(TypeError, match="`out` must be a contiguous, writable array of bytes"):
+            call(good, None, bad)
+    with pytest.raises(ValueError, match="differ in length"):
+        call(good, np.arange(3), into)
+    with pytest.raises(ValueError, match="describes no rows"):
+        call(good, None, into, -1)
+
+
+def test_nothing_is_asked_for(file: DiskFile) -> None:
+    assert ask(file, StoredRows(0, 8, 8, 0), [])[1] == 0
+
+
+def test_ctrl_c_ends_a_long_read(file: DiskFile) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped
+
+    numbers = np.random.default_rng(0).integers(0, EXTENT, 1 << 21)
+    into = np.empty((numbers.size, 16), np.uint8)
+    stored = StoredRows(0, 512, 16, EXTENT)
+    before = signal.signal(signal.SIGALRM, stop)
+    started = time.process_time()
+    file.read_rows(stored, numbers[: 1 << 17], None, into, waste=1.0, scratch=0)
+    whole = 16 * (time.process_time() - started)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        started = time.process_time()
+        with pytest.raises(Stopped):
+            file.read_rows(stored, numbers, None, into, waste=1.0, scratch=0)
+        assert time.process_time() - started < 0.8 * whole
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_numbers_that_change_under_way_reach_no_foreign_memory(file: DiskFile) -> None:
+    """Another thread writes lies into the arrays while the core works with them."""
+    import threading
+
+    stored = StoredRows(128, 512, 512, EXTENT)
+    numbers, places = np.sort(np.arange(1 << 15) % EXTENT), np.arange(1 << 15)
+    into = guarded((numbers.size, 512), np.uint8)
+    done = threading.Event()
+
+    def lie() -> None:
+        rng = np.random.default_rng(1)
+        while not done.is_set():
+            for array, most in ((numbers, EXTENT), (places, numbers.size)):
+                at = rng.integers(0, array.size, 64)
+                kept = array[at]
+                array[at] = rng.choice([-1, most, 2**62, -(2**63), 5], at.size)
+                array[at] = kept
+
+    liar = threading.Thread(target=lie)
+    liar.start()
+    try:
+        for _ in range(40):
+            try:
+                file.read_rows(stored, numbers, places, into, waste=1.15, scratch=1 << 20)
+            except OSError as error:
+                assert "is for a row that does not exist" in str(error)
+    finally:
+        done.set()
+        liar.join()
+    assert strays(into) == []
+
+
+def test_the_share_of_rows_that_wait_in_memory(file: DiskFile) -> None:
+    there = np.arange(0, file.size, PAGE)
+    Path(file.path).read_bytes()
+    share = file.cached_share(there)
+    assert share in (0.0, 1.0)  # 0: this file system cannot say
+    assert file.cached_share(np.concatenate([there, there + 2**40])) == share / 2
+    assert file.cached_share(there[:0]) == 0.0
