@@ -1,4 +1,4 @@
-"""One word for each habit: ``nox -s test``, ``lint``, ``docs``, ``fuzz`` or ``bench``."""
+"""One word for each habit, which CONTRIBUTING.md lists: ``nox -s test``, ``lint``, ``asan``."""
 
 from __future__ import annotations
 
@@ -132,3 +132,83 @@ def bench(session: nox.Session) -> None:
     """Measure this machine; what follows ``--`` goes to the benchmarks."""
     install(session, "[cli]", *group("test"))
     session.run("gatherum", "bench", *session.posargs)
+
+
+# The tests of the core, for builds with sanitizers. Left out is what these make hopeless: a limit
+# of the address space, of which AddressSanitizer takes terabytes, and looks at very many indices.
+CORE_TESTS = (
+    "test_sanitizers", "test_cases", "test_bounds", "test_untouched", "test_hostile", "test_errors",
+    "test_plan", "test_report", "test_memory_results", "test_corner_cases", "test_far_offsets",
+    "test_races", "test_processes", "test_threads", "test_properties", "test_algorithms",
+    "test_determinism", "directml/test_dispatch",
+)  # fmt: skip
+THREAD_TESTS = (
+    "test_sanitizers", "test_untouched", "test_races", "test_processes", "test_threads",
+    "test_properties", "test_algorithms", "test_determinism",
+)  # fmt: skip
+LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
+
+
+def sanitized(session: nox.Session, sanitizer: str, library: str, **environment: str) -> None:
+    """Build the core with a sanitizer, in a folder of its own, and run tests of the core on it."""
+    session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
+    build = Path("build", session.name)
+    site = (build / "site").absolute()
+    python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
+    session.run(
+        "cmake", "-S", ".", "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Sanitize",
+        "-DCMAKE_CXX_COMPILER=g++", f"-DPython_EXECUTABLE={str(python).strip()}",
+        f"-DGATHERUM_SANITIZE={sanitizer}", "-DGATHERUM_LEVELS=",
+    )  # fmt: skip
+    session.run("cmake", "--build", str(build))
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree("src/gatherum", site / "gatherum", ignore=shutil.ignore_patterns("*.so"))
+    session.run("cmake", "--install", str(build), "--prefix", str(site))
+    # Python is not built with the sanitizer, which must come first, with all that it intercepts.
+    preloaded = [
+        str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
+        for name in (library, "libstdc++.so")
+    ]
+    tests = CORE_TESTS if sanitizer == "address" else THREAD_TESTS
+    files = [f"tests/{name}.py" for name in tests]
+    session.run(
+        "python", "-m", "pytest", "-p", "no:cacheprovider",
+        *(session.posargs or [*files, "-k", LEFT_OUT]),
+        env={
+            "PYTHONPATH": str(site),
+            "LD_PRELOAD": " ".join(preloaded),
+            "SANITIZER": sanitizer,
+            "GATHERUM_NUM_THREADS": "4",
+            "GATHERUM_EXAMPLES": os.environ.get("GATHERUM_EXAMPLES", "60"),
+        }
+        | environment,
+    )  # fmt: skip
+
+
+@nox.session
+def asan(session: nox.Session) -> None:
+    """Run tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    options = (
+        "detect_leaks=0",  # CPython keeps what it has until the process ends
+        "allocator_may_return_null=1",  # what cannot be allocated is a MemoryError here, too
+        "detect_stack_use_after_return=1",
+        "halt_on_error=1",
+    )
+    sanitized(
+        session,
+        "address",
+        "libasan.so",
+        PYTHONMALLOC="malloc",  # every buffer of NumPy's has red zones
+        ASAN_OPTIONS=":".join(options),
+        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
+    )
+
+
+@nox.session
+def tsan(session: nox.Session) -> None:
+    """Run the tests with threads under ThreadSanitizer."""
+    options = (
+        "die_after_fork=0",  # tests fork, and children start threads
+        "halt_on_error=1",
+    )
+    sanitized(session, "thread", "libtsan.so", TSAN_OPTIONS=":".join(options))

@@ -4,8 +4,10 @@ The arrays are sparse files of many GiB of which a few pages exist. What a call 
 back from those pages: every byte of the file is accounted for, wherever an offset may have gone.
 """
 
+import ctypes
 import mmap
 import os
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -301,6 +303,47 @@ def test_slabs_of_columns_and_lines(space, threads, axis):
         data.tobytes() == gatherum.scatter_elements(near, indices, updates, axis, "add").tobytes()
     )
     assert sparse.holds(data)
+
+
+def _repeated(fd, size, times):
+    """Map a file of `size` bytes so many times in a row: one large array of little memory."""
+    space = mmap.mmap(-1, size * times)
+    start = np.frombuffer(space, np.uint8).ctypes.data
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    map_fixed, access = 0x10, mmap.PROT_READ | mmap.PROT_WRITE
+    for at in range(start, start + size * times, size):
+        if libc.mmap(at, size, access, mmap.MAP_SHARED | map_fixed, fd, 0) != at:
+            raise OSError(ctypes.get_errno(), "mmap")
+    return np.frombuffer(space, np.uint8)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="maps one file many times over: run on Linux, where MAP_FIXED is 16",
+)
+@pytest.mark.parametrize("reduction", ["add", "mean"])
+def test_a_partition(threads, reduction):
+    # 1031 and the size have no divisor in common: each destination is a byte of its own.
+    count, step, size = 2**22 + 1, 1031, 2**22 + 2**16
+    with open(os.memfd_create("bytes"), "r+b") as file:
+        file.truncate(size)
+        data = _repeated(file.fileno(), size, count * step // size + 1)[: count * step : step]
+        bytes_of_file = np.memmap(file, np.uint8, "r+")
+        _filled(bytes_of_file)
+        near, before = data.copy(), bytes_of_file.copy()
+        indices = np.random.default_rng(4).integers(-count, count, (550_000, 1))
+        updates = _filled(np.empty(550_000, np.uint8), 1)
+        plan = gatherum.plan("scatter_nd", data, indices, updates, reduction=reduction, out=data)
+        assert plan.algorithm == "partition"
+        gatherum.scatter_nd(data, indices, updates, reduction, out=data)
+        expected = gatherum.scatter_nd(near, indices, updates, reduction)
+        assert data.tobytes() == expected.tobytes()
+        others = np.ones(size, bool)
+        others[np.arange(count) * step % size] = False
+        assert np.count_nonzero(others) == size - count
+        assert (bytes_of_file == before)[others].all()
 
 
 @pytest.mark.parametrize("reduction", ["mean", "add"])

@@ -34,7 +34,10 @@ class Changes:
 
     def _run(self):
         while not self.stopped.is_set():
-            np.copyto(self.indices, self.states[self.turns % 2])  # without the interpreter's lock
+            # A copy without the interpreter's lock, and by plain stores: this race is meant, and no
+            # concern of ThreadSanitizer's.
+            state = self.states[self.turns % 2]
+            np.bitwise_or(state, state, out=self.indices)
             self.turns += 1
 
     def __enter__(self):

@@ -27,7 +27,7 @@ void release(void*, void* p, size_t) {
 
 // ndarray.resize: only ever from one size to another of the same array.
 void* reallocate(void*, void* p, size_t bytes) {
-  const size_t had = p == nullptr ? 0 : size_of_large(p);
+  const size_t had = p == nullptr ? 0 : resize_large(p, bytes);
   if (had == 0) return std::realloc(p, bytes != 0 ? bytes : 1);
   if (bytes <= had) return p;
   void* fresh = allocate(nullptr, bytes);

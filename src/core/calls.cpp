@@ -126,8 +126,8 @@ struct Extent {
 Extent extent_of(PyArrayObject* array) {
   const auto start = reinterpret_cast<intptr_t>(PyArray_DATA(array));
   Extent e{start, start + PyArray_ITEMSIZE(array)};
+  if (PyArray_SIZE(array) == 0) return {start, start};  // its strides may be anything
   for (int i = 0; i < PyArray_NDIM(array); ++i) {
-    if (PyArray_DIM(array, i) == 0) return {start, start};
     const intptr_t reach = (PyArray_DIM(array, i) - 1) * PyArray_STRIDE(array, i);
     (reach < 0 ? e.low : e.high) += reach;
   }

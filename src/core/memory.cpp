@@ -58,9 +58,16 @@ void shrink(Memory& m, size_t limit) {
   while (m.cached_bytes > limit) {
     const MemoryBlock block = m.cached[kept++];
     m.cached_bytes -= block.bytes;
+    permit(block.start, block.bytes);
     unmap_huge(block.start, block.bytes);
   }
   m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
+}
+
+// What lies behind the bytes that were asked for is nobody's.
+void fence(void* p, size_t bytes, size_t rounded) {
+  permit(p, bytes);
+  forbid(static_cast<char*>(p) + bytes, rounded - bytes);
 }
 
 }  // namespace
@@ -76,7 +83,9 @@ void* allocate_large(size_t bytes) {
     shrink(m, 0);
     p = map_huge(rounded);
   }
-  if (p != nullptr) m.used.emplace(p, rounded);
+  if (p == nullptr) return nullptr;
+  m.used.emplace(p, rounded);
+  fence(p, bytes, rounded);
   return p;
 }
 
@@ -87,16 +96,19 @@ bool free_large(void* p) {
   if (it == m.used.end()) return false;
   m.cached.push_back({p, it->second});
   m.cached_bytes += it->second;
+  forbid(p, it->second);
   m.used.erase(it);
   shrink(m, m.limit);
   return true;
 }
 
-size_t size_of_large(void* p) {
+size_t resize_large(void* p, size_t bytes) {
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto it = m.used.find(p);
-  return it == m.used.end() ? 0 : it->second;
+  if (it == m.used.end()) return 0;
+  fence(p, std::min(bytes, it->second), it->second);
+  return it->second;
 }
 
 void set_cache_limit(size_t bytes) {

@@ -12,8 +12,9 @@ inline constexpr size_t kLargeResult = size_t{2} << 20;
 void* allocate_large(size_t bytes);
 // Returns false when `p` was not allocated here.
 bool free_large(void* p);
-// Bytes usable at `p`, 0 when it was not allocated here.
-size_t size_of_large(void* p);
+// Makes the first `bytes` at `p` usable if there are so many. Returns how many there are at the most, 0
+// when `p` was not allocated here.
+size_t resize_large(void* p, size_t bytes);
 
 void set_cache_limit(size_t bytes);
 size_t get_cache_limit();
