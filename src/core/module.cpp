@@ -180,10 +180,13 @@ NB_MODULE(_core, m) {
   m.def("reads_at_positions", [] { return kReadsAtPositions; });
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
         nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("scratch"));
-  m.def("start_writing", [](int file, int64_t offset, int64_t bytes) {
-    const nb::gil_scoped_release unlock;
-    start_writing(file, offset, bytes);
-  });
+  m.def(
+      "start_writing",
+      [](int file, int64_t offset, int64_t bytes) {
+        const nb::gil_scoped_release unlock;
+        start_writing(file, offset, bytes);
+      },
+      nb::arg("file"), nb::arg("offset"), nb::arg("nbytes"));
 
   m.def("available_levels", &available_levels);
   m.def("choose_level", &choose_level, nb::arg("name"));
