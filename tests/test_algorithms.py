@@ -207,6 +207,18 @@ def test_modes_in_the_special_kernels(mode, axis):
     )
 
 
+@pytest.mark.parametrize("columns", [1, 2, 4, 8, 16, 3])
+@pytest.mark.parametrize("shape", [(2_000, 300), (20, 30), (1, 100_000)])
+def test_a_row_of_items_is_filled_whole(shape, columns):
+    data = _values((*shape, columns), "u1")
+    indices = _rng(6).integers(-2 * shape[1], 2 * shape[1], 500)
+    valid = (indices >= -shape[1]) & (indices < shape[1])
+    expected = np.where(valid[:, None], np.take(data, np.where(valid, indices, 0), 1), np.uint8(7))
+    _check_on_threads(
+        expected, lambda: gatherum.gather(data, indices, 1, mode="fill", fill_value=7)
+    )
+
+
 @pytest.mark.parametrize("algorithm", ["units", "stretches", "packed"])
 def test_the_first_bad_index_is_found_on_any_number_of_threads(algorithm):
     shape, axis = {

@@ -35,7 +35,7 @@ def test_an_explanation_says_what_the_plan_says():
     plan = gatherum.plan("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
     assert found.plan == plan
     lines = str(found).splitlines()
-    assert lines[:5] == [*plan.call_lines(), "  kernel    gather_rows"]
+    assert lines[:5] == [*plan.call_lines(), "  kernel    gather_lines"]
     assert lines[5] == f"  algorithm units: {plan.reason}"
     assert lines[6] == "  moves     360 bytes, scratch 0 bytes"
     assert re.fullmatch(

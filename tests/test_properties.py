@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 import gatherum
 from canaries import byte_rows, strays
 from gatherum import reference
+from sizes import SIZES, chosen_from
 from strategies import (
     OPERATORS,
     Call,
@@ -50,6 +51,18 @@ def test_a_fresh_result_is_that_of_the_oracle(op, data):
         assert found.flags.c_contiguous
         assert found.flags.writeable
         assert found.flags.owndata
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data())
+@THOROUGH
+def test_every_algorithm_gives_the_result_of_the_oracle(op, data):
+    call = data.draw(calls([op]))
+    sizes = data.draw(st.sampled_from(SIZES[1:]))
+    expected = outcome(reference, call)
+    with chosen_from(sizes):
+        found = outcome(gatherum, call)
+    assert same_outcome(expected, found), (expected, found)
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -7,13 +7,13 @@ exception, and touches nothing but its result.
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import gatherum
-from gatherum import algorithms, native, reference
+from gatherum import reference
+from sizes import chosen_from
 from strategies import same_bits
 
 from .drawn import Call, drawn
@@ -31,7 +31,7 @@ def run(data: bytes) -> str:
     expected = _expected(call)
     if call.spoiled and isinstance(expected, (np.ndarray, IndexError)) and call.out is not None:
         return "spoiled"  # another axis, and so perhaps another shape than that of `out`
-    with _sizes(call.sizes):
+    with chosen_from(call.sizes):
         found = _found(call)
     _compare(call, expected, found)
     if isinstance(found, Exception):
@@ -72,23 +72,8 @@ def _found(call: Call) -> Any:
         return error
 
 
-@contextmanager
-def _sizes(sizes: dict[str, int]) -> Iterator[None]:
-    """Let algorithms be chosen at other sizes; plans made so are forgotten."""
-    kept = {name: getattr(algorithms, name) for name in sizes}
-    native.clear_plans()
-    try:
-        for name, size in sizes.items():
-            setattr(algorithms, name, size)
-        yield
-    finally:
-        for name, size in kept.items():
-            setattr(algorithms, name, size)
-        native.clear_plans()
-
-
 def _algorithm(call: Call) -> str:
-    with _sizes(call.sizes):
+    with chosen_from(call.sizes):
         plan = gatherum.plan(
             call.op, *call.args, **{k: v for k, v in call.kwargs.items() if k != "fill_value"}
         )

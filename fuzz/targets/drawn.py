@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaries import byte_rows
+from sizes import SIZES
 from strategies import DATA_DTYPES, INDEX_DTYPES, MODES, REDUCTIONS_OF, value_bytes
 
 from .source import Source
@@ -23,14 +24,6 @@ LENGTHS = (2, 3, 1, 4, 0, 5, 8, 17)
 LONG = (300, 257, 256, 255, 600)  # around what the core stages at once
 MOST = 96
 GUARD = 64
-# Sizes from which on the algorithms differ: as they are, and so that small calls reach them all.
-SIZES: tuple[dict[str, int], ...] = (
-    {},
-    {"SMALL": 0},
-    {"SMALL": 0, "MANY": 1, "FAR": 0},
-    {"SMALL": 0, "MANY": 1},
-    {"SMALL": 0, "CACHE": 1 << 9, "STRETCH": 1 << 4},
-)
 FILLS: tuple[Any, ...] = (
     0, 1, -1, 1.5, float("nan"), -0.0, True, 2**63, 1 << 70, "x", None, b"", 1j, np.float32(-2.5),
     np.int8(3), np.uint64(2**64 - 1), (1, 2), [1], np.datetime64("2020"), 65504.0, 1e39,

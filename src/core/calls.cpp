@@ -230,6 +230,14 @@ Outcome execute_released(const Program& program, const Operands& at, const char*
   return execute(program, at, source, fresh, {ask, &released});
 }
 
+// Narrow items that move as one block are filled as one: their fill is as wide as the block.
+const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestItem>& block) {
+  if (nest.block > kWidestItem) return item;
+  for (int64_t r = 0; r < nest.block; r += nest.item)
+    std::memcpy(block.data() + r, item, static_cast<size_t>(nest.item));
+  return block.data();
+}
+
 nb::object run_program(const PlannedProgram& planned, nb::handle plan, nb::handle data, nb::handle indices,
                        nb::handle updates, nb::handle fill_value, nb::handle out) {
   const Program& program = planned.program;
@@ -257,7 +265,8 @@ nb::object run_program(const PlannedProgram& planned, nb::handle plan, nb::handl
   at.index = PyArray_BYTES(as_array(indices));
   at.data = program.scatter ? target : source;
   at.other = program.scatter ? PyArray_BYTES(as_array(updates)) : target;
-  at.fill = fill.is_valid() ? PyArray_BYTES(as_array(fill)) : nullptr;
+  std::array<char, kWidestItem> filled;
+  if (fills) at.fill = fill_block(program.nest, PyArray_BYTES(as_array(fill)), filled);
   const Outcome outcome =
       execute_released(program, at, program.scatter && !in_place ? source : nullptr, out.is_none());
   switch (outcome.status) {

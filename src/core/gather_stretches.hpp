@@ -3,7 +3,7 @@
 //
 // While one line is gathered, the stretch of the next is brought into cache: it is read at random, so
 // the processor does not foresee it. Indices that are the same for every line are staged once.
-// The plan guarantees: no row loops, block == item in {1, 2, 4, 8, 16}, one component.
+// The plan guarantees: no row loops, block in {1, 2, 4, 8, 16}, one component.
 #pragma once
 
 #include "gather_rows.hpp"

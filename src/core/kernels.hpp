@@ -40,7 +40,7 @@ struct Operands {
   char* data = nullptr;         // D: read by gathers, written by scatters
   const char* index = nullptr;  // X
   char* other = nullptr;        // U: written by gathers, read by scatters
-  const char* fill = nullptr;   // one item, for gathers in drop mode
+  const char* fill = nullptr;   // for gathers in drop mode: a whole block if one value holds it, else an item
 };
 
 // A range of units: each unit is one point of the leading `units` loops times one chunk of the line.

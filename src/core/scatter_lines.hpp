@@ -1,7 +1,7 @@
 // scatter, one small item an index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
 //
-// The plan guarantees: no row loops, block == item. `Apply` is what happens to one run of bytes: Set
-// moves them, FoldOne and FoldInto combine elements. Invalid offsets (drop mode) are skipped.
+// The plan guarantees: no row loops. `Apply` is what happens to one block: Set moves its bytes, FoldOne
+// (block == item) and FoldInto combine elements. Invalid offsets (drop mode) are skipped.
 // Cost: one random read and write of the destination an update.
 #pragma once
 

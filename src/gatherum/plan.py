@@ -191,10 +191,10 @@ def _tuple_layout(s: Signature) -> Layout:
 
 
 def _kernel(s: Signature, nest: Nest) -> str:
-    item = s.data.dtype.itemsize
-    line = not nest.rows and nest.block == item
     if s.updates is None or s.reduction == "none":
-        line = line and item in _WIDTHS
+        line = not nest.rows and nest.block in _WIDTHS
+    else:
+        line = not nest.rows and nest.block == s.data.dtype.itemsize
     return ("gather" if s.updates is None else "scatter") + ("_lines" if line else "_rows")
 
 
