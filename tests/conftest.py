@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import gatherum
 from source import SOURCE
 
 # A slow machine is no failure.
 settings.register_profile("gatherum", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# That a mutant fails is enough; nobody reads the smallest example.
+settings.register_profile(
+    "mutants", settings.get_profile("gatherum"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("gatherum")
 
 

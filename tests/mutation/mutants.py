@@ -1,0 +1,51 @@
+"""The table of mutants: small wrong changes of the sources, each of which some test must find."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "Mutant", "mutants"]
+
+ROOT = Path(__file__).parents[2]
+TABLE = Path(__file__).with_name("mutants.toml")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: `old`, which the file has once, becomes `new`.
+
+    Attributes
+    ----------
+    file
+        From the root of the repository.
+    old, new
+        What stands there, and what the mutant puts there.
+    equivalent
+        Why no test can tell the difference; empty where one must.
+    """
+
+    file: str
+    old: str
+    new: str
+    equivalent: str = ""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the core must be built anew."""
+        return self.file.startswith("src/core/")
+
+    def __str__(self) -> str:
+        name = self.file.removeprefix("src/").removeprefix("gatherum/")
+        return f"{name}: {' '.join(self.old.split())} -> {' '.join(self.new.split()) or 'nothing'}"
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the change in it."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self}: stands {text.count(self.old)} times in the file, not once")
+        return text.replace(self.old, self.new)
+
+
+def mutants() -> list[Mutant]:
+    """Return the table."""
+    table = tomllib.loads(TABLE.read_text())
+    return [Mutant(file, *entry) for file, entries in table.items() for entry in entries["mutants"]]
