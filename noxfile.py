@@ -212,3 +212,10 @@ def tsan(session: nox.Session) -> None:
         "halt_on_error=1",
     )
     sanitized(session, "thread", "libtsan.so", TSAN_OPTIONS=":".join(options))
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """See a test fail for each of many small mistakes; what follows ``--`` goes to the runner."""
+    session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
+    session.run("python", "tests/mutation/run.py", *session.posargs)

@@ -67,6 +67,10 @@ SENTENCES = [
         "gather_nd: `batch_dims` must be in [0, 2), got -1",
     ),
     (
+        "out_of_range", "scatter_nd", (TWO, ROWS, TWO[:1], "none", 2), {}, ValueError,
+        "scatter_nd: `batch_dims` must be in [0, 2), got 2",
+    ),
+    (
         "not_an_array", "gather", ([[1], [2, 3]], [0]), {}, ValueError,
         "gather: `data` cannot be converted to an array: " + words_of_numpy([[1], [2, 3]]),
     ),

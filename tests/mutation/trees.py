@@ -1,0 +1,176 @@
+"""Copies of the tree in which mutants are built and tested."""
+
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from mutation.mutants import ROOT, Mutant
+
+__all__ = ["QUICK", "SLOW", "Tree", "tests_for"]
+
+PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
+# Tests that look at what the core and plans do: those that take seconds, and those that do not.
+QUICK = (
+    "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "fuzz_corpus",
+    "properties", "bounds", "report", "config", "hostile",
+)  # fmt: skip
+SLOW = ("determinism", "threads", "races", "processes", "peak_memory", "far_offsets", "algorithms")
+# What is likeliest to fail for a file comes first; a file of another room has tests of its own.
+FIRST = {
+    "indices.hpp": ("bounds",),
+    "memory.cpp": ("memory_results",),
+    "calls.cpp": ("plan", "hostile"),
+    "scatter_grouped.hpp": ("algorithms",),
+    "scatter_partition.hpp": ("algorithms",),
+    "scatter_slabs.hpp": ("algorithms",),
+}
+OWN = {"row_reads.cpp": ("files/test_row_reads",), "file_calls.cpp": ("files/test_row_reads",)}
+OPTIONS = (
+    "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0",
+    "--hypothesis-profile=mutants",
+)  # fmt: skip
+# So many seconds without the end of a test are a hang; the slowest test takes about 20 of them.
+PATIENCE = 150
+
+
+def tests_for(mutant: Mutant | None, *, quick: bool) -> tuple[str, ...]:
+    """Return the files of tests for a mutant, the likeliest to fail first."""
+    name = "" if mutant is None else Path(mutant.file).name
+    every = QUICK if quick else QUICK + SLOW
+    if mutant is None:
+        every += tuple(dict.fromkeys(test for own in OWN.values() for test in own))
+    chosen = OWN.get(name) or tuple(dict.fromkeys(FIRST.get(name, ()) + every))
+    return tuple(
+        f"tests/test_{test}.py" if "/" not in test else f"tests/{test}.py" for test in chosen
+    )
+
+
+class Tree:
+    """A copy of the tree, with a core built without optimisation and for one level."""
+
+    def __init__(self, number: int, compilers: int) -> None:
+        self.root = ROOT / "build" / "mutants" / str(number)
+        self.core = self.root / "build"
+        self.compilers = compilers
+        self.process: subprocess.Popen[str] | None = None
+        for part in PARTS:
+            _copy(ROOT / part, self.root / part)
+
+    def run(self, mutant: Mutant | None, tests: tuple[str, ...]) -> str | None:
+        """Put a mutant into the tree; return what kills it, and leave the source as it was."""
+        if mutant is None:
+            return self._run(tests)
+        path = self.root / mutant.file
+        text = path.read_text()
+        self._write(path, mutant.applied(text))
+        try:
+            return self._run(tests)
+        finally:
+            self._write(path, text)
+
+    def stop(self) -> None:
+        """End what runs in the tree."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, 9)
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a source; Python tells bytecode's age by the second."""
+        path.write_text(text)
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            compiled.unlink()
+
+    def _run(self, tests: tuple[str, ...]) -> str | None:
+        # The core is built with this mutant in it, or at last without the one before.
+        return self._test(tests) if self._build() else "the compiler"
+
+    def _build(self) -> bool:
+        """Build the core of the copy; False: it does not compile."""
+        settings = [f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
+                    "-DGATHERUM_OPTIMISATION=-O0", "-DCMAKE_BUILD_TYPE=None"]  # fmt: skip
+        note = self.core / "settings"
+        if not note.exists() or note.read_text() != repr(settings):
+            shutil.rmtree(self.core, ignore_errors=True)
+            subprocess.run(["cmake", "-S", self.root, "-B", self.core, "-G", "Ninja", *settings],
+                           check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+            note.write_text(repr(settings))
+        command = ["ninja", "-C", str(self.core), "-j", str(self.compilers)]
+        if subprocess.run(command, check=False, capture_output=True).returncode != 0:
+            return False
+        (core,) = self.core.glob("_core*.so")
+        shutil.copy(core, self.root / "src" / "gatherum" / core.name)
+        return True
+
+    def _test(self, tests: tuple[str, ...]) -> str | None:
+        """Run the tests, and return the one that fails, or what else went wrong."""
+        # Bytecode saves half of the time until the first test.
+        environment = {"GATHERUM_EXAMPLES": "100"} | os.environ
+        environment |= {"PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": ""}
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "pytest", *OPTIONS, *tests],
+            cwd=self.root, env=environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+        )  # fmt: skip
+        self.process = process
+        lines = _lines(process)
+        if process.returncode == 0:
+            return None
+        for line in lines:
+            if line.startswith(("FAILED ", "ERROR ")):
+                return line.split(" ", 1)[1].split(" - ")[0].strip().removeprefix("tests/")
+        last = next((line.split()[0] for line in reversed(lines) if line.startswith("tests/")), "")
+        what = "the clock" if process.returncode == -9 else f"a crash ({process.returncode})"
+        return f"{what} in {last.removeprefix('tests/')}"
+
+
+def _lines(process: "subprocess.Popen[str]") -> list[str]:
+    """Return what a process writes; kill it where that takes too long.
+
+    Seconds are counted one by one: while this process is stopped, as its child may be, none passes.
+    """
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    assert process.stdout is not None
+    output = process.stdout
+
+    def follow() -> None:
+        for line in output:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=follow, daemon=True).start()
+    found: list[str] = []
+    waited = 0
+    while True:
+        try:
+            line = lines.get(timeout=1)
+        except queue.Empty:
+            waited += 1
+            if waited == PATIENCE:
+                os.killpg(process.pid, 9)
+            continue
+        if line is None:
+            break
+        found.append(line)
+        waited = 0
+    process.wait()
+    return found
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Make a copy of a file or a folder as it is; what has been built there stays."""
+    if source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A file that is the same already is not written: what depends on it would be built anew.
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            target.write_bytes(source.read_bytes())
+        return
+    kept = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
+    for old in [path for path in target.rglob("*") if path.is_file()]:
+        if old.relative_to(target) not in kept:
+            old.unlink()
+    for name in kept:
+        if name.suffix not in (".so", ".pyd", ".pyc"):
+            _copy(source / name, target / name)
