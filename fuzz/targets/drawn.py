@@ -189,7 +189,7 @@ def _bent(source: Source, shape: Shape, sizes: Any) -> tuple[Shape, Any]:
         bent.pop(source.below(len(bent)))
     else:
         bent[source.below(len(bent))] += 1
-    sample = int(sizes.flat[0]) if sizes.size else 1
+    sample = int(sizes[(0,) * sizes.ndim]) if sizes.size else 1
     return tuple(bent), np.broadcast_to(np.int64(sample), tuple(bent))
 
 
