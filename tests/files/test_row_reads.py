@@ -208,6 +208,7 @@ def test_reasons_of_the_system_are_passed_on(file: DiskFile, tmp_path: Path) -> 
         (0, 0, 0, 9),
         (0, 8, 8, -1),
         (0, 8, 8, 2**60),
+        (0, 8, 8, 2**60 - 1),
         (2**63 - 10, 8, 8, 9),
         (0, 2**62, 8, 3),
     ],
@@ -235,8 +236,9 @@ def test_arrays_that_are_not_what_the_core_takes(file: DiskFile) -> None:
     for bad in (locked, into[:, ::2], into.view(np.int8), np.zeros(4, object), bytearray(32)):
         with pytest.raises(TypeError, match="`out` must be a contiguous, writable array of bytes"):
             call(good, None, bad)
-    with pytest.raises(ValueError, match="differ in length"):
-        call(good, np.arange(3), into)
+    for other in (np.arange(3), np.arange(5)):
+        with pytest.raises(ValueError, match="differ in length"):
+            call(good, other, into)
     with pytest.raises(ValueError, match="describes no rows"):
         call(good, None, into, -1)
 

@@ -34,6 +34,12 @@ class Mutant:
         """Whether the core must be built anew."""
         return self.file.startswith("src/core/")
 
+    @property
+    def work(self) -> int:
+        """What must be compiled: nothing, one small source, or all kernels."""
+        kernels = self.file.endswith((".hpp", "kernels.cpp"))
+        return 2 if kernels else 1 if self.is_native else 0
+
     def __str__(self) -> str:
         name = self.file.removeprefix("src/").removeprefix("gatherum/")
         return f"{name}: {' '.join(self.old.split())} -> {' '.join(self.new.split()) or 'nothing'}"

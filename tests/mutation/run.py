@@ -94,11 +94,12 @@ def main() -> int:
     verdicts = [found for _, mutant in chosen if (found := results.of(mutant))]
     done = {verdict.mutant for verdict in verdicts}
     open_ones = [(number, mutant) for number, mutant in chosen if mutant not in done]
-    if given.quick:
+    if given.tests != "all":
         open_ones = [(number, mutant) for number, mutant in open_ones if not mutant.equivalent]
-    for number, verdict in tried(open_ones, given.jobs, given.quick):
+    open_ones.sort(key=lambda entry: entry[1].work)
+    for number, verdict in tried(open_ones, given.jobs, given.tests):
         verdicts.append(verdict)
-        if verdict.killer is not None or not given.quick:
+        if verdict.killer is not None or given.tests == "all":
             results.add(verdict)
         print(f"{time.strftime('%X')} {number} {verdict.mutant}\n    {verdict}", flush=True)
     return summed_up(verdicts)
@@ -115,14 +116,13 @@ def arguments() -> argparse.Namespace:
         "--results", type=Path, help="a file that keeps verdicts; what it has is done"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="run the quick tests alone, and look at no equivalent"
-    )
+        "--tests", choices=("all", "quick", "slow"), default="all",
+        help="quick ones first, and then slow ones for what they have let live: saves time",
+    )  # fmt: skip
     return parser.parse_args()
 
 
-def tried(
-    chosen: list[tuple[int, Mutant]], jobs: int, quick: bool
-) -> Iterable[tuple[int, Verdict]]:
+def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[tuple[int, Verdict]]:
     """Try mutants, each job in a tree of its own; yield verdicts as they come."""
     compilers = max(1, (os.cpu_count() or 1) // jobs)
     waiting: queue.SimpleQueue[tuple[int, Mutant | None]] = queue.SimpleQueue()
@@ -138,7 +138,7 @@ def tried(
             except queue.Empty:
                 return
             try:
-                killer = tree.run(mutant, tests_for(mutant, quick=quick))
+                killer = tree.run(mutant, tests_for(mutant, tests))
             except Exception as error:  # a job that fails is told, not lost
                 killer, mutant = f"the run itself: {error!r}", None
             ready.put((number, mutant, killer))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mutation.mutants import ROOT, Mutant
 
-__all__ = ["QUICK", "SLOW", "Tree", "tests_for"]
+__all__ = ["Tree", "tests_for"]
 
 PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
@@ -37,16 +37,19 @@ OPTIONS = (
 PATIENCE = 150
 
 
-def tests_for(mutant: Mutant | None, *, quick: bool) -> tuple[str, ...]:
-    """Return the files of tests for a mutant, the likeliest to fail first."""
+def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
+    """Return the files of tests for a mutant, the likeliest to fail first: all, quick, slow."""
     name = "" if mutant is None else Path(mutant.file).name
-    every = QUICK if quick else QUICK + SLOW
+    chosen = {"all": QUICK + SLOW, "quick": QUICK, "slow": SLOW}[which]
+    first = FIRST.get(name, ())
     if mutant is None:
-        every += tuple(dict.fromkeys(test for own in OWN.values() for test in own))
-    chosen = OWN.get(name) or tuple(dict.fromkeys(FIRST.get(name, ()) + every))
-    return tuple(
-        f"tests/test_{test}.py" if "/" not in test else f"tests/{test}.py" for test in chosen
-    )
+        chosen += tuple({test for own in OWN.values() for test in own})
+    elif "32_t" in mutant.new and "32_t" not in mutant.old:
+        first += ("far_offsets",)
+    if which == "slow":
+        first = tuple(test for test in first if test in SLOW)
+    chosen = OWN.get(name) or tuple(dict.fromkeys(first + chosen))
+    return tuple(f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py" for test in chosen)
 
 
 class Tree:
