@@ -165,9 +165,18 @@ SENTENCES = [
         "gather_nd: `indices` must have the batch dimensions of `data`, (2,), got (4,)",
     ),
     (
+        "other_batch_shape", "gather_nd", (TWO, ROWS, 1), {}, ValueError,
+        "gather_nd: `indices` must have the batch dimensions of `data`, (2,), got (1,)",
+    ),
+    (
         "tuple_too_long", "gather_nd", (TWO, [[0, 0, 0]]), {}, ValueError,
         "gather_nd: the last dimension of `indices` must be at most 2, the dimensions of `data` "
         "that are not batch dimensions, got 3",
+    ),
+    (
+        "tuple_too_long", "gather_nd", (TWO, [[0, 0], [0, 0]], 1), {}, ValueError,
+        "gather_nd: the last dimension of `indices` must be at most 1, the dimensions of `data` "
+        "that are not batch dimensions, got 2",
     ),
     (
         "other_shape", "scatter_nd", (TWO, ROWS, TWO[:, :2]), {}, ValueError,
