@@ -152,3 +152,11 @@ def test_none_is_no_updates(op):
     for out in (None, data):
         with pytest.raises(TypeError, match=f"^{op}: `updates` must have the dtype of `data`"):
             getattr(gatherum, op)(data, indices, None, out=out)
+
+
+def test_an_output_whose_rows_lie_between_each_other():
+    memory = np.full(8, 9, np.float32)
+    out = np.lib.stride_tricks.as_strided(memory, (2, 3), (12, 8))
+    assert gatherum.gather(np.arange(6, dtype="f4").reshape(2, 3), [1, 0], out=out) is out
+    assert out.tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert memory.tolist() == [3, 9, 4, 0, 5, 1, 9, 2]

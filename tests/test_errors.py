@@ -18,6 +18,8 @@ MANY = np.broadcast_to(np.int64(0), (2**40,))
 READ_ONLY = np.zeros((1, 3), np.float32)
 READ_ONLY.flags.writeable = False
 OVERLAPPING = np.lib.stride_tricks.as_strided(TWO.copy(), (2, 3), (4, 4))
+# Each element begins somewhere else, and ends in the next one.
+HALF_OVERLAPPING = np.lib.stride_tricks.as_strided(np.zeros(6, np.complex64), (2, 3), (12, 8))
 
 
 def words_of_numpy(value):
@@ -246,6 +248,16 @@ SENTENCES = [
     (
         "out_overlaps_itself", "gather", (TWO, [0, 1]), {"out": OVERLAPPING}, ValueError,
         "gather: `out` must not overlap itself, got shape (2, 3) with strides (4, 4)",
+    ),
+    (
+        "out_overlaps_itself", "gather", (TWO.astype("c8"), [0, 1]), {"out": HALF_OVERLAPPING},
+        ValueError,
+        "gather: `out` must not overlap itself, got shape (2, 3) with strides (12, 8)",
+    ),
+    (
+        "result_too_big", "gather", (BIG.T[:1], np.broadcast_to(0, (0, 2**40)), 0), {}, ValueError,
+        "gather: the result, shape (0, 1099511627776, 1099511627776) of dtype float32, has more "
+        "bytes than can be addressed",
     ),
     (
         "index_out_of_bounds", "gather", (TWO, [[1, 0], [7, 9]]), {}, IndexError,
