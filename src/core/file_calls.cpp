@@ -41,7 +41,7 @@ bool asks_for_interrupt(void*) {
 }  // namespace
 
 nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
-                         nb::handle out, double waste, int64_t scratch) {
+                         nb::handle out, double waste, bool once, int64_t scratch) {
   RowReads reads;
   reads.file = file;
   reads.base = where[0];
@@ -65,6 +65,7 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
   reads.out = PyArray_BYTES(as_array(out));
   reads.room = PyArray_NBYTES(as_array(out)) / reads.item;
   reads.waste = waste;
+  reads.once = once;
   reads.scratch = scratch;
   ReadOutcome outcome;
   {

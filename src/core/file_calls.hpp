@@ -16,6 +16,6 @@ using RowsWhere = std::array<int64_t, 4>;
 // int64. Returns (status, error, position, until, bytes, runs), see ReadOutcome; raises for arguments
 // that are no such arrays.
 nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
-                         nb::handle out, double waste, int64_t scratch);
+                         nb::handle out, double waste, bool once, int64_t scratch);
 
 }  // namespace gatherum

@@ -18,7 +18,7 @@ namespace gatherum {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr int64_t kLongestSpan = int64_t{1} << 20;      // read at once when rows are picked out of it
+constexpr int64_t kLongestSpan = int64_t{2} << 20;      // read at once when rows are picked out of it
 constexpr int64_t kLongestTransfer = int64_t{8} << 20;  // read at once when it goes where it belongs
 constexpr int64_t kSmallestSpan = 4096;
 constexpr int64_t kMostRequests = int64_t{1} << 14;  // of one run
@@ -39,16 +39,15 @@ struct Run {
 
 class Reader {
  public:
-  Reader(const RowReads& reads, const Poll& poll) : r_(reads), poll_(poll) {
-    threads_ = static_cast<int>(std::clamp<int64_t>(r_.scratch / kSmallestSpan, 1, kSmallReaders));
-    span_ = std::min(r_.scratch / threads_, kLongestSpan);
-  }
+  Reader(const RowReads& reads, const Poll& poll) : r_(reads), poll_(poll), once_(reads.once) {}
 
   ReadOutcome run() {
     bridge_ = choose_bridge();
-    if (!plan()) return outcome_;
-    expect_scattered_reads(r_.file, small_);
-    if (!small_) threads_ = std::min(threads_, kLargeReaders);
+    if (!plan(kLargeReaders)) return outcome_;
+    const bool small = planned_ < outcome_.runs * kLargeRun;
+    if (small && !plan(kSmallReaders)) return outcome_;
+    // what the system reads ahead for one thread is gone again before another asks for it
+    expect_scattered_reads(r_.file, small || r_.once);
     const auto helpers =
         static_cast<size_t>(std::min<int64_t>(threads_, static_cast<int64_t>(cuts_.size()) - 1) - 1);
     std::vector<std::thread> crew;
@@ -124,10 +123,13 @@ class Reader {
     return run;
   }
 
-  // Cuts the requests into tasks; false when one of them cannot be met.
-  bool plan() {
-    int64_t bytes = 0, runs = 0, total = 0;
-    cuts_.push_back(0);
+  // Cuts the requests into tasks for so many threads; false when one of them cannot be met.
+  bool plan(int threads) {
+    threads_ = static_cast<int>(std::clamp<int64_t>(r_.scratch / kSmallestSpan, 1, threads));
+    span_ = std::min(r_.scratch / threads_, kLongestSpan);
+    int64_t bytes = 0, runs = 0;
+    planned_ = outcome_.runs = 0;
+    cuts_.assign(1, 0);
     for (int64_t i = 0; i < r_.count;) {
       const Run run = run_at(i, r_.count);
       if (!run.inside) {
@@ -137,14 +139,13 @@ class Reader {
       }
       i = run.end;
       bytes += span_of(run.first, run.last);
-      total += span_of(run.first, run.last);
+      planned_ += span_of(run.first, run.last);
       ++outcome_.runs;
       if (++runs < kTaskRuns && bytes < kTaskBytes && i - cuts_.back() < kMostRequests && i < r_.count)
         continue;
       cuts_.push_back(i);
       bytes = runs = 0;
     }
-    small_ = total < outcome_.runs * kLargeRun;
     return true;
   }
 
@@ -201,7 +202,7 @@ class Reader {
     const int64_t end = offset + bytes;
     while (offset < end) {
       int error = 0;
-      const int64_t got = read_at(r_.file, to, std::min(end - offset, int64_t{1} << 30), offset, error);
+      const int64_t got = read_some(to, std::min(end - offset, int64_t{1} << 30), offset, error);
       if (got < 0) return stop({ReadStatus::failed, error, offset, end});
       if (got == 0) return stop({ReadStatus::truncated, 0, offset, end});
       to += got;
@@ -209,6 +210,15 @@ class Reader {
     }
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return true;
+  }
+
+  int64_t read_some(char* to, int64_t bytes, int64_t offset, int& error) {
+    int64_t got = 0;
+    if (once_.load(std::memory_order_relaxed)) {
+      if (read_once_at(r_.file, to, bytes, offset, got, error)) return got;
+      once_.store(false, std::memory_order_relaxed);  // this system or file system cannot
+    }
+    return read_at(r_.file, to, bytes, offset, error);
   }
 
   // Copies the rows of a run from where they were read; `kItem` is their size, 0 for any.
@@ -251,12 +261,11 @@ class Reader {
   const RowReads& r_;
   const Poll& poll_;
   int threads_ = 1;
-  int64_t span_ = 0, bridge_ = 0;
-  bool small_ = false;
+  int64_t span_ = 0, bridge_ = 0, planned_ = 0;
   std::vector<int64_t> cuts_;
   std::atomic<size_t> next_{0};
   std::atomic<int64_t> bytes_{0};
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false}, once_;
   std::mutex mutex_;
   ReadOutcome outcome_;
 };

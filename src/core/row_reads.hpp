@@ -21,6 +21,7 @@ struct RowReads {
   char* out = nullptr;
   int64_t room = 0;     // rows of `item` bytes that fit in `out`
   double waste = 1.0;   // bytes read over the bytes of the pages that hold wanted rows, at most
+  bool once = false;    // whether no page is wanted again, so that the system need not keep it
   int64_t scratch = 0;  // bytes of memory that all threads together may use besides
 };
 

@@ -48,6 +48,7 @@ def read_file_rows(
     places: object,
     out: object,
     waste: float,
+    once: bool,
     scratch: int,
 ) -> tuple[str, int, int, int, int, int]: ...
 def start_writing(file: int, offset: int, nbytes: int) -> None: ...

@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from canaries import guarded, strays
 from gatherum import native
+from gatherum.files import gather_file, gathering
 from gatherum.files.disk import DiskFile, StoredRows
 from gatherum.files.stats import Meter
 
@@ -51,6 +53,7 @@ def ask(
     *,
     room: int | None = None,
     waste: float = 1.0,
+    once: bool = False,
     scratch: int = 1 << 20,
 ) -> tuple[NDArray[np.uint8], int]:
     """Read rows into memory with canaries around it; return it, and how many reads it took."""
@@ -59,7 +62,9 @@ def ask(
     into = guarded((numbers.size if room is None else room, stored.item), np.uint8)
     into[...] = UNTOUCHED
     try:
-        runs = file.read_rows(stored, numbers, places, into, waste=waste, scratch=scratch)
+        runs = file.read_rows(
+            stored, numbers, places, into, waste=waste, once=once, scratch=scratch
+        )
     finally:
         assert strays(into) == []
     return into, runs
@@ -89,8 +94,9 @@ def test_any_rows_come_to_any_places(file: DiskFile, seed: int) -> None:
     room = None if places is None else numbers.size + 9
     waste, scratch = rng.choice([1.0, 1.15, 9.0]), rng.choice([0, 4096, 40_000, 1 << 22])
     into, _ = ask(
-        file, stored, numbers, places, room=room, waste=float(waste), scratch=int(scratch)
-    )
+        file, stored, numbers, places,
+        room=room, waste=float(waste), once=rng.random() < 0.3, scratch=int(scratch),
+    )  # fmt: skip
     where = np.arange(numbers.size) if places is None else places
     assert np.array_equal(into[where], rows[numbers])
     untouched = np.setdiff1d(np.arange(len(into)), where)
@@ -128,7 +134,7 @@ def test_rows_that_follow_one_another_are_read_at_once(file: DiskFile) -> None:
     assert ask(file, stored, np.arange(EXTENT)[::-1])[1] == EXTENT
     assert (
         ask(file, stored, np.arange(EXTENT), np.arange(EXTENT)[::-1])[1]
-        == EXTENT * 512 // 65536 + 1
+        == EXTENT * 512 // (1 << 18) + 1
     )
 
 
@@ -155,7 +161,7 @@ def test_memory_with_fewer_rows_than_requests(file: DiskFile) -> None:
             ask(file, stored, numbers, room=60)
     flat = guarded((60 * 512 + 511,), np.uint8)
     with pytest.raises(OSError, match="request 60 is"):
-        file.read_rows(stored, np.arange(61), None, flat, waste=1.0, scratch=0)
+        file.read_rows(stored, np.arange(61), None, flat, waste=1.0, once=False, scratch=0)
     assert strays(flat) == []
 
 
@@ -199,6 +205,75 @@ def test_reasons_of_the_system_are_passed_on(file: DiskFile, tmp_path: Path) -> 
     assert caught.value.errno == errno.EBADF
 
 
+def takes_part_in(folder: Path) -> bool:
+    """Whether files there can be read past the system's cache."""
+    (folder / "one").write_bytes(b"1")
+    with (folder / "one").open("rb") as one:
+        try:
+            return os.preadv(one.fileno(), [bytearray(1)], 0, 0x80) == 1  # RWF_DONTCACHE
+        except (AttributeError, NotImplementedError, OSError):
+            return False
+
+
+def test_rows_wanted_once_leave_the_cache_as_it_was(tmp_path: Path) -> None:
+    if not takes_part_in(tmp_path):
+        pytest.skip("no reads past the cache here: use Linux 6.14 with ext4, XFS or Btrfs")
+    (tmp_path / "rows").write_bytes(np.random.default_rng(0).bytes(8 << 20))
+    file = DiskFile(str(tmp_path / "rows"), Meter())
+    file.sync()
+    stored, numbers = StoredRows(0, 512, 512, 16384), np.arange(0, 16384, 2)
+    expected = rows_of(file, stored)[numbers]
+    samples = (np.arange(1, 8) * 3 % 7 << 20) + 40_960
+    shares = []
+    for once in (True, False, True):
+        if len(shares) < 2:
+            os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        into, _ = ask(file, stored, numbers, waste=1.1, once=once, scratch=8 << 20)
+        assert np.array_equal(into, expected)
+        # looking must not bring pages in
+        os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_RANDOM)
+        shares.append(file.cached_share(samples))
+    file.close()
+    assert shares[0] < 0.6
+    assert shares[1:] == [1.0, 1.0]
+
+
+def test_rows_wanted_once_where_they_cannot_be_read_past_the_cache() -> None:
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        pytest.skip("/dev/shm is no place to write to: use Linux with a tmpfs there")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        assert not takes_part_in(Path(folder))
+        raw = np.random.default_rng(0).integers(0, 256, EXTENT * 512, np.uint8)
+        (Path(folder) / "rows").write_bytes(raw.tobytes())
+        file = DiskFile(str(Path(folder) / "rows"), Meter())
+        for numbers in (np.arange(0, EXTENT, 2), np.arange(EXTENT)[::-1].copy()):
+            into, _ = ask(file, StoredRows(0, 512, 512, EXTENT), numbers, once=True)
+            assert np.array_equal(into, raw.reshape(EXTENT, 512)[numbers])
+        with pytest.raises(OSError, match="truncated while it was being read"):
+            ask(file, StoredRows(0, 512, 512, EXTENT + 1), [EXTENT], once=True)
+        file.close()
+
+
+def test_a_pass_over_a_table_wants_its_rows_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "SPILLED", -1000)
+    read, asked = native.read_file_rows, set()
+
+    def noted(descriptor: int, *arguments: Any) -> Any:
+        of_table = os.path.samestat(os.fstat(descriptor), os.stat(names[0]))
+        asked.add(("table" if of_table else "output", arguments[5]))
+        return read(descriptor, *arguments)
+
+    monkeypatch.setattr(native, "read_file_rows", noted)
+    np.save(tmp_path / "table.npy", np.arange(20_000.0).reshape(-1, 8))
+    np.save(tmp_path / "indices.npy", np.arange(5000) % 2500)
+    names = [str(tmp_path / f"{name}.npy") for name in ("table", "indices", "out")]
+    gather_file(names[0], names[1], names[2], memory="64KiB")
+    assert asked == {("table", True), ("output", False)}
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -216,13 +291,13 @@ def test_reasons_of_the_system_are_passed_on(file: DiskFile, tmp_path: Path) -> 
 def test_places_in_a_file_that_cannot_be(file: DiskFile, where: tuple[int, int, int, int]) -> None:
     into = guarded((9, 8), np.uint8)
     with pytest.raises(ValueError, match="describes no rows of a file"):
-        native.read_file_rows(file.fd, where, np.arange(9), None, into, 1.0, 0)
+        native.read_file_rows(file.fd, where, np.arange(9), None, into, 1.0, False, 0)
     assert strays(into) == []
 
 
 def test_arrays_that_are_not_what_the_core_takes(file: DiskFile) -> None:
     def call(numbers: Any, places: Any, into: Any, scratch: int = 0) -> None:
-        native.read_file_rows(file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, scratch)
+        native.read_file_rows(file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, False, scratch)
 
     good, into = np.arange(4), np.zeros((4, 8), np.uint8)
     locked = into.copy()
@@ -259,13 +334,13 @@ def test_ctrl_c_ends_a_long_read(file: DiskFile) -> None:
     stored = StoredRows(0, 512, 16, EXTENT)
     before = signal.signal(signal.SIGALRM, stop)
     started = time.process_time()
-    file.read_rows(stored, numbers[: 1 << 17], None, into, waste=1.0, scratch=0)
+    file.read_rows(stored, numbers[: 1 << 17], None, into, waste=1.0, once=False, scratch=0)
     whole = 16 * (time.process_time() - started)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         started = time.process_time()
         with pytest.raises(Stopped):
-            file.read_rows(stored, numbers, None, into, waste=1.0, scratch=0)
+            file.read_rows(stored, numbers, None, into, waste=1.0, once=False, scratch=0)
         assert time.process_time() - started < 0.8 * whole
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -295,7 +370,9 @@ def test_numbers_that_change_under_way_reach_no_foreign_memory(file: DiskFile) -
     try:
         for _ in range(40):
             try:
-                file.read_rows(stored, numbers, places, into, waste=1.15, scratch=1 << 20)
+                file.read_rows(
+                    stored, numbers, places, into, waste=1.15, once=False, scratch=1 << 20
+                )
             except OSError as error:
                 assert "is for a row that does not exist" in str(error)
     finally:

@@ -145,14 +145,16 @@ class DiskFile:
         into: NDArray[Any],
         *,
         waste: float,
+        once: bool,
         scratch: int,
     ) -> int:
         """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
 
         Only where `native.reads_at_positions()`. Neighbouring requests for neighbouring rows, in
         ascending order, are read at once, and gaps between them with them as long as no more than
-        `waste` times the pages that hold wanted rows are read; `scratch` bytes of memory may be
-        used. Returns the number of reads that this took.
+        `waste` times the pages that hold wanted rows are read. `once`: no page is wanted again,
+        so the system need not keep what it did not have. `scratch` bytes of memory may be used.
+        Returns the number of reads that this took.
         """
         if numbers.size == 0:
             return 0
@@ -164,6 +166,7 @@ class DiskFile:
             places if places is None else np.ascontiguousarray(places),
             flat,
             waste,
+            once,
             scratch,
         )
         self.meter.read(nbytes)

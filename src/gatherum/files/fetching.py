@@ -55,8 +55,8 @@ class Fetcher:
         stored = self._stored
         return stored is not None and stored.extent * stored.stride >= FAR_APART * count
 
-    def fetch(self, wanted: "Wanted", into: NDArray[Any]) -> None:
-        """Read rows into their places in `into`."""
+    def fetch(self, wanted: "Wanted", into: NDArray[Any], *, once: bool = False) -> None:
+        """Read rows into their places in `into`; `once` where none of them is wanted again."""
         if self._stored is None or not isinstance(self.table, FlatRows):
             self._fetch_blocks(wanted, into)
             return
@@ -66,6 +66,7 @@ class Fetcher:
             wanted.places,
             into,
             waste=WASTE if wanted.ordered else 1.0,
+            once=once,
             scratch=self.limit,
         )
 

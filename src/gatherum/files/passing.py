@@ -121,7 +121,7 @@ class Passing:
                         self.gather.meter.advance(nbytes)
                         continue
                     rows = self.writer.rows(wanted.numbers.size)
-                    self.gather.fetcher.fetch(wanted, rows)
+                    self.gather.fetcher.fetch(wanted, rows, once=True)
                     for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
                         at = row * self.gather.row_length
                         self.writer.put(self.parked.write, at, rows[start:stop])
