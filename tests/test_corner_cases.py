@@ -69,6 +69,8 @@ def test_a_fill_value_that_converts_exactly(dtype, value):
         ("g", 2**70 + 1),
         ("f4", 2**24 + 1),
         ("f8", 1.5j),
+        ("f4", np.complex64(1 + 2j)),
+        ("f4", [1.0]),
         ("c8", complex(0.1, np.nan)),
         ("f8", np.timedelta64(0, "s")),
         ([("a", "i4")], (1.5,)),

@@ -93,6 +93,10 @@ SENTENCES = [
         "gather_nd: `indices` must have an integer dtype, got bool",
     ),
     (
+        "not_an_index_dtype", "gather", (TWO, [0.5]), {}, TypeError,
+        "gather: `indices` must have an integer dtype, got float64",
+    ),
+    (
         "other_dtype", "scatter_nd", (TWO, ROWS, TWO[:1].astype(">f4")), {}, TypeError,
         "scatter_nd: `updates` must have the dtype of `data`, float32, got >f4",
     ),
