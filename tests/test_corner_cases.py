@@ -162,3 +162,10 @@ def test_an_output_whose_rows_lie_between_each_other():
     assert gatherum.gather(np.arange(6, dtype="f4").reshape(2, 3), [1, 0], out=out) is out
     assert out.tolist() == [[3, 4, 5], [0, 1, 2]]
     assert memory.tolist() == [3, 9, 4, 0, 5, 1, 9, 2]
+
+
+def test_indices_and_updates_whose_rows_share_memory():
+    windows = np.lib.stride_tricks.sliding_window_view
+    indices, updates = windows(np.arange(6), 3), windows(np.arange(6, dtype="f4"), 3)
+    found = gatherum.scatter_nd(np.zeros(6, "f4"), indices[..., None], updates, "add")
+    assert found.tolist() == [0, 2, 6, 9, 8, 5]
