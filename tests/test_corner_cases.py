@@ -169,3 +169,13 @@ def test_indices_and_updates_whose_rows_share_memory():
     indices, updates = windows(np.arange(6), 3), windows(np.arange(6, dtype="f4"), 3)
     found = gatherum.scatter_nd(np.zeros(6, "f4"), indices[..., None], updates, "add")
     assert found.tolist() == [0, 2, 6, 9, 8, 5]
+
+
+def test_rows_of_three_indices_each_in_groups():
+    data, indices = np.zeros((2, 3, 4, 5), np.float16), np.argwhere(np.ones((2, 3, 4)))
+    updates = np.arange(120, dtype=np.float16).reshape(24, 5)
+    assert (
+        gatherum.plan("scatter_nd", data, indices, updates, reduction="add").algorithm == "grouped"
+    )
+    found = gatherum.scatter_nd(data, indices, updates, "add")
+    assert found.tolist() == updates.reshape(data.shape).tolist()

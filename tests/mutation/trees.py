@@ -16,9 +16,12 @@ PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml",
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
 QUICK = (
     "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "fuzz_corpus",
-    "properties", "bounds", "report", "config", "hostile",
+    "properties", "bounds",
 )  # fmt: skip
-SLOW = ("determinism", "threads", "races", "processes", "peak_memory", "far_offsets", "algorithms")
+SLOW = (
+    "report", "config", "hostile", "determinism", "threads", "races", "processes", "peak_memory",
+    "far_offsets", "algorithms",
+)  # fmt: skip
 # What is likeliest to fail for a file comes first; a file of another room has tests of its own.
 FIRST = {
     "indices.hpp": ("bounds",),
