@@ -43,6 +43,7 @@ struct GatherLine {
     const char* src = at.data + b.place.data;
     char* dst = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    GATHERUM_UNROLL(8)
     for (int j = 0; j < both; ++j) {
       prefetch_line(next, j * sd, then->offsets[j]);
       store_item(dst + j * su, load_item<W>(src + j * sd + b.offsets[j]));
@@ -56,10 +57,12 @@ struct GatherLine {
     char* dst = at.other + place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
     if (any_invalid) return move_filled(offsets, n, src, dst);
-    if (su == W)
-      for (int j = 0; j < n; ++j) store_item(dst + j * W, load_item<W>(src + j * sd + offsets[j]));
-    else
+    if (su != W) {
       for (int j = 0; j < n; ++j) store_item(dst + j * su, load_item<W>(src + j * sd + offsets[j]));
+      return;
+    }
+    GATHERUM_UNROLL(8)
+    for (int j = 0; j < n; ++j, src += sd) store_item(dst + j * W, load_item<W>(src + offsets[j]));
   }
 
  private:

@@ -91,29 +91,14 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
   return nest.negative && nest.index.is_signed ? nest.component[c].size : 0;
 }
 
-// Calls f(times), where times(v) is v * stride for v >= 0: a shift where it can be one, because vectors
+// Calls f(times), where times(v) is v * stride modulo 2^64: a shift where it can be one, because vectors
 // below x86-64-v4 have no 64-bit product (256 bins: -0.25 ns an index).
 template <class F>
 GATHERUM_INLINE int64_t with_product(int64_t stride, const F& f) {
-  const auto magnitude = static_cast<uint64_t>(stride);
-  if (!std::has_single_bit(magnitude)) return f([stride](int64_t v) { return v * stride; });
-  const int shift = std::countr_zero(magnitude);
-  return f([shift](int64_t v) { return static_cast<int64_t>(static_cast<uint64_t>(v) << shift); });
-}
-
-// Tuples of one component: offsets[i] is the offset, or kInvalid. Returns nonzero for any of those.
-inline int64_t resolve_single(const Nest& nest, int n, const int64_t* GATHERUM_RESTRICT values,
-                              int64_t* GATHERUM_RESTRICT offsets) {
-  const int64_t size = nest.component[0].size, end = from_end(nest, 0);
-  return with_product(nest.component[0].stride, [&](auto times) {
-    int64_t any = 0;
-    for (int i = 0; i < n; ++i) {
-      const Resolved r = resolve(values[i], size, end);
-      any |= r.wrong;
-      offsets[i] = times(r.value & ~r.wrong) | (kInvalid & r.wrong);
-    }
-    return any;
-  });
+  const auto factor = static_cast<uint64_t>(stride);
+  if (!std::has_single_bit(factor)) return f([factor](uint64_t v) { return v * factor; });
+  const int shift = std::countr_zero(factor);
+  return f([shift](uint64_t v) { return v << shift; });
 }
 
 // Adds component c to the offsets of n tuples, and to `bad` whether it is invalid.
@@ -125,7 +110,7 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
     for (int i = 0; i < n; ++i) {
       const Resolved r = resolve(values[i], size, end);
       any |= r.wrong;
-      offsets[i] += times(r.value & ~r.wrong);
+      offsets[i] += static_cast<int64_t>(times(static_cast<uint64_t>(r.value & ~r.wrong)));
       bad[i] |= r.wrong;
     }
     return any;
@@ -143,18 +128,43 @@ inline void load_resolved(const Nest& nest, int c, const char* at, int64_t strid
     force_valid(nest, nest.component[c].size, n, values);
 }
 
+// Writes, or adds, the offsets of component c, and returns a negative number unless each of its values
+// lies in [0, size): the sign of v | (size - 1 - v) tells, a third of what resolving costs.
+template <bool First>
+GATHERUM_INLINE int64_t add_inside(const Component& c, int n, const int64_t* GATHERUM_RESTRICT values,
+                                   int64_t* GATHERUM_RESTRICT offsets) {
+  const uint64_t last = static_cast<uint64_t>(c.size) - 1;
+  return with_product(c.stride, [&](auto times) {
+    uint64_t outside = 0;
+    for (int i = 0; i < n; ++i) {
+      const auto v = static_cast<uint64_t>(values[i]);
+      outside |= v | (last - v);
+      offsets[i] = static_cast<int64_t>((First ? 0 : static_cast<uint64_t>(offsets[i])) + times(v));
+    }
+    return static_cast<int64_t>(outside);
+  });
+}
+
+// Offsets of n tuples whose every index lies in [0, size), as most do. False: one does not, and the
+// offsets mean nothing.
+inline bool stage_inside(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
+  alignas(64) int64_t values[kBlock];
+  int64_t outside = nest.components == 0 ? -1 : 0;
+  for (int c = 0; c < nest.components; ++c) {
+    load_resolved(nest, c, at, stride, n, values);
+    outside |= c == 0 ? add_inside<true>(nest.component[c], n, values, offsets)
+                      : add_inside<false>(nest.component[c], n, values, offsets);
+  }
+  forget(offsets);
+  return outside >= 0;
+}
+
 // Stages n <= kBlock tuples that begin at `at` and lie `stride` bytes apart. Afterwards offsets[i] is
 // a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
 GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
                                     int64_t* offsets) {
-  alignas(64) int64_t values[kBlock];
-  if (nest.components == 1) {
-    load_resolved(nest, 0, at, stride, n, values);
-    const int64_t any = resolve_single(nest, n, values, offsets);
-    forget(offsets);
-    return any != 0;
-  }
-  alignas(64) int64_t bad[kBlock];
+  if (stage_inside(nest, at, stride, n, offsets)) return false;
+  alignas(64) int64_t values[kBlock], bad[kBlock];
   std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
   std::memset(bad, 0, sizeof(int64_t) * static_cast<size_t>(n));
   int64_t any = 0;

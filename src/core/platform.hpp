@@ -83,6 +83,16 @@ GATHERUM_INLINE void stream_fence() {
 #endif
 }
 
+// In front of loops so short that counting their turns is a third of the work (items in cache: -0.3 ns).
+#define GATHERUM_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define GATHERUM_UNROLL(n) GATHERUM_PRAGMA(unroll n)
+#elif defined(__GNUC__)
+#define GATHERUM_UNROLL(n) GATHERUM_PRAGMA(GCC unroll n)
+#else
+#define GATHERUM_UNROLL(n)
+#endif
+
 // Makes the compiler forget what it knows of memory at `p`. Behind it, a value that was copied to
 // local memory can only be read from there, never a second time from where it came.
 GATHERUM_INLINE void forget(const void* p) {

@@ -80,11 +80,13 @@ struct ScatterLine {
     char* dst = at.data + b.place.data;
     const char* src = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    const int n = b.n;  // a copy, which no store can change
     if (b.any_invalid) {
-      for (int j = 0; j < b.n; ++j)
+      for (int j = 0; j < n; ++j)
         if (b.offsets[j] != kInvalid) apply(dst + j * sd + b.offsets[j], src + j * su);
     } else {
-      for (int j = 0; j < b.n; ++j) apply(dst + j * sd + b.offsets[j], src + j * su);
+      GATHERUM_UNROLL(8)
+      for (int j = 0; j < n; ++j, dst += sd, src += su) apply(dst + b.offsets[j], src);
     }
   }
 };
