@@ -9,6 +9,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -76,12 +77,14 @@ GATHERUM_INLINE T quiet_nan() {
 // Branched: a branch that is hardly ever taken, for elements folded one by one, where the next fold of
 // the same destination waits for this one (256 bins: 1.6 ns an update instead of 1.9).
 struct Selected {
+  static constexpr bool kBranches = false;
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
     return v == v ? v : quiet_nan<T>();
   }
 };
 struct Branched {
+  static constexpr bool kBranches = true;
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
     if (v != v) [[unlikely]] {
@@ -138,10 +141,22 @@ GATHERUM_INLINE T with_common_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
 }
 
-// Written as selects, not branches, so that rows are folded in vectors.
+// Whether there is more to two floats than which is greater: one may be NaN, or they are zeros of either
+// sign, and then one is the other's negative. Hardly ever so, unlike equality.
 template <class T>
+GATHERUM_INLINE bool is_special(T a, T b) {
+  constexpr Bits<T> sign = Bits<T>{1} << (8 * sizeof(T) - 1);
+  return std::isunordered(a, b) || (std::bit_cast<Bits<T>>(a) ^ std::bit_cast<Bits<T>>(b)) == sign;
+}
+
+// Written as selects, so that rows are folded in vectors. One by one, compilers make branches of them that
+// are often mispredicted; a branch on what is rare spares them.
+template <class NaN, class T>
 GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (NaN::kBranches)
+      if (!is_special(a, b)) [[likely]]
+        return a > b ? a : b;
     const T larger = a > b ? a : b;
     const T chosen = a == b ? with_common_sign(a, b) : larger;
     return bool(a != a) | bool(b != b) ? quiet_nan<T>() : chosen;
@@ -150,9 +165,12 @@ GATHERUM_INLINE T maximum(T a, T b) {
   }
 }
 
-template <class T>
+template <class NaN, class T>
 GATHERUM_INLINE T minimum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (NaN::kBranches)
+      if (!is_special(a, b)) [[likely]]
+        return a < b ? a : b;
     const T smaller = a < b ? a : b;
     const T chosen = a == b ? with_either_sign(a, b) : smaller;
     return bool(a != a) | bool(b != b) ? quiet_nan<T>() : chosen;
@@ -223,9 +241,9 @@ struct Fold : Arithmetic<V, R> {
     } else if constexpr (R == Reduction::mul) {
       return mul<NaN>(a, b);
     } else if constexpr (R == Reduction::max) {
-      return maximum(a, b);
+      return maximum<NaN>(a, b);
     } else if constexpr (R == Reduction::min) {
-      return minimum(a, b);
+      return minimum<NaN>(a, b);
     } else {
       return add<NaN>(a, b);
     }
