@@ -1,6 +1,7 @@
 """Rows out of a table on disk: gatherum.files against numpy.memmap indexing.
 
     python benchmarks/files_bench.py --gib 8 --memory 400MiB --limit 1GiB --json files.json
+    python benchmarks/files_bench.py --show files.json
 
 Makes its own files in --folder (a table of rows of 128 float32, and indices), runs every case in
 processes of their own, one after the other and in turns, and prints medians. Both do the same job:
@@ -16,6 +17,7 @@ import json
 import os
 import platform
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -186,6 +188,31 @@ def show(cases: list[dict[str, Any]]) -> None:
         )
 
 
+def markdown(report: dict[str, Any]) -> str:
+    """Return a report as a table for the documentation, with what it was measured by."""
+    on = report["machine"]
+    lines = [
+        f"Medians of {len(report['cases'][0]['runs']['ours'])}, {report['date'][:10]}: "
+        f"{on['system']}, {on['processors']} processors, {on['memory'] / 2**30:.0f} GiB, "
+        f"Python {on['python']}, NumPy {on['numpy']}, load average {on['load'][1]:.0f}, by",
+        "",
+        f"    {report['command']}",
+        "",
+        "| rows | cache | gatherum | memmap indexing | and saved | gatherum / indexing "
+        "| gatherum / saved | gatherum, memory | memmap, memory | read / pages |",
+        "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for c in report["cases"]:
+        share = f"{c['read_over_pages']:.2f}" if c["cache"] == "cold" else "-"
+        lines.append(
+            f"| {c['rows']:,} | {c['cache']} | {c['ours_seconds']:.2f} s "
+            f"| {c['peer_indexed']:.2f} s | {c['peer_seconds']:.2f} s "
+            f"| {c['time_over_indexing']:.2f} | {c['time_over_same_job']:.2f} "
+            f"| {c['ours_peak'] / 2**20:.0f} MiB | {c['peer_peak'] / 2**20:,.0f} MiB | {share} |"
+        )
+    return "\n".join(lines)
+
+
 def machine() -> dict[str, Any]:
     """Describe where the numbers come from."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -210,7 +237,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("files-bench"))
     parser.add_argument("--keep", action="store_true", help="keep the files")
     parser.add_argument("--json", type=Path, help="write the numbers to a file")
+    parser.add_argument("--show", type=Path, help="print such a file as Markdown, and do nothing")
     options = parser.parse_args()
+    if options.show:
+        print(markdown(json.loads(options.show.read_text())))
+        return
     options.folder.mkdir(parents=True, exist_ok=True)
     rows = int(options.gib * 2**30) // ROW
     counts = {"dense": rows // 4, "sparse": rows // 160}
@@ -221,7 +252,7 @@ def main() -> None:
     ]
     show(cases)
     report = {
-        "command": " ".join(sys.argv),
+        "command": shlex.join(["python", "benchmarks/files_bench.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "cold": drop_caches(options.folder),

@@ -15,6 +15,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "commands": commands.render,
     "comparison": comparison.render,
     "counterparts": counterparts.render,
+    "files": benchmarks.render_files,
     "picture": pictures.render,
     "reductions": reductions.render,
 }

@@ -1,13 +1,20 @@
-"""The benchmark's tables, from its last report."""
+"""The benchmarks' tables, from their last reports."""
 
 import json
+import runpy
 from pathlib import Path
 
 from gatherum.bench import report
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results.json"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def render() -> str:
     """Return what ``python -m gatherum.bench.report benchmarks/results.json --markdown`` prints."""
-    return report.markdown(json.loads(RESULTS.read_text()))
+    return report.markdown(json.loads((FOLDER / "results.json").read_text()))
+
+
+def render_files() -> str:
+    """Return what ``python benchmarks/files_bench.py --show benchmarks/files.json`` prints."""
+    markdown = runpy.run_path(str(FOLDER / "files_bench.py"))["markdown"]
+    return str(markdown(json.loads((FOLDER / "files.json").read_text())))
