@@ -179,3 +179,11 @@ def test_rows_of_three_indices_each_in_groups():
     )
     found = gatherum.scatter_nd(data, indices, updates, "add")
     assert found.tolist() == updates.reshape(data.shape).tolist()
+
+
+def test_columns_that_two_indices_address():
+    rng = np.random.default_rng(0)
+    data = rng.random((2, 3, 1 << 15), np.float32).transpose(2, 0, 1)
+    indices = np.stack([rng.integers(0, 2, 1 << 15), rng.integers(0, 3, 1 << 15)], axis=1)
+    found = gatherum.gather_nd(data, indices, batch_dims=1)
+    assert np.array_equal(found, data[np.arange(1 << 15), indices[:, 0], indices[:, 1]])

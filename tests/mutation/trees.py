@@ -127,7 +127,7 @@ class Tree:
         for line in lines:
             if line.startswith(("FAILED ", "ERROR ")):
                 return line.split(" ", 1)[1].split(" - ")[0].strip().removeprefix("tests/")
-        last = next((line.split()[0] for line in reversed(lines) if line.startswith("tests/")), "")
+        last = next((line for line in reversed(lines) if line.startswith("tests/")), "").strip()
         what = "the clock" if process.returncode == -9 else f"a crash ({process.returncode})"
         return f"{what} in {last.removeprefix('tests/')}"
 
