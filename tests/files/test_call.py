@@ -227,6 +227,21 @@ def test_the_resident_set_stays_within_twice_the_budget(tmp_path: Path, op: str)
     shutil.rmtree(tmp_path)
 
 
+def test_indices_larger_than_memory(tmp_path: Path) -> None:
+    table = put(tmp_path, "t", np.arange(250, dtype=np.uint8))
+    places = np.zeros(25_000_000, np.int64)  # 200 MB
+    places[-1] = 3
+    operands = [table, put(tmp_path, "i", places), str(tmp_path / "o.npy")]
+    path = str(Path(gatherum.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE.replace("64MiB", "8MiB"), "gather_file", *operands],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert int(done.stdout) <= 2 * (8 << 20) + 150_000_000 < places.nbytes
+    assert np.array_equal(np.load(operands[2]), places)
+    shutil.rmtree(tmp_path)
+
+
 def test_an_output_that_fits_in_memory_is_written_and_synced_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
