@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from files.storage import get, leftovers, put
+from files.storage import MISSING, get, leftovers, put
 from gatherum import files
-from gatherum.files import build
+from gatherum.files import build, gathering
 from gatherum.files.disk import DiskFile
 
 MEMORY = "64KiB"
@@ -34,9 +34,11 @@ def inputs(tmp_path: Path) -> tuple[str, str, str, str]:
 
 
 @pytest.fixture
-def small_disk() -> Iterator[Callable[[int], None]]:
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Let no file grow beyond a size, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # a full disk lets a file be made longer, and only refuses what is written to it
+    monkeypatch.setattr(DiskFile, "grow", lambda file, size: None)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
@@ -70,6 +72,32 @@ def test_a_full_disk_leaves_the_old_output_and_can_be_resumed(
     files.gather_nd_file(table, indices, out, memory=MEMORY, resume=True)
     assert np.array_equal(np.load(out), np.load(table)[np.load(indices)[:, 0]])
     assert leftovers(Path(out).parent) == []
+
+
+@pytest.mark.parametrize("size", [200, 90_000, 250_000])
+@pytest.mark.parametrize("out", ["out.npy", "new.zarr", "new.safetensors:rows"])
+def test_a_full_disk_in_a_pass_over_the_table(
+    inputs: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    small_disk: Callable[[int], None],
+    out: str,
+    size: int,
+) -> None:
+    if "zarr" in out:
+        pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    monkeypatch.setattr(gathering, "SPILLED", -1000)
+    table, indices, _, old = inputs
+    before = Path(old).read_bytes()
+    target = str(Path(old).parent / out)
+    small_disk(size)
+    with pytest.raises(OSError) as caught:
+        files.gather_nd_file(table, indices, target, memory=MEMORY)
+    assert caught.value.errno == errno.EFBIG
+    assert Path(old).read_bytes() == before
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    files.gather_nd_file(table, indices, target, memory=MEMORY, resume=True)
+    assert np.array_equal(get(target), np.load(table)[np.load(indices)[:, 0]])
+    assert leftovers(Path(old).parent) == []
 
 
 @pytest.mark.parametrize("size", [100, 150_000, 200_000])
@@ -120,6 +148,23 @@ def test_an_input_that_changes_under_way(
     assert "while it was being read" in str(caught.value)
     if victim != out:
         assert Path(out).read_bytes() == before
+
+
+@pytest.mark.parametrize("role", ["table", "indices"])
+@pytest.mark.parametrize("spilled", [-1000, 10**6])
+def test_a_gather_whose_input_is_truncated_under_way(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, spilled: int
+) -> None:
+    monkeypatch.setattr(gathering, "SPILLED", spilled)
+    table, indices, _, out = inputs
+    victim = table if role == "table" else indices
+    before = Path(out).read_bytes()
+    after_writes(monkeypatch, 3, lambda: os.truncate(victim, 1000))
+    with pytest.raises(OSError) as caught:
+        files.gather_nd_file(table, indices, out, memory=MEMORY)
+    assert f"{role}.npy: " in str(caught.value)
+    assert "while it was being read" in str(caught.value)
+    assert Path(out).read_bytes() == before
 
 
 @pytest.mark.parametrize("moment", [1, 3, 9, 20])
