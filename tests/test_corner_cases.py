@@ -187,3 +187,11 @@ def test_columns_that_two_indices_address():
     indices = np.stack([rng.integers(0, 2, 1 << 15), rng.integers(0, 3, 1 << 15)], axis=1)
     found = gatherum.gather_nd(data, indices, batch_dims=1)
     assert np.array_equal(found, data[np.arange(1 << 15), indices[:, 0], indices[:, 1]])
+
+
+def test_an_overlap_that_is_too_hard_to_find_counts_as_one():
+    memory, strided = np.zeros(192_163_377, np.int8), np.lib.stride_tricks.as_strided
+    data = strided(memory, (1049, 1049, 1049), (36674, 61119, 85569))
+    out = strided(memory[64_023_025:], (900, 900, 1), (12223, 12224, 1))
+    with pytest.raises(ValueError, match="must not share memory with `data`"):
+        gatherum.gather_elements(data, np.zeros(out.shape, np.int8), 2, out=out)
