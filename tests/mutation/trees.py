@@ -27,6 +27,8 @@ FIRST = {
     "indices.hpp": ("bounds",),
     "memory.cpp": ("memory_results",),
     "calls.cpp": ("plan", "hostile"),
+    "run_scatter.cpp": ("algorithms", "threads"),
+    "schedule.hpp": ("algorithms", "threads"),
     "scatter_grouped.hpp": ("algorithms",),
     "scatter_partition.hpp": ("algorithms",),
     "scatter_slabs.hpp": ("algorithms",),
