@@ -195,3 +195,11 @@ def test_an_overlap_that_is_too_hard_to_find_counts_as_one():
     out = strided(memory[64_023_025:], (900, 900, 1), (12223, 12224, 1))
     with pytest.raises(ValueError, match="must not share memory with `data`"):
         gatherum.gather_elements(data, np.zeros(out.shape, np.int8), 2, out=out)
+
+
+def test_the_transpose_of_the_data_is_no_place_for_the_result():
+    data = np.arange(9.0).reshape(3, 3)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="must not share memory with `data`"):
+            gatherum.scatter_nd(data, [[0]], data[:1].copy(), out=data.T)
+    assert data.tolist() == np.arange(9.0).reshape(3, 3).tolist()
