@@ -128,6 +128,31 @@ def test_no_more_is_read_than_the_pages_of_the_rows_allow(
         assert runs == apart
 
 
+def test_pages_between_rows_and_pages_that_rows_share_are_counted(file: DiskFile) -> None:
+    stored = StoredRows(0, 512, 512, EXTENT)
+    assert ask(file, stored, [7, 8])[1] == 1
+    assert ask(file, stored, [7, 16])[1] == 2  # row 7 ends with its page, and one lies between
+    # two pages hold nine rows, and four lie between
+    assert ask(file, stored, [*range(8), 40], waste=2.0)[1] == 2
+    assert ask(file, stored, [*range(8), 40], waste=3.0)[1] == 1
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "SEEK_DATA"), reason="needs files with holes: run on a system with SEEK_DATA"
+)
+def test_rows_beyond_2_to_the_32_bytes(file: DiskFile) -> None:
+    row = np.arange(512, dtype=np.int64).astype(np.uint8)
+    number = 5 << 21
+    with open(file.path, "r+b") as stream:
+        stream.seek(128 + number * 512)
+        stream.write(row.tobytes())
+    far = DiskFile(file.path, Meter())
+    into, _ = ask(far, StoredRows(128, 512, 512, number + 1), [number, 3, number])
+    far.close()
+    assert np.array_equal(into[[0, 2]], [row, row])
+    assert not np.array_equal(into[1], row)
+
+
 def test_rows_that_follow_one_another_are_read_at_once(file: DiskFile) -> None:
     stored = StoredRows(128, 512, 512, EXTENT)
     assert ask(file, stored, np.arange(EXTENT), scratch=0)[1] == 1
