@@ -2,6 +2,7 @@
 
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -130,6 +131,7 @@ class Tree:
             if line.startswith(("FAILED ", "ERROR ")):
                 return line.split(" ", 1)[1].split(" - ")[0].strip().removeprefix("tests/")
         last = next((line for line in reversed(lines) if line.startswith("tests/")), "").strip()
+        last = re.split(" (?:PASSED|FAILED|ERROR|SKIPPED|Fatal)", last)[0]
         what = "the clock" if process.returncode == -9 else f"a crash ({process.returncode})"
         return f"{what} in {last.removeprefix('tests/')}"
 
