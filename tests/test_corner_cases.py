@@ -203,3 +203,28 @@ def test_the_transpose_of_the_data_is_no_place_for_the_result():
         with pytest.raises(ValueError, match="must not share memory with `data`"):
             gatherum.scatter_nd(data, [[0]], data[:1].copy(), out=data.T)
     assert data.tolist() == np.arange(9.0).reshape(3, 3).tolist()
+
+
+def test_the_data_from_its_end_is_no_place_for_the_result():
+    data = np.arange(4.0)
+    for out, operand in ((data[::-1], data), (data, data[::-1])):
+        with pytest.raises(ValueError, match="must not share memory with `data`"):
+            gatherum.gather(operand, np.arange(4), out=out)
+    assert data.tolist() == [0, 1, 2, 3]
+
+
+def test_an_output_of_one_item_that_is_an_operand():
+    one = np.zeros(1, np.int64)
+    for data, indices, name in ((one, one.copy(), "data"), (one.copy(), one, "indices")):
+        with pytest.raises(ValueError, match=f"must not share memory with `{name}`"):
+            gatherum.gather(data, indices, out=one)
+    with pytest.raises(ValueError, match="must not share memory with `updates`"):
+        gatherum.scatter_nd(one.copy(), one[:, None].copy(), one, out=one)
+
+
+def test_calls_that_differ_in_two_flags():
+    data, indices, updates = np.ones(3), np.array([[-1]]), np.array([5.0])
+    flags = {"include_self": True, "negative": False}
+    gatherum.scatter_nd(data, indices + 1, updates, "add", **flags)
+    flags = {"include_self": False, "negative": True}
+    assert gatherum.scatter_nd(data, indices, updates, "add", **flags).tolist() == [1, 1, 5]
