@@ -228,3 +228,11 @@ def test_calls_that_differ_in_two_flags():
     gatherum.scatter_nd(data, indices + 1, updates, "add", **flags)
     flags = {"include_self": False, "negative": True}
     assert gatherum.scatter_nd(data, indices, updates, "add", **flags).tolist() == [1, 1, 5]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8"])
+@pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 32])
+def test_every_item_of_a_missing_row_is_filled(dtype, count):
+    for rows in (1, 1000):
+        found = gatherum.gather(np.zeros((2, count), dtype), [5] * rows, mode="fill", fill_value=7)
+        assert np.array_equal(found, np.full((rows, count), 7, dtype))

@@ -39,6 +39,14 @@ def test_freed_memory_is_kept_for_the_next_result():
     assert second.tobytes() == LARGE.tobytes()
 
 
+def test_a_result_that_is_much_smaller_leaves_freed_memory_alone():
+    large = result_of(LARGE)
+    del large
+    small = result_of(LARGE[: 2 * MIB])
+    assert native.cached_output_bytes() == 4 * MIB
+    assert small.tobytes() == LARGE[: 2 * MIB].tobytes()
+
+
 def test_two_results_are_never_in_one_place():
     one, other = result_of(LARGE), result_of(LARGE)
     assert not np.shares_memory(one, other)
