@@ -47,6 +47,16 @@ def test_a_result_that_is_much_smaller_leaves_freed_memory_alone():
     assert small.tobytes() == LARGE[: 2 * MIB].tobytes()
 
 
+def test_memory_that_has_gone_back_is_forgotten():
+    kept = []
+    for size in (4 * MIB, 2 * MIB, 2 * MIB, 4 * MIB):
+        result = result_of(LARGE[:size])
+        del result
+        assert native.cached_output_bytes() == size
+        gatherum.clear_output_cache()
+        kept.append(result_of(LARGE[: 2 * MIB]))  # so that the next one begins where one has been
+
+
 def test_two_results_are_never_in_one_place():
     one, other = result_of(LARGE), result_of(LARGE)
     assert not np.shares_memory(one, other)

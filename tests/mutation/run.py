@@ -97,6 +97,9 @@ def main() -> int:
     if given.tests != "all":
         open_ones = [(number, mutant) for number, mutant in open_ones if not mutant.equivalent]
     open_ones.sort(key=lambda entry: entry[1].work)
+    if given.jobs == 0:
+        print(f"{len(open_ones)} without a verdict")
+        return summed_up(verdicts)
     for number, verdict in tried(open_ones, given.jobs, given.tests):
         verdicts.append(verdict)
         if verdict.killer is not None or given.tests == "all":
@@ -111,7 +114,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help="parts of file names, or numbers in the table")
     parser.add_argument("--list", action="store_true", help="print the table with its numbers")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time; 0: sum up"
+    )
     parser.add_argument(
         "--results", type=Path, help="a file that keeps verdicts; what it has is done"
     )
