@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from canaries import guarded, strays
 from gatherum import reference
 from source import SOURCE
 
@@ -236,3 +237,16 @@ def test_every_item_of_a_missing_row_is_filled(dtype, count):
     for rows in (1, 1000):
         found = gatherum.gather(np.zeros((2, count), dtype), [5] * rows, mode="fill", fill_value=7)
         assert np.array_equal(found, np.full((rows, count), 7, dtype))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_of_any_number_of_bytes(threads, settings_restored):
+    gatherum.set_num_threads(threads)
+    for count in [*range(1, 200), 1023, 4095]:
+        data, out = (
+            np.arange(3 * count).astype(np.uint8).reshape(3, count),
+            guarded((4, count), "u1"),
+        )
+        gatherum.gather(data, [1, 2, 0, 2], out=out)
+        assert out.tobytes() == data[[1, 2, 0, 2]].tobytes()
+        assert strays(out) == [], count
