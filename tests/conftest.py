@@ -12,8 +12,14 @@ from hypothesis import HealthCheck, Phase, settings
 import gatherum
 from source import SOURCE
 
-# A slow machine is no failure.
-settings.register_profile("gatherum", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A slow machine is no failure. In CI a change is judged by the same examples every time; elsewhere
+# they are new ones.
+settings.register_profile(
+    "gatherum",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 # That a mutant fails is enough; nobody reads the smallest example.
 settings.register_profile(
     "mutants", settings.get_profile("gatherum"), phases=(Phase.explicit, Phase.generate)
