@@ -258,23 +258,22 @@ inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& e
 }
 
 // Like read_at, but what was not in the system's cache before does not stay there: filling memory with
-// pages that nobody wants again costs as much as the read. False where that cannot be asked for.
-inline bool read_once_at(int file, char* to, int64_t bytes, int64_t offset, int64_t& got, int& error) {
+// pages that nobody wants again costs as much as the read. Negative where that cannot be had: read_at then
+// says what is wrong, if anything is.
+inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #if defined(__linux__) && defined(SYS_preadv2)
   constexpr int kDontCache = 0x80;  // RWF_DONTCACHE, since Linux 6.14
   const iovec part{to, static_cast<size_t>(bytes)};
   const auto low = static_cast<unsigned long>(offset);
   const auto high = static_cast<unsigned long>(static_cast<uint64_t>(offset) >> 32);
+  int64_t got = 0;
   do {
     got = syscall(SYS_preadv2, file, &part, 1UL, low, high, kDontCache);
   } while (got < 0 && errno == EINTR);
-  error = got < 0 ? errno : 0;
-  return error != EOPNOTSUPP && error != ENOSYS && error != EINVAL;
+  return got;
 #else
   static_cast<void>(file), static_cast<void>(to), static_cast<void>(bytes), static_cast<void>(offset);
-  got = -1;
-  error = ENOSYS;
-  return false;
+  return -1;
 #endif
 }
 

@@ -213,9 +213,9 @@ class Reader {
   }
 
   int64_t read_some(char* to, int64_t bytes, int64_t offset, int& error) {
-    int64_t got = 0;
     if (once_.load(std::memory_order_relaxed)) {
-      if (read_once_at(r_.file, to, bytes, offset, got, error)) return got;
+      const int64_t got = read_once_at(r_.file, to, bytes, offset);
+      if (got >= 0) return got;
       once_.store(false, std::memory_order_relaxed);  // this system or file system cannot
     }
     return read_at(r_.file, to, bytes, offset, error);
