@@ -231,8 +231,8 @@ Outcome execute_released(const Program& program, const Operands& at, const char*
 }
 
 // Narrow items that move as one block are filled as one: their fill is as wide as the block.
-const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestItem>& block) {
-  if (nest.block > kWidestItem) return item;
+const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestBlock>& block) {
+  if (nest.block > kWidestBlock) return item;
   for (int64_t r = 0; r < nest.block; r += nest.item)
     std::memcpy(block.data() + r, item, static_cast<size_t>(nest.item));
   return block.data();
@@ -265,7 +265,7 @@ nb::object run_program(const PlannedProgram& planned, nb::handle plan, nb::handl
   at.index = PyArray_BYTES(as_array(indices));
   at.data = program.scatter ? target : source;
   at.other = program.scatter ? PyArray_BYTES(as_array(updates)) : target;
-  std::array<char, kWidestItem> filled;
+  std::array<char, kWidestBlock> filled;
   if (fills) at.fill = fill_block(program.nest, PyArray_BYTES(as_array(fill)), filled);
   const Outcome outcome =
       execute_released(program, at, program.scatter && !in_place ? source : nullptr, out.is_none());

@@ -73,9 +73,9 @@ GATHERUM_INLINE T quiet_nan() {
   if constexpr (sizeof(T) == 8) return std::bit_cast<double>(0x7FF8000000000000u);
 }
 
-// Two ways to make a NaN canonical. Selected: no branch, for elements folded side by side in vectors.
-// Branched: a branch that is hardly ever taken, for elements folded one by one, where the next fold of
-// the same destination waits for this one (256 bins: 1.6 ns an update instead of 1.9).
+// Two ways to treat what is rare, a NaN above all. Selected: no branch, for elements folded side by side in
+// vectors. Branched: a branch that is hardly ever taken, for elements folded one by one, where the next fold
+// of the same destination waits for this one (256 bins: 1.6 ns an update instead of 1.9).
 struct Selected {
   static constexpr bool kBranches = false;
   template <class T>
@@ -141,8 +141,8 @@ GATHERUM_INLINE T with_common_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
 }
 
-// Whether there is more to two floats than which is greater: one may be NaN, or they are zeros of either
-// sign, and then one is the other's negative. Hardly ever so, unlike equality.
+// Whether there is more to two floats than which is greater: one is NaN, or they are zeros of either
+// sign, and then one is the other's negative. Rare among most updates, unlike equality.
 template <class T>
 GATHERUM_INLINE bool is_special(T a, T b) {
   constexpr Bits<T> sign = Bits<T>{1} << (8 * sizeof(T) - 1);

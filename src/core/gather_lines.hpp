@@ -1,4 +1,4 @@
-// gather, one small item an index:  U[j * su] = D[j * sd + offset[j]],  item of W bytes.
+// gather, one small block an index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
 // The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked).
 // Cost: one load and one store an item; with the next block prefetched, the memory's random-access

@@ -1,4 +1,4 @@
-// gather of items along an axis that is not the last: the columns of a unit are first packed side by
+// gather of small blocks along an axis that is not the last: the columns of a unit are first packed side by
 // side into scratch, where a page holds many of their rows, and gathered from there.
 //
 //   P[i * columns + j] = D[i * step + j * W];   U[...] = P[index * columns + j]

@@ -1,4 +1,4 @@
-// gather of items, line by line, where each line reads a short stretch of the data (an axis gather,
+// gather of small blocks, line by line, where each line reads a short stretch of the data (an axis gather,
 // or the last axis of gather_elements).
 //
 // While one line is gathered, the stretch of the next is brought into cache: it is read at random, so

@@ -128,11 +128,19 @@ inline void load_resolved(const Nest& nest, int c, const char* at, int64_t strid
     force_valid(nest, nest.component[c].size, n, values);
 }
 
-// Writes, or adds, the offsets of component c, and returns a negative number unless each of its values
-// lies in [0, size): the sign of v | (size - 1 - v) tells, a third of what resolving costs.
+// The negative rule. Most blocks have no negative value, which a look at all signs tells.
+inline void count_from_end(int64_t end, int n, int64_t* values) {
+  int64_t signs = 0;
+  for (int i = 0; i < n; ++i) signs |= values[i];
+  if (signs >= 0 || end == 0) return;
+  for (int i = 0; i < n; ++i) values[i] += (values[i] >> 63) & end;
+}
+
+// Writes, or adds, the offsets of a component, and returns a negative number unless each of its values
+// is valid: then v | (size - 1 - v) has no sign for any, a cheaper look than resolve's.
 template <bool First>
-GATHERUM_INLINE int64_t add_inside(const Component& c, int n, const int64_t* GATHERUM_RESTRICT values,
-                                   int64_t* GATHERUM_RESTRICT offsets) {
+GATHERUM_INLINE int64_t add_valid(const Component& c, int n, const int64_t* GATHERUM_RESTRICT values,
+                                  int64_t* GATHERUM_RESTRICT offsets) {
   const uint64_t last = static_cast<uint64_t>(c.size) - 1;
   return with_product(c.stride, [&](auto times) {
     uint64_t outside = 0;
@@ -145,15 +153,18 @@ GATHERUM_INLINE int64_t add_inside(const Component& c, int n, const int64_t* GAT
   });
 }
 
-// Offsets of n tuples whose every index lies in [0, size), as most do. False: one does not, and the
-// offsets mean nothing.
-inline bool stage_inside(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
+// Offsets of n tuples whose every index is valid, as nearly all are. False: one is not, and the offsets
+// mean nothing.
+inline bool stage_valid(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
   alignas(64) int64_t values[kBlock];
   int64_t outside = nest.components == 0 ? -1 : 0;
   for (int c = 0; c < nest.components; ++c) {
     load_resolved(nest, c, at, stride, n, values);
-    outside |= c == 0 ? add_inside<true>(nest.component[c], n, values, offsets)
-                      : add_inside<false>(nest.component[c], n, values, offsets);
+    count_from_end(from_end(nest, c), n, values);
+    if (c == 0)
+      outside |= add_valid<true>(nest.component[c], n, values, offsets);
+    else
+      outside |= add_valid<false>(nest.component[c], n, values, offsets);
   }
   forget(offsets);
   return outside >= 0;
@@ -163,7 +174,7 @@ inline bool stage_inside(const Nest& nest, const char* at, int64_t stride, int n
 // a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
 GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
                                     int64_t* offsets) {
-  if (stage_inside(nest, at, stride, n, offsets)) return false;
+  if (stage_valid(nest, at, stride, n, offsets)) return false;
   alignas(64) int64_t values[kBlock], bad[kBlock];
   std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
   std::memset(bad, 0, sizeof(int64_t) * static_cast<size_t>(n));

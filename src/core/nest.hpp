@@ -18,7 +18,7 @@ namespace gatherum {
 inline constexpr int kMaxLoops = 64;
 inline constexpr int kMaxComponents = 32;
 // The widest block that is loaded and stored as one value.
-inline constexpr int kWidestItem = 16;
+inline constexpr int kWidestBlock = 16;
 
 // The product of two numbers that are not negative, at most kMany: more than there is memory, yet a
 // sum of a few of them does not overflow. Broadcast operands can have so many elements.

@@ -1,4 +1,4 @@
-// scatter, one small item an index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
+// scatter, one small block an index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
 //
 // The plan guarantees: no row loops. `Apply` is what happens to one block: Set moves its bytes, FoldOne
 // (block == item) and FoldInto combine elements. Invalid offsets (drop mode) are skipped.

@@ -107,7 +107,7 @@ def _why_plain(nest: Nest) -> str:
     if nest.rows or nest.block not in _WIDTHS:
         return f"each index tuple moves {_row_bytes(nest):,} bytes, copied as they are met"
     if len(nest.components) > 1:
-        return f"items are picked one by one, by tuples of {len(nest.components)} indices"
+        return f"blocks are picked one by one, by tuples of {len(nest.components)} indices"
     moved = lowering.points(nest) * nest.block
     if moved < SMALL:
         return f"{moved:,} bytes, fewer than {SMALL:,}, are over before anything else could pay"
