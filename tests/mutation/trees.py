@@ -16,8 +16,8 @@ __all__ = ["Tree", "tests_for"]
 PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
 QUICK = (
-    "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "fuzz_corpus",
-    "properties", "bounds",
+    "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "properties",
+    "fuzz_corpus", "bounds",
 )  # fmt: skip
 SLOW = (
     "report", "config", "hostile", "determinism", "threads", "races", "processes", "peak_memory",
@@ -28,11 +28,8 @@ FIRST = {
     "indices.hpp": ("bounds",),
     "memory.cpp": ("memory_results",),
     "calls.cpp": ("plan", "hostile"),
-    "run_scatter.cpp": ("algorithms", "threads"),
-    "schedule.hpp": ("algorithms", "threads"),
-    "scatter_grouped.hpp": ("algorithms",),
-    "scatter_partition.hpp": ("algorithms",),
-    "scatter_slabs.hpp": ("algorithms",),
+    "run_scatter.cpp": ("cases", "properties", "threads"),
+    "schedule.hpp": ("cases", "properties", "threads"),
 }
 OWN = {"row_reads.cpp": ("files/test_row_reads",), "file_calls.cpp": ("files/test_row_reads",)}
 OPTIONS = (
