@@ -207,6 +207,17 @@ def test_modes_in_the_special_kernels(mode, axis):
     )
 
 
+def test_lines_of_updates_that_are_cut_in_pieces():
+    indices = _rng(9).integers(0, 2_000_000, (8, 60_000, 1))[:, :50_000]
+    data, updates = _values((2_000_000,), "f4"), _values((8, 50_000), "f4")
+    made = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
+    assert (made.algorithm, len(made.nest.loops)) == ("partition", 2)
+    _check_on_threads(
+        _fold(data, indices.ravel(), updates.ravel(), "add", True),
+        lambda: gatherum.scatter_nd(data, indices, updates, "add"),
+    )
+
+
 @pytest.mark.parametrize("columns", [1, 2, 4, 8, 16, 3])
 @pytest.mark.parametrize("shape", [(2_000, 300), (20, 30), (1, 100_000)])
 def test_a_row_of_items_is_filled_whole(shape, columns):
