@@ -5,18 +5,16 @@ form. The reader answers with a desc or one sentence, the check with its reasons
 accepts runs on buffers of the sizes that it names, whatever the indices hold.
 """
 
-import contextlib
-import io
 import json
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gatherum import cli, directml
+from gatherum import directml
 from gatherum.directml import FeatureLevel
 
+from .commands import checked
 from .source import Source
 
 MOST = 1 << 14
@@ -57,7 +55,7 @@ def run(data: bytes) -> str:
     level = source.choice(tuple(FeatureLevel))
     text = source.rest() if kind % 2 == 0 else json.dumps(_drawn(source)).encode()
     if kind == 2:
-        return _command(text, level)
+        return checked(text, ".json", level)
     try:
         desc = directml.from_json(text)
     except ValueError as error:
@@ -92,21 +90,6 @@ def seeds() -> Iterator[bytes]:
     yield b'\x00\x0e// a comment\n{"type": "GATHER", "type": 1,}'
     yield b"\x00\x00" + b"[" * 100
     yield b'\x02\x00{"dispatchables": {}}'
-
-
-def _command(text: bytes, level: FeatureLevel) -> str:
-    """Give the text to the command line, which answers in lines."""
-    texts = io.StringIO(), io.StringIO()
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        file.write(text)
-        file.flush()
-        with contextlib.redirect_stdout(texts[0]), contextlib.redirect_stderr(texts[1]):
-            status = cli.run(["check", file.name, "--feature-level", str(level)])
-    out, errors = (stream.getvalue().splitlines() for stream in texts)
-    assert status in (0, 1), status
-    assert len(errors) <= 1 and not any("internal error" in line for line in errors), errors
-    assert out or errors, "no answer"
-    return f"command {status}"
 
 
 def _dispatch(compiled: Any, desc: Any, source: Source) -> str:

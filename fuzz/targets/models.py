@@ -4,10 +4,7 @@ Even first bytes are followed by a serialised model, odd ones by choices that ma
 nodes. The check gives a report for every gather and scatter node, or one ValueError.
 """
 
-import contextlib
-import io
 import json
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +13,10 @@ import onnx
 import onnx.parser
 from onnx import helper
 
-from gatherum import cli
 from gatherum import onnx as door
 from gatherum.directml import FeatureLevel
 
+from .commands import checked
 from .source import Source
 
 FAMILY = ("Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND")
@@ -58,7 +55,7 @@ def run(data: bytes) -> str:
     level = source.choice(tuple(FeatureLevel))
     model: Any = source.rest() if kind % 2 == 0 else _drawn(source)
     if kind == 2:
-        return _command(model, level)
+        return checked(model, ".onnx", level)
     try:
         reports = door.check_model(model, level, sizes={"n": 4} if kind == 3 else None)
     except ValueError as error:
@@ -88,21 +85,6 @@ def seeds() -> Iterator[bytes]:
             yield bytes([kind, 14]) + model.SerializeToString()
     yield b"\x00\x00"
     yield b"\x00\x00\x3a\x00"
-
-
-def _command(content: bytes, level: FeatureLevel) -> str:
-    """Give the model to the command line, which answers in lines."""
-    texts = io.StringIO(), io.StringIO()
-    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
-        file.write(content)
-        file.flush()
-        with contextlib.redirect_stdout(texts[0]), contextlib.redirect_stderr(texts[1]):
-            status = cli.run(["check", file.name, "--feature-level", str(level)])
-    out, errors = (stream.getvalue().splitlines() for stream in texts)
-    assert status in (0, 1), status
-    assert len(errors) <= 1 and not any("internal error" in line for line in errors), errors
-    assert out or errors, "no answer"
-    return f"command {status}"
 
 
 # --- A model of the right form

@@ -39,7 +39,8 @@ FAR = 4 << 20
 MANY = 1 << 18
 # Calls that move less are over before anything but the plain walk could pay.
 SMALL = 1 << 16
-_WIDTHS = (1, 2, 4, 8, 16)
+# Bytes of a block that kernels load and store as one value.
+WIDTHS = (1, 2, 4, 8, 16)
 
 
 class Choice(NamedTuple):
@@ -104,7 +105,7 @@ def _why_plain(nest: Nest) -> str:
     """Return why nothing but the plain walk is considered for a gather, or nothing."""
     if not nest.components:
         return "there is no index to follow: blocks are copied"
-    if nest.rows or nest.block not in _WIDTHS:
+    if nest.rows or nest.block not in WIDTHS:
         return f"each index tuple moves {_row_bytes(nest):,} bytes, copied as they are met"
     if len(nest.components) > 1:
         return f"blocks are picked one by one, by tuples of {len(nest.components)} indices"
@@ -161,7 +162,7 @@ def choose_scatter(
 
 def _why_no_items(nest: Nest, target: Target, item: int) -> str:
     """Return why a scatter is not one of items with destinations side by side, or nothing."""
-    if nest.rows or nest.block != item or item not in _WIDTHS:
+    if nest.rows or nest.block != item or item not in WIDTHS:
         return f"each index tuple moves a row of {_row_bytes(nest):,} bytes"
     if target.count == 0:
         return "every update is dropped"  # the plain walk does nothing either

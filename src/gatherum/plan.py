@@ -16,13 +16,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import algorithms, arguments, errors, lowering, native, shapes
-from .algorithms import ALGORITHMS, Choice
+from .algorithms import ALGORITHMS, WIDTHS, Choice
 from .dtypes import MODES, REDUCTIONS, value_of
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
 from .signature import OPERATORS, Array, Checked, Layout, Operand, Signature, axis_name, check
-
-_WIDTHS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ def _tuple_layout(s: Signature) -> Layout:
 
 def _kernel(s: Signature, nest: Nest) -> str:
     if s.updates is None or s.reduction == "none":
-        line = not nest.rows and nest.block in _WIDTHS
+        line = not nest.rows and nest.block in WIDTHS
     else:
         line = not nest.rows and nest.block == s.data.dtype.itemsize
     return ("gather" if s.updates is None else "scatter") + ("_lines" if line else "_rows")
