@@ -88,7 +88,7 @@ struct Branched {
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
     if (v != v) [[unlikely]] {
-      keep_branch();
+      keep();
       v = quiet_nan<T>();
     }
     return v;

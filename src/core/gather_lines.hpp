@@ -71,6 +71,7 @@ struct GatherLine {
     const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
     const int64_t sd = nest.line_loop().data;
     for (int j = from; j < b.n; ++j) prefetch_line(base, j * sd, b.offsets[j]);
+    keep();
   }
 
   // An invalid offset leads anywhere, which a prefetch may.

@@ -36,7 +36,7 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     const Odometer lead(call.nest->loops, call.units, unit / chunks);
     const char* from = at.data + lead.place().data + first * W;
     for (int64_t i = 0; i < call.destinations; ++i) {
-      for (int64_t r = 0; r < columns * W; r += kCacheLine) prefetch(from + (i + 8) * call.step + r);
+      prefetch_run(from, (i + kRowsOn) * call.step, columns * W);
       copy_run(scratch + i * columns * W, from + i * call.step, columns * W);
     }
     packed.component[0].stride = columns * W;

@@ -32,13 +32,18 @@ GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERU
 // Output of at least this many bytes is streamed.
 inline constexpr int64_t kStreamBytes = int64_t{4} << 20;
 
-inline void copy_bytes(char* to, const char* from, int64_t bytes) {
+// Streams what whole lines there are, and copies the rest.
+inline void stream_bytes(char* to, const char* from, int64_t bytes) {
   const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kCacheLine);
-  if (bytes < head + kCacheLine) return void(std::memcpy(to, from, static_cast<size_t>(bytes)));
+  if (bytes < head + kCacheLine) return copy_run(to, from, bytes);
   const int64_t whole = (bytes - head) / kCacheLine * kCacheLine;
-  std::memcpy(to, from, static_cast<size_t>(head));
+  copy_run(to, from, head);
   stream_run(to + head, from + head, whole);
-  std::memcpy(to + head + whole, from + head + whole, static_cast<size_t>(bytes - head - whole));
+  copy_run(to + head + whole, from + head + whole, bytes - head - whole);
+}
+
+inline void copy_bytes(char* to, const char* from, int64_t bytes) {
+  stream_bytes(to, from, bytes);
   stream_fence();
 }
 
@@ -86,9 +91,8 @@ struct GatherRow {
 
   void prefetch_row(const Block& b, int j) const {
     if (j >= b.n || b.offsets[j] == kInvalid) return;
-    const char* row = at.data + b.place.data + j * nest.line_loop().data + b.offsets[j];
-    const int64_t bytes = std::min(nest.block, kPrefetchBytes);
-    for (int64_t r = 0; r < bytes; r += kCacheLine) prefetch(row + r);
+    const int64_t row = b.place.data + j * nest.line_loop().data + b.offsets[j];
+    prefetch_run(at.data, row, std::min(nest.block, kPrefetchBytes));
   }
 
   void fill_row(Place place) const {

@@ -10,11 +10,6 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Fetches bytes [begin, end) of a stretch.
-GATHERUM_INLINE void prefetch_bytes(const char* stretch, int64_t begin, int64_t end) {
-  for (int64_t at = begin; at < end; at += kCacheLine) prefetch(stretch + at);
-}
-
 template <int W>
 bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged) {
   const Loop& line = nest.line_loop();
@@ -38,7 +33,7 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
       if (!repeated || unit == begin)
         any_invalid |= stage(nest, at.index + place.index, line.index, n, offsets);
       if (any_invalid && nest.mode == Mode::raise) return false;
-      if (next != nullptr) prefetch_bytes(next, fetched, std::min(fetched + share, stretch));
+      if (next != nullptr) prefetch_run(next, fetched, std::min(share, stretch - fetched));
       fetched += share;
       kernel.move(place, offsets, n, any_invalid);
     }

@@ -239,10 +239,8 @@ class Reader {
   }
 
   void prefetch_row(int64_t place) const {
-    const auto to =
-        reinterpret_cast<uintptr_t>(r_.out) + static_cast<uintptr_t>(place) * static_cast<uintptr_t>(r_.item);
-    for (int64_t at = 0; at < std::min<int64_t>(r_.item, 8 * kCacheLine); at += kCacheLine)
-      prefetch_write(reinterpret_cast<const void*>(to + static_cast<uintptr_t>(at)));
+    const auto offset = static_cast<uint64_t>(place) * static_cast<uint64_t>(r_.item);
+    prefetch_run<true>(r_.out, static_cast<int64_t>(offset), std::min<int64_t>(r_.item, 8 * kCacheLine));
   }
 
   bool outside(int64_t request) { return stop({ReadStatus::outside, 0, request, 0}); }

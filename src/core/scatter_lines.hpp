@@ -74,6 +74,7 @@ struct ScatterLine {
     for (int j = 0; j < b.n; ++j)
       prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd) +
                                                    static_cast<uintptr_t>(b.offsets[j])));
+    keep();
   }
 
   void move(const Block& b, const Block*) const {

@@ -36,9 +36,8 @@ struct ScatterRow {
  private:
   void prefetch_row(const Block& b, int j) const {
     if (j >= b.n || b.offsets[j] == kInvalid) return;
-    const char* row = at.data + b.place.data + j * nest.line_loop().data + b.offsets[j];
-    const int64_t bytes = std::min(nest.block, kPrefetchBytes);
-    for (int64_t r = 0; r < bytes; r += kCacheLine) prefetch_write(row + r);
+    const int64_t row = b.place.data + j * nest.line_loop().data + b.offsets[j];
+    prefetch_run<true>(at.data, row, std::min(nest.block, kPrefetchBytes));
   }
 };
 

@@ -55,15 +55,13 @@ GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, 
 
 // Columns are short runs far apart, which the processor does not foresee: fetch those of a few rows on.
 GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, int units, const Operands& at, const Block& b) {
-  constexpr int64_t kRowsOn = 8;
   if (units == nest.line) return;
   const Loop& row = nest.loops[nest.line - 1];
   const Loop& line = nest.line_loop();
   const Place on = advance(b.place, row, kRowsOn);
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
-    const auto start = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
-    for (int64_t r = 0; r < b.n * std::abs(step); r += kCacheLine)
-      prefetch(reinterpret_cast<const void*>(start + static_cast<uintptr_t>(step < 0 ? -r : r)));
+    const int64_t bytes = b.n * std::abs(step);
+    prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
   };
   fetch(at.index, on.index, line.index);
   fetch(at.other, on.other, line.other);

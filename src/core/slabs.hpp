@@ -12,6 +12,9 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+// Where columns are short runs far apart, runs are fetched this many rows ahead.
+inline constexpr int64_t kRowsOn = 8;
+
 // What `none` does, as a fold of W-byte items: the last update wins.
 template <int W>
 struct Replace {
@@ -52,16 +55,13 @@ class Slab {
   }
 
   GATHERUM_NOINLINE void read() {
-    if constexpr (kPlain) {
-      if (stretch_.columns == 1 && stretch_.step == kPacked) {
-        if (sums_ != stretch_.from)
-          std::memcpy(sums_, stretch_.from, static_cast<size_t>(bytes(stretch_.count)));
-        return;
-      }
-    }
     each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
-      for (int64_t i = 0; i < n; ++i)
-        put(sums_, slot + i, F::widen(load_value<Stored>(stretch_.from + offset + i * stride)));
+      const char* from = stretch_.from + offset;
+      if (stretch_.columns > 1) prefetch_run(from, kRowsOn * stretch_.step, n * stride);
+      if constexpr (kPlain && kIsPacked<decltype(stride)>)
+        copy_items(place(slot), from, n);
+      else
+        for (int64_t i = 0; i < n; ++i) put(sums_, slot + i, F::widen(load_value<Stored>(from + i * stride)));
     });
     if constexpr (Counted)
       for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) counts_[i] = start_;
@@ -91,26 +91,35 @@ class Slab {
 
   // Untouched destinations are written with the bits they had: conversions there and back lose none.
   GATHERUM_NOINLINE void write() const {
-    if constexpr (kPlain) {
-      if (stretch_.columns == 1 && stretch_.step == kPacked) {
-        if (sums_ != stretch_.to) std::memcpy(stretch_.to, sums_, static_cast<size_t>(bytes(stretch_.count)));
-        return;
-      }
-    }
-    each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
+    const bool streams = stretch_.count * stretch_.step >= kStreamBytes;
+    each_run([this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
+      char* to = stretch_.to + offset;
+      if constexpr (kPlain && kIsPacked<decltype(stride)>)
+        return streams && to != place(slot) ? stream_bytes(to, place(slot), n * kPacked)
+                                            : copy_items(to, place(slot), n);
       for (int64_t i = 0; i < n; ++i) {
         Stored v = F::narrow(get(sums_, slot + i));
         if constexpr (Counted)
           if (counts_[slot + i] != start_) v = F::finish(get(sums_, slot + i), counts_[slot + i]);
-        std::memcpy(stretch_.to + offset + i * stride, &v, sizeof v);
+        std::memcpy(to + i * stride, &v, sizeof v);
       }
     });
+    if (streams) stream_fence();
   }
 
  private:
   static constexpr auto kPacked = static_cast<int64_t>(sizeof(Stored));
+  template <class Stride>
+  static constexpr bool kIsPacked = !std::is_same_v<Stride, int64_t>;
   // Sums are stored as they are in the output.
   static constexpr bool kPlain = std::is_same_v<Sum, Stored> && !Counted;
+
+  char* place(int64_t slot) const { return sums_ + slot * static_cast<int64_t>(sizeof(Sum)); }
+
+  // The output may be the slab itself.
+  static void copy_items(char* to, const char* from, int64_t n) {
+    if (to != from) copy_run(to, from, n * kPacked);
+  }
 
   static GATHERUM_INLINE Sum get(const char* sums, int64_t slot) {
     return load_value<Sum>(sums + slot * static_cast<int64_t>(sizeof(Sum)));
@@ -130,7 +139,6 @@ class Slab {
       return run(0, 0, s.count, s.step);
     }
     for (int64_t i = 0; i < s.count; ++i) {
-      for (int64_t r = 0; r < s.columns * packed; r += kCacheLine) prefetch(s.from + (i + 8) * s.step + r);
       if (s.column_step == packed)
         run(i * s.columns, i * s.step, s.columns, packed);
       else
