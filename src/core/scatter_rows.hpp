@@ -36,8 +36,10 @@ struct ScatterRow {
  private:
   void prefetch_row(const Block& b, int j) const {
     if (j >= b.n || b.offsets[j] == kInvalid) return;
-    const int64_t row = b.place.data + j * nest.line_loop().data + b.offsets[j];
-    prefetch_run<true>(at.data, row, std::min(nest.block, kPrefetchBytes));
+    const Place row = advance(b.place, nest.line_loop(), j);
+    const int64_t bytes = std::min(nest.block, kPrefetchBytes);
+    prefetch_run<true>(at.data, row.data + b.offsets[j], bytes);
+    prefetch_run(at.other, row.other, bytes);
   }
 };
 
