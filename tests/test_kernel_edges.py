@@ -1,0 +1,157 @@
+"""Edges of the compiled kernels: first and last destinations, ragged ends, and what one step rounds.
+
+Most need a certain size, from which on a kernel is chosen or its work shared.
+"""
+
+import numpy as np
+import pytest
+
+import gatherum
+from canaries import guarded, guarded_copy, strays
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
+
+
+def _rng():
+    return np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("shift", [0, 4, 20, 60])
+@pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 7])
+def test_a_large_copy_into_memory_at_any_address(shift, size):
+    """Whole cache lines go past the caches, what lies before and behind them does not."""
+    data = _rng().integers(1, 1 << 30, size).astype("i4")
+    out = guarded(data.shape, data.dtype, shift=shift)
+    gatherum.scatter_nd(data, [[3]], np.array([-1], "i4"), out=out)
+    assert not strays(out)
+    expected = data.copy()
+    expected[3] = -1
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shift", [0, 4, 20])
+def test_large_columns_at_any_address(shift):
+    data, updates = (_rng().integers(0, 99, (1200, 1003)).astype("i4") for _ in range(2))
+    indices = _rng().integers(0, 1200, data.shape)
+    out = guarded(data.shape, data.dtype, shift=shift)
+    gatherum.scatter_elements(data, indices, updates, axis=0, reduction="add", out=out)
+    assert not strays(out)
+    expected = data.copy()
+    np.add.at(expected, (indices, np.arange(1003)), updates)
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_bad_indices_among_good_ones_far_apart(dtype):
+    """The table is larger than a cache, so the next block is fetched while one moves."""
+    data = np.arange(1 << 20).astype(dtype)
+    indices = _rng().integers(0, data.size, 5000)
+    bad = _rng().random(5000) < np.linspace(0, 1, 5000) ** 4
+    indices[bad] = data.size + 3
+    found = gatherum.gather(data, indices, mode="fill", fill_value=7)
+    assert np.array_equal(found, np.where(bad, np.array(7, dtype), data[np.where(bad, 0, indices)]))
+
+
+SHAPES = [(3, 80, 300), (2, 2, 70, 290)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_columns_of_several_chunks_in_several_batches(shape):
+    data = _rng().random(shape, "f4")
+    indices = _rng().integers(0, shape[-2], shape)
+    found = gatherum.gather_elements(data, indices, axis=-2)
+    assert np.array_equal(found, np.take_along_axis(data, indices, -2))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_slabs_of_several_chunks_in_several_batches(shape):
+    data, updates = (_rng().integers(0, 99, shape).astype("i4") for _ in range(2))
+    indices = _rng().integers(0, shape[-2], shape)
+    expected = data.copy()
+    places = list(np.indices(shape, sparse=True))
+    places[-2] = indices
+    np.add.at(expected, tuple(places), updates)
+    found = gatherum.scatter_elements(data, indices, updates, axis=-2, reduction="add")
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_dropped_updates_of_data_from_its_end(step):
+    """Offsets are negative in data that runs backwards, and no less valid."""
+    data = guarded_copy(np.zeros(40, "i4"))[::step]
+    gatherum.scatter_nd(data, [[3], [40], [0], [-41], [39]], [1, 2, 3, 4, 5], mode="drop", out=data)
+    assert np.flatnonzero(data).tolist() == [0, 3, 39]
+    assert data[[0, 3, 39]].tolist() == [3, 1, 5]
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("count", [150_000, 149_999])
+def test_every_destination_belongs_to_one_thread(threads, count, settings_restored):
+    """Items at every byte, so that some lie where the share of a thread ends."""
+    gatherum.set_num_threads(threads)
+    data = np.zeros(count, "u1")
+    indices = _rng().permutation(count)[:, None]
+    found = gatherum.scatter_nd(data, indices, np.ones(count, "u1"), "add")
+    assert found.min() == found.max() == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("dtype", ["i4", "f8"])
+def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, settings_restored):
+    gatherum.set_num_threads(threads)
+    count = (5 << 20) // np.dtype(dtype).itemsize // 2 + 1
+    data = guarded_copy(np.zeros(count, dtype))
+    indices = np.concatenate([_rng().integers(0, count, 1 << 18), [0, count - 1]])
+    updates = np.ones(indices.size, dtype)
+    gatherum.scatter_nd(data, indices[:, None], updates, "add", out=data)
+    assert not strays(data)
+    assert np.array_equal(data, np.bincount(indices, minlength=count).astype(dtype))
+
+
+@pytest.mark.parametrize("reduction", ["add", "max", "mean"])
+def test_destinations_without_updates_are_left_alone(reduction):
+    """Rows are folded in groups, one a destination; some groups are empty."""
+    data = np.arange(12, dtype="i4").reshape(4, 3)
+    indices = [[3], [1], [1], [3], [3]]
+    updates = np.full((5, 3), 50, "i4")
+    found = gatherum.scatter_nd(data, indices, updates, reduction, include_self=False)
+    assert np.array_equal(found[[0, 2]], data[[0, 2]])
+    assert found[1].tolist() == [100 if reduction == "add" else 50] * 3
+
+
+def test_groups_of_many_units(settings_restored):
+    """Each task begins with a unit of its own."""
+    gatherum.set_num_threads(2)
+    data = _rng().integers(0, 99, (400, 5, 70)).astype("i4")
+    updates = _rng().integers(0, 99, (400, 40, 70)).astype("i4")
+    rows = _rng().integers(0, 5, (400, 40))
+    found = gatherum.scatter_nd(
+        data.reshape(2000, 70), (rows + 5 * np.arange(400)[:, None])[..., None], updates, "max",
+        include_self=False,
+    )  # fmt: skip
+    for unit in range(400):
+        for row in range(5):
+            mine = updates[unit][rows[unit] == row]
+            expected = mine.max(0) if len(mine) else data[unit, row]
+            assert np.array_equal(found[5 * unit + row], expected)
+
+
+def _every_half(dtype):
+    """All values of a type of 16 bits, and partners whose sums lie where rounding turns."""
+    values = np.arange(1 << 16, dtype="u2").view(dtype)
+    with np.errstate(all="ignore"):
+        half_steps = (np.nextafter(values, dtype(np.inf)).astype("f4") - values.astype("f4")) / 2
+        partners = [values[::-1], _rng().permutation(values), half_steps.astype(dtype)]
+    return [(values, partner.astype(dtype)) for partner in [*partners, -partners[2], -values]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_sums_of_halves_are_rounded_once_and_to_even(dtype):
+    for values, partners in _every_half(dtype):
+        with np.errstate(all="ignore"):
+            expected = (values.astype("f4") + partners.astype("f4")).astype(dtype)
+        is_nan = np.isnan(expected)
+        found = gatherum.scatter_elements(values, np.arange(1 << 16), partners, 0, "add")
+        assert np.array_equal(found.view("u2")[~is_nan], expected.view("u2")[~is_nan])
+        quiet = {np.float16: 0x7E00}.get(dtype, 0x7FC0)
+        assert (found.view("u2")[is_nan] == quiet).all()
