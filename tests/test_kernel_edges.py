@@ -1,4 +1,4 @@
-"""Edges of the compiled kernels: first and last destinations, ragged ends, and what one step rounds.
+"""Edges of the kernels: first and last destinations, ragged ends, and what one step rounds.
 
 Most need a certain size, from which on a kernel is chosen or its work shared.
 """
