@@ -100,12 +100,14 @@ def test_every_destination_belongs_to_one_thread(threads, count, settings_restor
 def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, settings_restored):
     gatherum.set_num_threads(threads)
     count = (5 << 20) // np.dtype(dtype).itemsize // 2 + 1
-    data = guarded_copy(np.zeros(count, dtype))
+    data = np.ones(count + 100, dtype)[:count]  # what lies behind is not what lies behind `out`
+    data[:] = 0
     indices = np.concatenate([_rng().integers(0, count, 1 << 18), [0, count - 1]])
     updates = np.ones(indices.size, dtype)
-    gatherum.scatter_nd(data, indices[:, None], updates, "add", out=data)
-    assert not strays(data)
-    assert np.array_equal(data, np.bincount(indices, minlength=count).astype(dtype))
+    out = guarded(data.shape, dtype)
+    gatherum.scatter_nd(data, indices[:, None], updates, "add", out=out)
+    assert not strays(out)
+    assert np.array_equal(out, np.bincount(indices, minlength=count).astype(dtype))
 
 
 @pytest.mark.parametrize("reduction", ["add", "max", "mean"])
@@ -119,21 +121,26 @@ def test_destinations_without_updates_are_left_alone(reduction):
     assert found[1].tolist() == [100 if reduction == "add" else 50] * 3
 
 
-def test_groups_of_many_units(settings_restored):
-    """Each task begins with a unit of its own."""
-    gatherum.set_num_threads(2)
-    data = _rng().integers(0, 99, (400, 5, 70)).astype("i4")
-    updates = _rng().integers(0, 99, (400, 40, 70)).astype("i4")
-    rows = _rng().integers(0, 5, (400, 40))
-    found = gatherum.scatter_nd(
-        data.reshape(2000, 70), (rows + 5 * np.arange(400)[:, None])[..., None], updates, "max",
-        include_self=False,
-    )  # fmt: skip
-    for unit in range(400):
-        for row in range(5):
-            mine = updates[unit][rows[unit] == row]
-            expected = mine.max(0) if len(mine) else data[unit, row]
-            assert np.array_equal(found[5 * unit + row], expected)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_groups_of_many_units(threads, settings_restored):
+    """Each task begins with a unit of its own; a line has too many destinations for accumulators."""
+    gatherum.set_num_threads(threads)
+    data = _rng().integers(0, 99, (4000, 1000)).astype("f2")
+    indices = _rng().integers(0, 1000, (4000, 10))
+    updates = _rng().integers(0, 99, indices.shape).astype("f2")
+    expected = data.copy()
+    np.add.at(expected, (np.arange(4000)[:, None], indices), updates)
+    found = gatherum.scatter_elements(data, indices, updates, 1, "add")
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_the_place_of_a_bad_index_in_a_line_that_is_cut_unevenly(threads, settings_restored):
+    gatherum.set_num_threads(threads)
+    indices = np.zeros((3, 100_003), "i8")
+    indices[2, 77_000] = 9
+    with pytest.raises(IndexError, match=r"index 9 .* \(indices\[2, 77000\]\)"):
+        gatherum.gather(np.zeros(5), indices)
 
 
 def _every_half(dtype):
