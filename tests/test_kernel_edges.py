@@ -123,7 +123,7 @@ def test_destinations_without_updates_are_left_alone(reduction):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_groups_of_many_units(threads, settings_restored):
-    """Each task begins with a unit of its own; a line has too many destinations for accumulators."""
+    """Each task begins with a unit of its own; a line has too many places for accumulators."""
     gatherum.set_num_threads(threads)
     data = _rng().integers(0, 99, (4000, 1000)).astype("f2")
     indices = _rng().integers(0, 1000, (4000, 10))
