@@ -1,6 +1,7 @@
 """What all tests share: settings that a test changes are put back behind it."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,10 @@ from hypothesis import HealthCheck, Phase, settings
 
 import gatherum
 from source import SOURCE
+
+# What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A slow machine is no failure. In CI a change is judged by the same examples every time; elsewhere
 # they are new ones.
