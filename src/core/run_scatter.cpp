@@ -77,7 +77,7 @@ Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool
   }
   const int64_t columns = p.split_line ? s.chunk : 1;
   const int64_t bytes = chosen_kernels().slab_bytes(p.combine, ids.item, call.range_size * columns);
-  const WorkerScratch scratch(bytes, s.threads);
+  const WorkerScratch scratch(bytes, alone ? static_cast<int>(call.ranges) : s.threads);
   Run run;
   if (!scratch) return run.memory = false, run;
   All valid;
