@@ -9,8 +9,6 @@ import pytest
 import gatherum
 from canaries import guarded, guarded_copy, strays
 
-ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
-
 
 def _rng():
     return np.random.default_rng(7)
@@ -43,7 +41,7 @@ def test_large_columns_at_any_address(shift):
 
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
 def test_bad_indices_among_good_ones_far_apart(dtype):
-    """The table is larger than a cache, so the next block is fetched while one moves."""
+    """In a table of 512 KiB or more the places of the next block are fetched while one moves."""
     data = np.arange(1 << 20).astype(dtype)
     indices = _rng().integers(0, data.size, 5000)
     bad = _rng().random(5000) < np.linspace(0, 1, 5000) ** 4
@@ -52,12 +50,17 @@ def test_bad_indices_among_good_ones_far_apart(dtype):
     assert np.array_equal(found, np.where(bad, np.array(7, dtype), data[np.where(bad, 0, indices)]))
 
 
-SHAPES = [(3, 80, 300), (2, 2, 70, 290)]
+SHAPES = [(3, 80, 300), (3, 2, 70, 290)]
+
+
+def _in_another_order(array):
+    """Lay the first two axes out the other way round, so that no two loops become one."""
+    return np.ascontiguousarray(array.swapaxes(0, 1)).swapaxes(0, 1) if array.ndim > 3 else array
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_columns_of_several_chunks_in_several_batches(shape):
-    data = _rng().random(shape, "f4")
+    data = _in_another_order(_rng().random(shape, "f4"))
     indices = _rng().integers(0, shape[-2], shape)
     found = gatherum.gather_elements(data, indices, axis=-2)
     assert np.array_equal(found, np.take_along_axis(data, indices, -2))
@@ -66,6 +69,7 @@ def test_columns_of_several_chunks_in_several_batches(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_slabs_of_several_chunks_in_several_batches(shape):
     data, updates = (_rng().integers(0, 99, shape).astype("i4") for _ in range(2))
+    data = _in_another_order(data)
     indices = _rng().integers(0, shape[-2], shape)
     expected = data.copy()
     places = list(np.indices(shape, sparse=True))
@@ -76,10 +80,12 @@ def test_slabs_of_several_chunks_in_several_batches(shape):
 
 
 @pytest.mark.parametrize("step", [1, -1])
-def test_dropped_updates_of_data_from_its_end(step):
-    """Offsets are negative in data that runs backwards, and no less valid."""
-    data = guarded_copy(np.zeros(40, "i4"))[::step]
+def test_dropped_updates_in_either_direction(step):
+    """Where data runs backwards (step -1) offsets are negative, and no less valid."""
+    place = guarded_copy(np.zeros(40, "i4"))
+    data = place[::step]
     gatherum.scatter_nd(data, [[3], [40], [0], [-41], [39]], [1, 2, 3, 4, 5], mode="drop", out=data)
+    assert not strays(place)
     assert np.flatnonzero(data).tolist() == [0, 3, 39]
     assert data[[0, 3, 39]].tolist() == [3, 1, 5]
 
@@ -90,18 +96,21 @@ def test_dropped_updates_of_data_from_its_end(step):
 def test_every_destination_belongs_to_one_thread(threads, count, step, settings_restored):
     """Items at every byte, so that some lie where the share of a thread ends."""
     gatherum.set_num_threads(threads)
-    data = guarded_copy(np.zeros(count, "u1"))[::step]
+    place = guarded_copy(np.zeros(count, "u1"))
+    data = place[::step]
     indices = _rng().permutation(count)[:, None]
     gatherum.scatter_nd(data, indices, np.ones(count, "u1"), "add", out=data)
     assert data.min() == data.max() == 1
+    assert not strays(place)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-@pytest.mark.parametrize("dtype", ["i4", "f8"])
-def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, settings_restored):
+@pytest.mark.parametrize(("dtype", "size"), [("i4", 5 << 19), ("f8", 5 << 19), ("c16", 9 << 19)])
+def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, size, settings_restored):
+    """The larger one goes past the caches; what is copied from behind the data shows as ones."""
     gatherum.set_num_threads(threads)
-    count = (5 << 20) // np.dtype(dtype).itemsize // 2 + 1
-    data = np.ones(count + 100, dtype)[:count]  # what lies behind is not what lies behind `out`
+    count = size // np.dtype(dtype).itemsize + 1
+    data = np.ones(count + 100, dtype)[:count]
     data[:] = 0
     indices = np.concatenate([_rng().integers(0, count, 1 << 18), [0, count - 1]])
     updates = np.ones(indices.size, dtype)
@@ -111,15 +120,19 @@ def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, settin
     assert np.array_equal(out, np.bincount(indices, minlength=count).astype(dtype))
 
 
-@pytest.mark.parametrize("reduction", ["add", "max", "mean"])
-def test_destinations_without_updates_are_left_alone(reduction):
+@pytest.mark.parametrize(
+    ("reduction", "first", "last"), [("add", 50, 90), ("max", 30, 70), ("mean", 25, 30)]
+)
+def test_destinations_without_updates_are_left_alone(reduction, first, last):
     """Rows are folded in groups, one a destination; some groups are empty."""
     data = np.arange(12, dtype="i4").reshape(4, 3)
-    indices = [[3], [1], [1], [3], [3]]
-    updates = np.full((5, 3), 50, "i4")
-    found = gatherum.scatter_nd(data, indices, updates, reduction, include_self=False)
+    updates = np.array([[10], [20], [30], [70], [10]], "i4") * np.ones((1, 3), "i4")
+    found = gatherum.scatter_nd(
+        data, [[3], [1], [1], [3], [3]], updates, reduction, include_self=False
+    )
     assert np.array_equal(found[[0, 2]], data[[0, 2]])
-    assert found[1].tolist() == [100 if reduction == "add" else 50] * 3
+    assert found[1].tolist() == [first] * 3
+    assert found[3].tolist() == [last] * 3
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -153,13 +166,22 @@ def _every_half(dtype):
     return [(values, partner.astype(dtype)) for partner in [*partners, -partners[2], -values]]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_sums_of_halves_are_rounded_once_and_to_even(dtype):
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_sums_of_halves_are_rounded_once_and_to_even(name, count):
+    """`count` equal updates are added one after the other, in float32."""
+    if name == "bfloat16":
+        ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its bfloat16")
+    dtype, quiet = (np.float16, 0x7E00) if name == "float16" else (ml_dtypes.bfloat16, 0x7FC0)
+    indices = np.tile(np.arange(1 << 16), count)
     for values, partners in _every_half(dtype):
+        wide = values.astype("f4")
         with np.errstate(all="ignore"):
-            expected = (values.astype("f4") + partners.astype("f4")).astype(dtype)
+            for _ in range(count):
+                wide += partners.astype("f4")
+            expected = wide.astype(dtype)
         is_nan = np.isnan(expected)
-        found = gatherum.scatter_elements(values, np.arange(1 << 16), partners, 0, "add")
+        updates = np.tile(partners, count)
+        found = gatherum.scatter_nd(values, indices[:, None], updates, "add")
         assert np.array_equal(found.view("u2")[~is_nan], expected.view("u2")[~is_nan])
-        quiet = {np.float16: 0x7E00}.get(dtype, 0x7FC0)
         assert (found.view("u2")[is_nan] == quiet).all()

@@ -76,16 +76,16 @@ GATHERUM_INLINE void prefetch_write(const void* p) {
 }
 
 // Fetches every line that a run of bytes touches: one more than its size says where it begins inside a
-// line, as runs of NumPy's memory do. The run may lie anywhere, even outside of what it belongs to.
+// line, as runs of NumPy's memory do. The run may lie anywhere, even outside of what it belongs to, so
+// lines are counted: the end of a run may have come round to address 0.
 template <bool ForWriting = false>
 GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
-  const uintptr_t end = begin + static_cast<uintptr_t>(bytes);
-  for (uintptr_t line = begin / kCacheLine * kCacheLine; line < end; line += kCacheLine)
-    if constexpr (ForWriting)
-      prefetch_write(reinterpret_cast<const void*>(line));
-    else
-      prefetch(reinterpret_cast<const void*>(line));
+  const uintptr_t inside = begin % kCacheLine;
+  for (int64_t r = 0; r < bytes + static_cast<int64_t>(inside); r += kCacheLine) {
+    const auto* line = reinterpret_cast<const void*>(begin - inside + static_cast<uintptr_t>(r));
+    ForWriting ? prefetch_write(line) : prefetch(line);
+  }
   keep();
 }
 

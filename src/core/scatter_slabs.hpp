@@ -54,12 +54,14 @@ GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, 
 }
 
 // Columns are short runs far apart, which the processor does not foresee: fetch those of a few rows on.
+// Items more than a line apart are left to it: the run between them may be the whole array.
 GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, int units, const Operands& at, const Block& b) {
   if (units == nest.line) return;
   const Loop& row = nest.loops[nest.line - 1];
   const Loop& line = nest.line_loop();
   const Place on = advance(b.place, row, kRowsOn);
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
+    if (std::abs(step) > kCacheLine) return;
     const int64_t bytes = b.n * std::abs(step);
     prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
   };

@@ -57,7 +57,8 @@ class Slab {
   GATHERUM_NOINLINE void read() {
     each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       const char* from = stretch_.from + offset;
-      if (stretch_.columns > 1) prefetch_run(from, kRowsOn * stretch_.step, n * stride);
+      if (kIsPacked<decltype(stride)> && stretch_.columns > 1)
+        prefetch_run(from, kRowsOn * stretch_.step, n * kPacked);
       if constexpr (kPlain && kIsPacked<decltype(stride)>)
         copy_items(place(slot), from, n);
       else
