@@ -249,18 +249,26 @@ def test_rows_wanted_once_leave_the_cache_as_it_was(tmp_path: Path) -> None:
     stored, numbers = StoredRows(0, 512, 512, 16384), np.arange(0, 16384, 2)
     expected = rows_of(file, stored)[numbers]
     samples = (np.arange(1, 8) * 3 % 7 << 20) + 40_960
-    shares = []
-    for once in (True, False, True):
-        if len(shares) < 2:
+
+    def cached_after(*, once: bool, dropped: bool) -> float:
+        if dropped:
             os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
         into, _ = ask(file, stored, numbers, waste=1.1, once=once, scratch=8 << 20)
         assert np.array_equal(into, expected)
         # looking must not bring pages in
         os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_RANDOM)
-        shares.append(file.cached_share(samples))
+        return file.cached_share(samples)
+
+    def left_as_it_was() -> bool:
+        return (
+            cached_after(once=True, dropped=True) < 0.6
+            and cached_after(once=False, dropped=True) == 1.0
+            and cached_after(once=True, dropped=False) == 1.0
+        )
+
+    # A busy system may hold on to pages for a moment, or want their memory.
+    assert any(left_as_it_was() for _ in range(5))
     file.close()
-    assert shares[0] < 0.6
-    assert shares[1:] == [1.0, 1.0]
 
 
 def test_rows_wanted_once_where_they_cannot_be_read_past_the_cache() -> None:
