@@ -221,3 +221,38 @@ def test_ctrl_c_is_answered(threads):
         finally:
             process.kill()
     assert (process.returncode, out) == (0, "interrupted [2]\n")
+
+
+# Interrupted at twenty moments: at some it looks at the indices, at others it writes.
+WRITES = """
+import os, signal, threading, time
+import gatherum, numpy as np
+gatherum.set_num_threads({threads})
+indices = np.broadcast_to(np.int8(0), (4000, 1 << 13))
+updates = np.broadcast_to(np.int64(1), indices.shape)
+data = np.zeros((4000, 2), "i8")
+def add():
+    gatherum.scatter_elements(data, indices, updates, 1, "add", out=data)
+begin = time.perf_counter()
+add()
+whole = time.perf_counter() - begin
+for part in range(20):
+    data[:] = 0
+    timer = threading.Timer(whole * part / 20, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        add()
+        time.sleep(10)
+    except KeyboardInterrupt:
+        print(*set(data[:, 0].tolist()), flush=True)
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_scatter_that_has_begun_to_write_finishes(python, threads):
+    done = python(WRITES.format(threads=threads))
+    assert done.stderr == ""
+    sums = done.stdout.splitlines()
+    assert len(sums) == 20
+    assert set(sums) <= {"0", str(1 << 13)}
