@@ -14,6 +14,7 @@ not be.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import queue
@@ -23,10 +24,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mutation.mutants import Mutant, mutants
+from mutation.mutants import ROOT, Mutant, mutants
 from mutation.trees import Tree, tests_for
 
 
@@ -100,12 +102,26 @@ def main() -> int:
     if given.jobs == 0:
         print(f"{len(open_ones)} without a verdict")
         return summed_up(verdicts)
+    alone = only_run()
     for number, verdict in tried(open_ones, given.jobs, given.tests):
         verdicts.append(verdict)
         if verdict.killer is not None or given.tests == "all":
             results.add(verdict)
         print(f"{time.strftime('%X')} {number} {verdict.mutant}\n    {verdict}", flush=True)
+    alone.close()
     return summed_up(verdicts)
+
+
+def only_run() -> TextIO:
+    """Lock the trees: two runs would build their mutants into the same, and judge each other's."""
+    trees = ROOT / "build" / "mutants"
+    trees.mkdir(parents=True, exist_ok=True)
+    lock = (trees / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"another run is at work in {trees}")
+    return lock
 
 
 def arguments() -> argparse.Namespace:
