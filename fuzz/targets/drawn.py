@@ -217,6 +217,9 @@ def _spoil(source: Source, call: Call, wrong: str) -> None:
 
 # --- Values
 
+# Arrays of more bytes get no further gaps.
+ROOM = 1 << 22
+
 
 def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[list[int], int, int]:
     """Return strides, and the lowest and highest offsets that they reach. `apart`: no two elements
@@ -231,7 +234,8 @@ def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[l
     for d in reversed(order):
         if shape[d] == 0:
             continue
-        how = source.below(12) if styled else 0
+        # Thirty gaps in each other would need more memory than there is.
+        how = source.below(12) if styled and extent < ROOM else 0
         strides[d] = extent + {6: extent, 7: 1, 8: item}.get(how, 0)
         if how in (4, 5, 11):
             strides[d] = -strides[d]
