@@ -218,7 +218,7 @@ def _spoil(source: Source, call: Call, wrong: str) -> None:
 # --- Values
 
 # Arrays of more bytes get no further gaps.
-ROOM = 1 << 22
+ROOM = 1 << 12
 
 
 def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[list[int], int, int]:
