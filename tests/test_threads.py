@@ -256,3 +256,4 @@ def test_a_scatter_that_has_begun_to_write_finishes(python, threads):
     sums = done.stdout.splitlines()
     assert len(sums) == 20
     assert set(sums) <= {"0", str(1 << 13)}
+    assert str(1 << 13) in sums

@@ -277,7 +277,7 @@ def test_rows_wanted_once_where_they_cannot_be_read_past_the_cache() -> None:
         pytest.skip("/dev/shm is no place to write to: use Linux with a tmpfs there")
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         if takes_part_in(Path(folder)):
-            pytest.skip("this tmpfs reads past the cache: nothing falls back here")
+            pytest.skip("reads past the cache work here: use a tmpfs without them")
         raw = np.random.default_rng(0).integers(0, 256, EXTENT * 512, np.uint8)
         (Path(folder) / "rows").write_bytes(raw.tobytes())
         file = DiskFile(str(Path(folder) / "rows"), Meter())
