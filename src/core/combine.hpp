@@ -87,10 +87,8 @@ struct Branched {
   static constexpr bool kBranches = true;
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
-    if (v != v) [[unlikely]] {
-      keep();
-      v = quiet_nan<T>();
-    }
+    if (v != v) [[unlikely]]
+      v = opaque(quiet_nan<T>());
     return v;
   }
 };
@@ -123,8 +121,8 @@ GATHERUM_INLINE Complex<T> add(Complex<T> a, Complex<T> b) {
 
 template <class NaN, class T>
 GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
-  const T ac = unfused(a.re * b.re), bd = unfused(a.im * b.im);
-  const T ad = unfused(a.re * b.im), bc = unfused(a.im * b.re);
+  const T ac = opaque(a.re * b.re), bd = opaque(a.im * b.im);
+  const T ad = opaque(a.re * b.im), bc = opaque(a.im * b.re);
   return {NaN::canonical(ac - bd), NaN::canonical(ad + bc)};
 }
 

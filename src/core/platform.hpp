@@ -128,16 +128,44 @@ GATHERUM_INLINE void forget(const void* p) {
 #endif
 }
 
-// The product as a value of its own. GCC 12 fuses the products of a complex multiplication with the
-// additions that follow (vfmaddsub), even under -ffp-contract=off; it cannot look through this.
+// The value, of which the compiler no longer knows where it came from: it can neither read it from there a
+// second time nor, as GCC 12 does even under -ffp-contract=off, fuse a complex product with the sum behind
+// it.
 template <class T>
-GATHERUM_INLINE T unfused(T product) {
+GATHERUM_INLINE T opaque(T value) {
 #if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
-  asm("" : "+x"(product));
+  asm("" : "+x"(value));
 #elif defined(__aarch64__) && !defined(_MSC_VER)
-  asm("" : "+w"(product));
+  asm("" : "+w"(value));
 #endif
-  return product;
+  return value;
+}
+
+// How many 64-bit words a vector has, where vectors can be opaque; elsewhere one, which is no vector.
+#if (defined(_MSC_VER) && !defined(__clang__)) || !(GATHERUM_X86 || defined(__aarch64__))
+#define GATHERUM_LANES 1
+#elif defined(__AVX2__)
+#define GATHERUM_LANES 4
+#else
+#define GATHERUM_LANES 2
+#endif
+
+template <class T, int N>
+struct Vector {
+#if GATHERUM_LANES == 1
+  using Type = T;
+#else
+  typedef T Type __attribute__((vector_size(N * sizeof(T))));
+#endif
+};
+
+template <class To, class From>
+GATHERUM_INLINE To convert_lanes(From v) {
+#if GATHERUM_LANES == 1
+  return static_cast<To>(v);
+#else
+  return __builtin_convertvector(v, To);
+#endif
 }
 
 // Sets rounding to nearest with subnormals kept for one scope: another library of this process may
