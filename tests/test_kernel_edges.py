@@ -50,6 +50,52 @@ def test_bad_indices_among_good_ones_far_apart(dtype):
     assert np.array_equal(found, np.where(bad, np.array(7, dtype), data[np.where(bad, 0, indices)]))
 
 
+def _lying(values, dtype, stride):
+    """Return the values as an array whose neighbours are `stride` bytes apart, overlapping if need be."""
+    item = np.dtype(dtype).itemsize
+    memory = np.zeros(stride * values.size + item, "u1")
+    array = np.lib.stride_tricks.as_strided(memory[:item].view(dtype), values.shape, (stride,))
+    for at, value in enumerate(values):  # in order: a later one overwrites a part of what it overlaps
+        array[at] = value
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i4", "u4", "i2", "u1", ">i8", ">i4"])
+@pytest.mark.parametrize("stride", [2, 4, 8, 12, 24, -8, -4])
+@pytest.mark.parametrize("negative", [False, True])
+def test_indices_of_every_type_at_every_stride(dtype, stride, negative):
+    """Whatever an index array looks like, every element counts, and the last few as the others do."""
+    reach = 100 if dtype in ("u1", "u4", "u8") or not negative else 50
+    data = np.arange(100, dtype="f4")
+    for n in (1, 2, 3, 4, 5, 7, 255, 258):
+        values = _rng().integers(-50 if reach == 50 else 0, reach, n)
+        if abs(stride) < np.dtype(dtype).itemsize:
+            values = np.zeros(n, "i8")  # they overlap: only what repeats itself is in range
+            values[-1] = 77 if np.dtype(dtype).isnative else 0
+        indices = _lying(values, dtype, abs(stride))[:: -1 if stride < 0 else 1]
+        if indices.max() >= 100:
+            with pytest.raises(IndexError, match=str(indices[indices >= 100][0])):
+                gatherum.gather(data, indices)
+            continue
+        assert np.array_equal(gatherum.gather(data, indices), data[indices.astype("i8")])
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u8", "i2"])
+@pytest.mark.parametrize("value", [100, -101, 127, -128])
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 4, 5, 6, 255, 256, 257, 258])
+def test_one_bad_index_at_any_place(dtype, value, place):
+    if value < 0 and dtype == "u8":
+        value += 1 << 64
+    indices = np.arange(259, dtype=dtype) % 100
+    indices[place] = value
+    with pytest.raises(IndexError, match=rf"{value} .*{place}"):
+        gatherum.gather(np.arange(100, dtype="f4"), indices)
+    tuples = np.stack([indices, indices[::-1], indices], axis=1) % 7
+    tuples[place, 1] = value
+    with pytest.raises(IndexError, match=rf"{value} .*{place}"):
+        gatherum.gather_nd(np.zeros((7, 100, 7), "f4"), tuples)
+
+
 SHAPES = [(3, 80, 300), (3, 2, 70, 290)]
 
 
