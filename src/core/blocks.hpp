@@ -2,19 +2,66 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 
 #include "indices.hpp"
 #include "kernels.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// One staged stretch of the line: where it begins, how many tuples, and their checked offsets.
+// One staged stretch of the line: where it begins, how many tuples, and their checked offsets. A scatter
+// chooses among them.
 struct Block {
   Place place;
   int n = 0;
   bool any_invalid = false;
+  int chosen = 0;  // so many tuples are to be written: all n, or the first of `which`
+  int which[kBlock];
   alignas(64) int64_t offsets[kBlock];
+
+  GATHERUM_INLINE int at(int i) const { return chosen == n ? i : which[i]; }
 };
+
+// For every set of lanes, their numbers one after the other.
+inline constexpr auto kLanesOf = [] {
+  std::array<std::array<int, kLanes>, 1 << kLanes> lanes{};
+  for (unsigned set = 0; set < lanes.size(); ++set)
+    for (int l = 0, k = 0; l < kLanes; ++l)
+      if (set >> l & 1) lanes[set][k++] = l;
+  return lanes;
+}();
+
+// Chooses the tuples whose offsets are in [low, high), in order. Without a branch, which would be
+// mispredicted at every other tuple, and a vector at a time (every other of them in order of chance: 0.5 ns a
+// tuple, one by one 1.0; row add by two threads 6.6 ms, with the branch 7.5).
+GATHERUM_NOINLINE inline void choose(Block& b, int64_t low, int64_t high) {
+  using Words = Lanes<uint64_t>;
+  const auto first = static_cast<uint64_t>(low), last = static_cast<uint64_t>(high) - first - 1;
+  const auto take = [&](unsigned set, int j) {
+    const auto lanes = load_lanes<Lanes<int32_t>>(reinterpret_cast<const char*>(kLanesOf[set].data())) + j;
+    std::memcpy(b.which + b.chosen, &lanes, sizeof lanes);
+    b.chosen += std::popcount(set);
+  };
+  constexpr unsigned every = (1u << kLanes) - 1;
+  b.chosen = 0;
+  int j = 0;
+  for (; j + kLanes <= b.n; j += kLanes) {
+    const Words v = load_lanes<Words>(reinterpret_cast<const char*>(b.offsets + j)) - first;
+    take(every & ~signs(std::bit_cast<Lanes<int64_t>>(v | (last - v))), j);
+  }
+  for (; j < b.n; ++j) {
+    b.which[b.chosen] = j;
+    b.chosen += static_cast<uint64_t>(b.offsets[j]) - first <= last;
+  }
+}
+
+GATHERUM_INLINE void choose_valid(Block& b) {
+  b.chosen = b.n;
+  constexpr int64_t any = int64_t{1} << 62;  // no offset is that far
+  if (b.any_invalid) choose(b, -any, any);
+}
 
 // The stretches of a range of units. Inside a unit the loops behind the leading `units` ones are
 // walked in row-major order, so that a scatter meets the updates of a destination in order.

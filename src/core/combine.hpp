@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "kernels.hpp"
@@ -230,6 +231,17 @@ struct Fold : Arithmetic<V, R> {
   using Base = Arithmetic<V, R>;
   using typename Base::Stored;
   using typename Base::Sum;
+
+  // Whether every order of folding gives the same bits. (Booleans do too, but a fold by the identity makes a
+  // 1 of any other true byte.)
+  static constexpr bool kAnyOrder = std::is_integral_v<V> && R != Reduction::mean;
+
+  // What changes nothing that it is folded into.
+  static constexpr Sum identity() {
+    if constexpr (R == Reduction::max) return std::numeric_limits<Sum>::lowest();
+    if constexpr (R == Reduction::min) return std::numeric_limits<Sum>::max();
+    return R == Reduction::mul ? 1 : 0;
+  }
 
   template <class NaN = Branched>
   static GATHERUM_INLINE Sum fold(Sum a, Sum b) {

@@ -101,6 +101,17 @@ auto by_value(Value value, Reduction r, F&& f) {
   }
 }
 
+// As by_value for integers, whose folds may be done in any order.
+template <class F>
+bool by_integer(const Combine& how, F&& f) {
+  return by_value<false>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (decltype(fold)::kAnyOrder)
+      return f(fold);
+    else
+      return false;
+  });
+}
+
 // Calls f(fold, counted) for what a slab keeps: moved items, sums, or sums with counters.
 template <class F>
 auto by_slab(const Combine& how, int64_t item, F&& f) {

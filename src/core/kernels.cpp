@@ -8,6 +8,7 @@
 #include "gather_stretches.hpp"
 #include "scatter_grouped.hpp"
 #include "scatter_partition.hpp"
+#include "scatter_private.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
@@ -97,6 +98,18 @@ void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char*
   });
 }
 
+bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  return by_integer(call.combine,
+                    [&](auto fold) { return GATHERUM_LEVEL::private_take<decltype(fold)>(call, at, piece); });
+}
+
+void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  by_integer(call.combine, [&](auto fold) {
+    GATHERUM_LEVEL::private_write<decltype(fold)>(call, at, begin, end);
+    return true;
+  });
+}
+
 int64_t entry_bytes(int64_t item) { return kLocalBytes + item; }
 
 bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
@@ -164,10 +177,10 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 
 const Kernels& kernels() {
   static const Kernels table = {
-      GATHERUM_LEVEL_NAME, gather,      gather_stretches, gather_packed,   copy_bytes,
-      first_invalid,       scatter,     scatter_owned,    slab_bytes,      slab_take,
-      slab_write,          entry_bytes, partition_spread, partition_apply, grouped_bytes,
-      scatter_grouped,     number,
+      GATHERUM_LEVEL_NAME, gather,        gather_stretches, gather_packed, copy_bytes,
+      first_invalid,       scatter,       scatter_owned,    slab_bytes,    slab_take,
+      slab_write,          private_take,  private_write,    entry_bytes,   partition_spread,
+      partition_apply,     grouped_bytes, scatter_grouped,  number,
   };
   return table;
 }

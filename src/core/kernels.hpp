@@ -71,6 +71,18 @@ struct SlabScatter {
   bool direct;  // the output may be written before all indices are known to be valid
 };
 
+// A scatter of integers into accumulators, a set of them for each piece of the updates (scatter_private.hpp).
+struct PrivateScatter {
+  const Nest* ids;
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
+  int64_t units, pieces;
+  int64_t destinations, step;
+  char* slabs;  // one after the other
+  int64_t slab_bytes;
+  const char* source;
+  Combine combine;
+};
+
 // A scatter whose updates are first sorted, stably, into blocks of destinations
 // (scatter_partition.hpp). Pieces are stretches of updates, in order; every piece has a list for every
 // block, a chain of runs of memory.
@@ -122,6 +134,10 @@ struct Kernels {
   // Folds the updates of one task into a slab in scratch; writes the slab to the output.
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
+  // The same with a set of accumulators for each piece, for reductions of integers without counters; and
+  // the destinations [begin, end) of all sets, folded and written.
+  bool (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
+  void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The two passes of a partition; `spread` returns false when it met an invalid index.
   int64_t (*entry_bytes)(int64_t item);
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);

@@ -1,6 +1,7 @@
 // Everything that differs between compilers, processors and systems: the only #ifdefs of the core.
 #pragma once
 
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -165,6 +166,19 @@ GATHERUM_INLINE To convert_lanes(From v) {
   return static_cast<To>(v);
 #else
   return __builtin_convertvector(v, To);
+#endif
+}
+
+// The signs of a vector's words, a bit each.
+GATHERUM_INLINE unsigned signs(Vector<int64_t, GATHERUM_LANES>::Type v) {
+#if GATHERUM_LANES == 4
+  return static_cast<unsigned>(_mm256_movemask_pd(std::bit_cast<__m256d>(v)));
+#elif GATHERUM_LANES == 2 && GATHERUM_X86
+  return static_cast<unsigned>(_mm_movemask_pd(std::bit_cast<__m128d>(v)));
+#elif GATHERUM_LANES == 2
+  return (v[0] < 0 ? 1u : 0u) | (v[1] < 0 ? 2u : 0u);
+#else
+  return v < 0 ? 1u : 0u;
 #endif
 }
 

@@ -61,6 +61,49 @@ Run scatter_units(const Program& p, const Operands& at, const Poll& poll) {
   return run;
 }
 
+// Whether the accumulators of every thread are few beside the updates, and may be folded in any order.
+bool keeps_private(const Program& p, int threads) {
+  const Combine& how = p.combine;
+  const bool any_order = how.value >= Value::int8 && how.value <= Value::uint64 && how.include_self &&
+                         how.reduction != Reduction::none && how.reduction != Reduction::mean;
+  return any_order && threads > 1 && p.destinations <= p.tuples / (4 * threads);
+}
+
+// One unit, a piece of its updates for each thread. Nothing is written before all indices have been found
+// valid.
+Run scatter_private(const Program& p, const Operands& at, const char* source, int threads, const Poll& poll) {
+  const Loop& line = p.ids.line_loop();
+  PrivateScatter call{};
+  call.ids = &p.ids;
+  call.chunk = std::min(kPartitionChunk, line.extent);
+  call.units = p.ids.outer_count() * ((line.extent - 1) / call.chunk + 1);
+  call.piece_units = (call.units + threads - 1) / threads;
+  call.pieces = (call.units + call.piece_units - 1) / call.piece_units;
+  call.destinations = p.destinations;
+  call.step = p.step;
+  call.source = source;
+  call.combine = p.combine;
+  call.slab_bytes =
+      chosen_kernels().slab_bytes(p.combine, p.ids.item, p.destinations) / kCacheLine * kCacheLine +
+      kCacheLine;
+  const WorkerScratch scratch(times(call.slab_bytes, call.pieces), 1);
+  Run run;
+  if (!scratch) return run.memory = false, run;
+  call.slabs = scratch.of(0);
+  All valid;
+  run.finished = run_tasks(call.pieces, threads, poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().private_take(call, at, piece);
+  });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  const int64_t share = p.destinations / threads + 1;
+  run_tasks(threads, threads, {}, [&](int64_t i, int) {
+    chosen_kernels().private_write(call, at, std::min(i * share, p.destinations),
+                                   std::min((i + 1) * share, p.destinations));
+  });
+  return run;
+}
+
 // One unit: ranges of its destinations, each a slab that looks at every index; nothing is written
 // before all of them have been found valid. Many units: one slab after the other.
 Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
@@ -70,6 +113,7 @@ Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool
   SlabScatter call{&ids, p.units,        s.chunk, p.destinations, p.step,
                    1,    p.destinations, source,  p.combine,      false};
   const bool alone = s.units == 1;
+  if (alone && keeps_private(p, s.threads)) return scatter_private(p, at, source, s.threads, poll);
   call.direct = fresh || !alone;  // with many units the indices were checked before
   if (alone && chosen_kernels().slab_bytes(p.combine, ids.item, p.destinations) >= kSharedSlabBytes) {
     call.range_size = (p.destinations + s.threads - 1) / s.threads;

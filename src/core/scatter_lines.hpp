@@ -71,9 +71,11 @@ struct ScatterLine {
     if (!nest.far) return;
     const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
     const int64_t sd = nest.line_loop().data;
-    for (int j = 0; j < b.n; ++j)
+    for (int i = 0; i < b.chosen; ++i) {
+      const int j = b.at(i);
       prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd) +
                                                    static_cast<uintptr_t>(b.offsets[j])));
+    }
     keep();
   }
 
@@ -82,9 +84,11 @@ struct ScatterLine {
     const char* src = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
     const int n = b.n;  // a copy, which no store can change
-    if (b.any_invalid) {
-      for (int j = 0; j < n; ++j)
-        if (b.offsets[j] != kInvalid) apply(dst + j * sd + b.offsets[j], src + j * su);
+    if (b.chosen < n) {
+      for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
+        const int j = b.which[i];
+        apply(dst + j * sd + b.offsets[j], src + j * su);
+      }
     } else {
       GATHERUM_UNROLL(8)
       for (int j = 0; j < n; ++j, dst += sd, src += su) apply(dst + b.offsets[j], src);

@@ -88,7 +88,7 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
       if (last) break;
     }
   }
-  slab.write();
+  slab.write(0, count);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

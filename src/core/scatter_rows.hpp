@@ -19,11 +19,11 @@ struct ScatterRow {
   void move(const Block& b, const Block* then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
-    const Loop& line = nest.line_loop();
-    Place place = b.place;
-    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
-      if (nest.far) prefetch_row(j + ahead < b.n ? b : *then, j + ahead < b.n ? j + ahead : j + ahead - b.n);
-      if (b.offsets[j] == kInvalid) continue;
+    for (int i = 0; i < b.chosen; ++i) {
+      const int on = i + ahead - b.chosen;
+      if (nest.far) prefetch_row(on < 0 ? b : *then, on < 0 ? i + ahead : on);
+      const int j = b.at(i);
+      const Place place = advance(b.place, nest.line_loop(), j);
       char* to = at.data + b.offsets[j];
       if (contiguous)
         apply(to + place.data, at.other + place.other);
@@ -34,8 +34,9 @@ struct ScatterRow {
   }
 
  private:
-  void prefetch_row(const Block& b, int j) const {
-    if (j >= b.n || b.offsets[j] == kInvalid) return;
+  void prefetch_row(const Block& b, int i) const {
+    if (i >= b.chosen) return;
+    const int j = b.at(i);
     const Place row = advance(b.place, nest.line_loop(), j);
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     prefetch_run<true>(at.data, row.data + b.offsets[j], bytes);
@@ -43,13 +44,7 @@ struct ScatterRow {
   }
 };
 
-// Marks as invalid what another thread owns: offsets outside [low, high).
-GATHERUM_NOINLINE inline void disown(Block& b, int64_t low, int64_t high) {
-  for (int j = 0; j < b.n; ++j)
-    b.offsets[j] = b.offsets[j] >= low && b.offsets[j] < high ? b.offsets[j] : kInvalid;
-  b.any_invalid = true;
-}
-
+// The offsets that a thread may write to, where others write elsewhere.
 struct Owned {
   int64_t low, high;
 };
@@ -64,9 +59,9 @@ bool scatter_blocks(const Nest& nest, int units, const Operands& at, const Range
   Block* then = &pair[1];
   bool valid = true;
   auto take = [&](Block& b) {
-    if (!stage_next(nest, at.index, blocks, b)) return b.n = 0, false;
+    if (!stage_next(nest, at.index, blocks, b)) return b.n = b.chosen = 0, false;
     valid &= !b.any_invalid;
-    if (owned != nullptr) disown(b, owned->low, owned->high);
+    owned != nullptr ? choose(b, owned->low, owned->high) : choose_valid(b);
     kernel.prefetch_block(b);
     return true;
   };

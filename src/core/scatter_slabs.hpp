@@ -22,8 +22,7 @@ struct Share {
 
 // Takes the updates of one staged block, in order. su: bytes from one update to the next.
 template <class Stored, class Taker>
-GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, const char* updates,
-                                int64_t su) {
+GATHERUM_INLINE void take_block(Taker take, Block& b, const Share& share, const char* updates, int64_t su) {
   const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
   const int n = b.n;
   const int64_t first = share.first, columns = share.columns, column = share.column;
@@ -38,16 +37,10 @@ GATHERUM_INLINE void take_block(Taker take, const Block& b, const Share& share, 
         take(offsets[j] * columns + column + j, load_value<Stored>(updates + j * su));
     return;
   }
-  // Collect first whom the block concerns: a branch on every index would be mispredicted.
-  int mine[kBlock];
-  int k = 0;
-  for (int j = 0; j < n; ++j) {
-    mine[k] = j;
-    k +=
-        static_cast<uint64_t>(offsets[j]) - static_cast<uint64_t>(first) < static_cast<uint64_t>(share.count);
-  }
-  for (int i = 0; i < k; ++i) {
-    const int j = mine[i];
+  choose(b, first, first + share.count);
+  const int* GATHERUM_RESTRICT which = b.which;
+  for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
+    const int j = which[i];
     const int64_t slot = columns == 1 ? offsets[j] - first : (offsets[j] - first) * columns + column + j;
     take(slot, load_value<Stored>(updates + j * su));
   }
@@ -121,9 +114,9 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Slab<F, Counted> slab(scratch, slab_task(call, at, task).stretch, call.combine.include_self,
-                              call.direct);
-  slab.write();
+  const Stretch stretch = slab_task(call, at, task).stretch;
+  const Slab<F, Counted> slab(scratch, stretch, call.combine.include_self, call.direct);
+  slab.write(0, stretch.count);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -55,7 +55,7 @@ class Slab {
   }
 
   GATHERUM_NOINLINE void read() {
-    each_run([this](int64_t slot, int64_t offset, int64_t n, auto stride) {
+    each_run(0, stretch_.count, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       const char* from = stretch_.from + offset;
       if (kIsPacked<decltype(stride)> && stretch_.columns > 1)
         prefetch_run(from, kRowsOn * stretch_.step, n * kPacked);
@@ -90,10 +90,23 @@ class Slab {
 
   Taker taker() const { return {sums_, counts_}; }
 
-  // Untouched destinations are written with the bits they had: conversions there and back lose none.
-  GATHERUM_NOINLINE void write() const {
-    const bool streams = stretch_.count * stretch_.step >= kStreamBytes;
-    each_run([this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
+  GATHERUM_NOINLINE void fill(Sum v) {
+    for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) put(sums_, i, v);
+  }
+
+  // Folds another slab's accumulators of the destinations [begin, end) into these.
+  GATHERUM_NOINLINE void fold_in(const Slab& other, int64_t begin, int64_t end) {
+    static_assert(!Counted);
+    char* GATHERUM_RESTRICT sums = sums_;
+    const char* GATHERUM_RESTRICT others = other.sums_;
+    for (int64_t i = begin; i < end; ++i) put(sums, i, F::fold(get(sums, i), get(others, i)));
+  }
+
+  // Writes the destinations [begin, end). Untouched ones get the bits they had: conversions there and back
+  // lose none.
+  GATHERUM_NOINLINE void write(int64_t begin, int64_t end) const {
+    const bool streams = (end - begin) * stretch_.step >= kStreamBytes;
+    each_run(begin, end, [this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
       char* to = stretch_.to + offset;
       if constexpr (kPlain && kIsPacked<decltype(stride)>)
         return streams && to != place(slot) ? stream_bytes(to, place(slot), n * kPacked)
@@ -129,17 +142,17 @@ class Slab {
     std::memcpy(sums + slot * static_cast<int64_t>(sizeof(Sum)), &v, sizeof v);
   }
 
-  // Calls run(first slot, byte offset, n, stride) for stretches that step evenly; the stride is a
-  // constant where the elements are contiguous.
+  // Calls run(first slot, byte offset, n, stride) for the stretches of destinations [begin, end) that step
+  // evenly; the stride is a constant where the elements are contiguous.
   template <class Run>
-  void each_run(const Run& run) const {
+  void each_run(int64_t begin, int64_t end, const Run& run) const {
     constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
     const Stretch& s = stretch_;
     if (s.columns == 1) {
-      if (s.step == packed) return run(0, 0, s.count, packed);
-      return run(0, 0, s.count, s.step);
+      if (s.step == packed) return run(begin, begin * s.step, end - begin, packed);
+      return run(begin, begin * s.step, end - begin, s.step);
     }
-    for (int64_t i = 0; i < s.count; ++i) {
+    for (int64_t i = begin; i < end; ++i) {
       if (s.column_step == packed)
         run(i * s.columns, i * s.step, s.columns, packed);
       else

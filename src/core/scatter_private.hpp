@@ -1,0 +1,51 @@
+// scatter of integers into few destinations, by several threads: each folds a piece of the updates into
+// accumulators of its own, and these are folded together.
+//
+//   S_0[i] = D[i],  S_p[i] = the fold's identity                              take, for each piece p:
+//   S_p[i] = fold(S_p[i], U[t])  for the updates t of piece p that hit i
+//   D[i]   = fold(... fold(S_0[i], S_1[i]) ..., S_p[i])                        write
+//
+// Integers only: their sums and products modulo 2^n, maxima and minima are the same bits in any order.
+// The plan guarantees what it does for slabs. Cost: every update read once, by one thread; then the
+// accumulators of all threads once, which the caller keeps few beside the updates.
+#pragma once
+
+#include "scatter_slabs.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class F>
+Slab<F, false> private_slab(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  const char* from = call.source != nullptr ? call.source : at.data;
+  return {
+      call.slabs + piece * call.slab_bytes, {from, at.data, call.step, 0, call.destinations, 1}, true, false};
+}
+
+// Returns false when it met an invalid index.
+template <class F>
+bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  const Nest& ids = *call.ids;
+  Slab<F, false> slab = private_slab<F>(call, at, piece);
+  piece == 0 ? slab.read() : slab.fill(F::identity());
+  const Share share{0, call.destinations, true, 1, 0};
+  Blocks blocks(ids, ids.line,
+                {call.chunk, piece * call.piece_units, std::min((piece + 1) * call.piece_units, call.units)});
+  Block b;
+  bool valid = true;
+  while (stage_next(ids, at.index, blocks, b)) {
+    valid &= !b.any_invalid;
+    take_block<typename F::Stored>(slab.taker(), b, share, at.other + b.place.other, ids.line_loop().other);
+  }
+  return valid;
+}
+
+// Destinations [begin, end).
+template <class F>
+void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  Slab<F, false> sum = private_slab<F>(call, at, 0);
+  for (int64_t piece = 1; piece < call.pieces; ++piece)
+    sum.fold_in(private_slab<F>(call, at, piece), begin, end);
+  sum.write(begin, end);
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL
