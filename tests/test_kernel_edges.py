@@ -51,11 +51,11 @@ def test_bad_indices_among_good_ones_far_apart(dtype):
 
 
 def _lying(values, dtype, stride):
-    """Return the values as an array whose neighbours are `stride` bytes apart, overlapping if need be."""
+    """Return the values as an array whose neighbours are `stride` bytes apart, or overlap."""
     item = np.dtype(dtype).itemsize
     memory = np.zeros(stride * values.size + item, "u1")
     array = np.lib.stride_tricks.as_strided(memory[:item].view(dtype), values.shape, (stride,))
-    for at, value in enumerate(values):  # in order: a later one overwrites a part of what it overlaps
+    for at, value in enumerate(values):  # a later one overwrites what it overlaps
         array[at] = value
     return array
 
@@ -64,7 +64,7 @@ def _lying(values, dtype, stride):
 @pytest.mark.parametrize("stride", [2, 4, 8, 12, 24, -8, -4])
 @pytest.mark.parametrize("negative", [False, True])
 def test_indices_of_every_type_at_every_stride(dtype, stride, negative):
-    """Whatever an index array looks like, every element counts, and the last few as the others do."""
+    """However an index array lies, every element counts, and the last few as the others do."""
     reach = 100 if dtype in ("u1", "u4", "u8") or not negative else 50
     data = np.arange(100, dtype="f4")
     for n in (1, 2, 3, 4, 5, 7, 255, 258):

@@ -101,9 +101,10 @@ auto by_value(Value value, Reduction r, F&& f) {
   }
 }
 
-// As by_value for integers, whose folds may be done in any order.
+// Calls f(fold) if the fold gives the same bits in any order; else false.
 template <class F>
-bool by_integer(const Combine& how, F&& f) {
+bool by_any_order(const Combine& how, F&& f) {
+  if (how.reduction == Reduction::none || how.reduction == Reduction::mean || !how.include_self) return false;
   return by_value<false>(how.value, how.reduction, [&](auto fold) {
     if constexpr (decltype(fold)::kAnyOrder)
       return f(fold);

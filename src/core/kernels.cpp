@@ -98,13 +98,22 @@ void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char*
   });
 }
 
+int64_t private_bytes(const Combine& how, int64_t slots) {
+  int64_t bytes = 0;
+  by_any_order(how, [&](auto fold) {
+    bytes = Slab<decltype(fold), false>::bytes(slots);
+    return true;
+  });
+  return bytes;
+}
+
 bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  return by_integer(call.combine,
-                    [&](auto fold) { return GATHERUM_LEVEL::private_take<decltype(fold)>(call, at, piece); });
+  return by_any_order(
+      call.combine, [&](auto fold) { return GATHERUM_LEVEL::private_take<decltype(fold)>(call, at, piece); });
 }
 
 void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  by_integer(call.combine, [&](auto fold) {
+  by_any_order(call.combine, [&](auto fold) {
     GATHERUM_LEVEL::private_write<decltype(fold)>(call, at, begin, end);
     return true;
   });
@@ -177,10 +186,10 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 
 const Kernels& kernels() {
   static const Kernels table = {
-      GATHERUM_LEVEL_NAME, gather,        gather_stretches, gather_packed, copy_bytes,
-      first_invalid,       scatter,       scatter_owned,    slab_bytes,    slab_take,
-      slab_write,          private_take,  private_write,    entry_bytes,   partition_spread,
-      partition_apply,     grouped_bytes, scatter_grouped,  number,
+      GATHERUM_LEVEL_NAME, gather,          gather_stretches, gather_packed,   copy_bytes,
+      first_invalid,       scatter,         scatter_owned,    slab_bytes,      slab_take,
+      slab_write,          private_bytes,   private_take,     private_write,   entry_bytes,
+      partition_spread,    partition_apply, grouped_bytes,    scatter_grouped, number,
   };
   return table;
 }

@@ -61,12 +61,10 @@ Run scatter_units(const Program& p, const Operands& at, const Poll& poll) {
   return run;
 }
 
-// Whether the accumulators of every thread are few beside the updates, and may be folded in any order.
+// Whether every thread may have accumulators of its own: few beside the updates, and folded in any order.
 bool keeps_private(const Program& p, int threads) {
-  const Combine& how = p.combine;
-  const bool any_order = how.value >= Value::int8 && how.value <= Value::uint64 && how.include_self &&
-                         how.reduction != Reduction::none && how.reduction != Reduction::mean;
-  return any_order && threads > 1 && p.destinations <= p.tuples / (4 * threads);
+  return threads > 1 && p.destinations <= p.tuples / (4 * threads) &&
+         chosen_kernels().private_bytes(p.combine, p.destinations) > 0;
 }
 
 // One unit, a piece of its updates for each thread. Nothing is written before all indices have been found
@@ -84,8 +82,7 @@ Run scatter_private(const Program& p, const Operands& at, const char* source, in
   call.source = source;
   call.combine = p.combine;
   call.slab_bytes =
-      chosen_kernels().slab_bytes(p.combine, p.ids.item, p.destinations) / kCacheLine * kCacheLine +
-      kCacheLine;
+      chosen_kernels().private_bytes(p.combine, p.destinations) / kCacheLine * kCacheLine + kCacheLine;
   const WorkerScratch scratch(times(call.slab_bytes, call.pieces), 1);
   Run run;
   if (!scratch) return run.memory = false, run;
