@@ -124,13 +124,13 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
 
 // The processor's own prefetch stops at every page, which is but two blocks of 8-byte indices.
 // Only where the indices go on: a shorter block is the end of a line.
-GATHERUM_INLINE void prefetch_on(const char* at, int64_t width, int n) {
-  if (n != kBlock) return;
+GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
+  if (n != kBlock || !nest.fetches_indices) return;
   for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + 4096 + r);
 }
 
 inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
-  if (stride == nest.index.width) prefetch_on(at, stride, n);
+  if (stride == nest.index.width) prefetch_on(nest, at, stride, n);
   load(nest.index, at + nest.component[c].offset, stride, n, values);
   forget(values);
   if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
@@ -204,7 +204,7 @@ int64_t stage_component(const Nest& nest, int c, const char* at, int64_t stride,
   const Component& component = nest.component[c];
   const char* values = at + component.offset;
   if (reads_in_place(nest, stride)) {
-    if (stride == nest.index.width) prefetch_on(values, stride, n);
+    if (stride == nest.index.width) prefetch_on(nest, values, stride, n);
     if (nest.index.width == four)
       return add_valid<int32_t, Negative, First>(component, values, four, n, offsets);
     if (stride == eight) return add_valid<int64_t, Negative, First>(component, values, eight, n, offsets);

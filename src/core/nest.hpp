@@ -52,9 +52,10 @@ struct Nest {
   Mode mode = Mode::raise;
   bool negative = true;
   IndexType index;
-  int64_t block = 0;  // contiguous bytes moved at a point: a multiple of item
-  int64_t item = 0;   // bytes of one element
-  bool far = false;   // the addressed data is larger than a core's cache: prefetch pays
+  int64_t block = 0;            // contiguous bytes moved at a point: a multiple of item
+  int64_t item = 0;             // bytes of one element
+  bool far = false;             // the addressed data is larger than a core's cache: prefetch pays
+  bool fetches_indices = true;  // whether contiguous indices are prefetched
   Loop loops[kMaxLoops] = {};
   Component component[kMaxComponents] = {};
 

@@ -104,7 +104,7 @@ Run scatter_private(const Program& p, const Operands& at, const char* source, in
 // One unit: ranges of its destinations, each a slab that looks at every index; nothing is written
 // before all of them have been found valid. Many units: one slab after the other.
 Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
-  const Nest& ids = p.ids;
+  Nest ids = p.ids;
   const Split s =
       split(points(ids, p.units), ids.line_loop().extent, p.split_line, p.line_chunk, work_bytes(p));
   SlabScatter call{&ids, p.units,        s.chunk, p.destinations, p.step,
@@ -116,6 +116,9 @@ Run scatter_slabs(const Program& p, const Operands& at, const char* source, bool
     call.range_size = (p.destinations + s.threads - 1) / s.threads;
     call.ranges = (p.destinations + call.range_size - 1) / call.range_size;
   }
+  // One thread folds while the processor's own prefetch goes on; a burst of ours would make it wait (5M
+  // updates of 256 bins: 6.6 ms with it, 5.1 without).
+  ids.fetches_indices = !alone || call.ranges > 1;
   const int64_t columns = p.split_line ? s.chunk : 1;
   const int64_t bytes = chosen_kernels().slab_bytes(p.combine, ids.item, call.range_size * columns);
   const WorkerScratch scratch(bytes, alone ? static_cast<int>(call.ranges) : s.threads);
