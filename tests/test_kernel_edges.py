@@ -80,6 +80,33 @@ def test_indices_of_every_type_at_every_stride(dtype, stride, negative):
         assert np.array_equal(gatherum.gather(data, indices), data[indices.astype("i8")])
 
 
+def test_indices_of_another_byte_order_that_are_valid_either_way():
+    data = np.zeros((1 << 24) + 300, "u1")
+    data[:300] = np.arange(300) % 251
+    indices = np.arange(1, 300)
+    assert np.array_equal(gatherum.gather(data, indices.astype(">i4")), data[indices])
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap", "fill"])
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u8", "i2"])
+def test_what_a_mode_does_with_a_few_indices_among_valid_ones(dtype, mode):
+    data = np.arange(100, dtype="f4")
+    for bad in (
+        100,
+        101,
+        2**15 - 1,
+        *((-1, -100, -101, -(2**15)) if dtype != "u8" else (2**64 - 1,)),
+    ):
+        indices = np.arange(700, dtype=dtype) % 100
+        indices[[0, 300, 699]] = np.array(bad, dtype)
+        valid = -100 <= bad < 100
+        at = bad % 100 if valid or mode == "wrap" else 99 if bad > 0 else 0
+        expected = data[np.arange(700) % 100]
+        expected[[0, 300, 699]] = data[at] if valid or mode != "fill" else 7
+        found = gatherum.gather(data, indices, mode=mode, fill_value=7)
+        assert np.array_equal(found, expected), bad
+
+
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u8", "i2"])
 @pytest.mark.parametrize("value", [100, -101, 127, -128])
 @pytest.mark.parametrize("place", [0, 1, 2, 3, 4, 5, 6, 255, 256, 257, 258])

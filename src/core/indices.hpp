@@ -190,10 +190,11 @@ GATHERUM_INLINE int64_t add_valid(const Component& component, const char* values
   });
 }
 
-// Whether indices are read where they lie: as this machine writes them, and not changed by a mode.
+// Whether indices are read where they lie: as this machine writes them. A mode changes only what is not
+// valid, which is staged anew.
 inline bool reads_in_place(const Nest& nest, int64_t stride) {
   const IndexType& type = nest.index;
-  return kLanes > 1 && !type.swapped && nest.mode != Mode::clip && nest.mode != Mode::wrap &&
+  return kLanes > 1 && !type.swapped &&
          (type.width == 8 || (type.width == 4 && type.is_signed && stride == 4));
 }
 
