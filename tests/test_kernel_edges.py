@@ -87,18 +87,30 @@ def test_indices_of_another_byte_order_that_are_valid_either_way():
     assert np.array_equal(gatherum.gather(data, indices.astype(">i4")), data[indices])
 
 
+def test_unsigned_indices_from_the_upper_half_on():
+    data = np.broadcast_to(np.uint8(5), 1 << 32)
+    indices = np.array([(1 << 32) - 1, 1 << 31, 0] * 5, "u4")
+    assert np.array_equal(gatherum.gather(data, indices), np.full(15, 5))
+    with pytest.raises(IndexError, match="4294967295"):
+        gatherum.gather(data[:-1], indices)
+
+
+BAD = {
+    "i8": [100, 101, -1, -100, -101, 2**63 - 1, -(2**63)],
+    "i4": [100, 101, -1, -100, -101, 2**31 - 1, -(2**31)],
+    "i2": [100, 101, -1, -100, -101, 2**15 - 1, -(2**15)],
+    "u8": [100, 2**63, 2**64 - 1],
+    "u4": [100, 2**31, 2**32 - 1],
+}
+
+
 @pytest.mark.parametrize("mode", ["clip", "wrap", "fill"])
-@pytest.mark.parametrize("dtype", ["i8", "i4", "u8", "i2"])
+@pytest.mark.parametrize("dtype", BAD)
 def test_what_a_mode_does_with_a_few_indices_among_valid_ones(dtype, mode):
     data = np.arange(100, dtype="f4")
-    for bad in (
-        100,
-        101,
-        2**15 - 1,
-        *((-1, -100, -101, -(2**15)) if dtype != "u8" else (2**64 - 1,)),
-    ):
+    for bad in BAD[dtype]:
         indices = np.arange(700, dtype=dtype) % 100
-        indices[[0, 300, 699]] = np.array(bad, dtype)
+        indices[[0, 300, 699]] = bad
         valid = -100 <= bad < 100
         at = bad % 100 if valid or mode == "wrap" else 99 if bad > 0 else 0
         expected = data[np.arange(700) % 100]

@@ -88,6 +88,7 @@ struct Branched {
   static constexpr bool kBranches = true;
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
+    // Opaque: a constant would be chosen without a branch, in an integer register.
     if (v != v) [[unlikely]]
       v = opaque(quiet_nan<T>());
     return v;

@@ -190,12 +190,10 @@ GATHERUM_INLINE int64_t add_valid(const Component& component, const char* values
   });
 }
 
-// Whether indices are read where they lie: as this machine writes them. A mode changes only what is not
-// valid, which is staged anew.
-inline bool reads_in_place(const Nest& nest, int64_t stride) {
-  const IndexType& type = nest.index;
-  return kLanes > 1 && !type.swapped &&
-         (type.width == 8 || (type.width == 4 && type.is_signed && stride == 4));
+// Whether indices are read where they lie: as this machine writes them. Neither a mode nor an unsigned type
+// changes what a valid index means; what is not found valid is staged anew.
+inline bool reads_in_place(const IndexType& type, int64_t stride) {
+  return kLanes > 1 && !type.swapped && (type.width == 8 || (type.width == 4 && stride == 4));
 }
 
 template <bool Negative, bool First>
@@ -204,7 +202,7 @@ int64_t stage_component(const Nest& nest, int c, const char* at, int64_t stride,
   constexpr std::integral_constant<int64_t, 4> four;
   const Component& component = nest.component[c];
   const char* values = at + component.offset;
-  if (reads_in_place(nest, stride)) {
+  if (reads_in_place(nest.index, stride)) {
     if (stride == nest.index.width) prefetch_on(nest, values, stride, n);
     if (nest.index.width == four)
       return add_valid<int32_t, Negative, First>(component, values, four, n, offsets);

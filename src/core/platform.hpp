@@ -49,8 +49,7 @@ namespace gatherum {
 
 inline constexpr int64_t kCacheLine = 64;
 
-// Nothing, which the compiler takes for something: a branch stays a branch around it, and a function
-// that has it has an effect.
+// Nothing, which the compiler takes for something: a function that has it has an effect.
 GATHERUM_INLINE void keep() {
 #if !defined(_MSC_VER) || defined(__clang__)
   asm volatile("");
