@@ -108,6 +108,27 @@ def test_updates_of_several_axes(threads, settings_restored):
     assert np.array_equal(turned, expected)
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3, 100, 256, 257, 300])
+@pytest.mark.parametrize("bins", [1, 2, 50])
+def test_bins_of_every_column(bins, columns, settings_restored):
+    """Columns of scatter_elements have bins each, even where one thread takes them all."""
+    rng = np.random.default_rng(11)
+    rows = N // columns
+    data = np.zeros((bins, columns), "i4")
+    indices = rng.integers(-bins, bins, (rows, columns))
+    updates = rng.integers(-9, 9, (rows, columns)).astype("i4")
+    expected = data.copy()
+    np.add.at(expected, (indices, np.arange(columns)), updates)
+    for threads in (1, 2, 3):
+        gatherum.set_num_threads(threads)
+        found = gatherum.scatter_elements(data, indices, updates, axis=0, reduction="add")
+        assert np.array_equal(found, expected)
+        out = guarded_copy(data)
+        gatherum.scatter_elements(out, indices, updates, axis=0, reduction="add", out=out)
+        assert np.array_equal(out, expected)
+        assert not strays(out)
+
+
 @pytest.mark.parametrize("place", [0, N // 2, N - 1])
 def test_a_bad_index_writes_nothing(place, settings_restored):
     gatherum.set_num_threads(2)

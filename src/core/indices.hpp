@@ -1,9 +1,10 @@
 // Staging: the one place where an index is read, resolved and checked.
 //
-// About 256 tuples at a time, every component is copied from the index array into local memory,
+// About 256 tuples at a time, every component is read from the index array into registers or local memory,
 // resolved there (negative rule, mode), checked against its own size, and turned into one byte
 // offset a tuple. Kernels see these offsets only; an index array may change under our feet and the
-// worst that happens is another valid offset. Cost: 0.1-0.5 ns a contiguous component.
+// worst that happens is another valid offset: where a block is staged anew, because an index is negative or
+// not valid, nothing of the pass before is kept. Cost: 0.1-0.5 ns a contiguous component.
 #pragma once
 
 #include <array>

@@ -134,8 +134,9 @@ struct Kernels {
   // Folds the updates of one task into a slab in scratch; writes the slab to the output.
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
-  // The same with a set of accumulators for each piece, so many bytes each: 0 for reductions whose order
-  // matters. `write` folds the destinations [begin, end) of all sets.
+  // A scatter into one set of accumulators for each piece of the updates, so many bytes each: 0 where the
+  // order may matter, which the other two are then not called for. `take` folds a piece, and returns false
+  // when it met an invalid index; `write` folds and writes the destinations [begin, end) of all sets.
   int64_t (*private_bytes)(const Combine&, int64_t slots);
   bool (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);

@@ -135,7 +135,7 @@ template <class T>
 GATHERUM_INLINE T opaque(T value) {
 #if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
   asm("" : "+x"(value));
-#elif defined(__aarch64__) && !defined(_MSC_VER)
+#elif defined(__aarch64__) && !(defined(_MSC_VER) && !defined(__clang__))
   asm("" : "+w"(value));
 #endif
   return value;

@@ -1,5 +1,5 @@
-// Scatters: each algorithm gives every destination its updates in row-major order of the indices, so
-// the bits do not depend on the number of threads.
+// Scatters: each algorithm gives every destination its updates in row-major order of the indices, or in any
+// where that gives the same bits, so they do not depend on the number of threads.
 #include <atomic>
 
 #include "schedule.hpp"
@@ -61,9 +61,10 @@ Run scatter_units(const Program& p, const Operands& at, const Poll& poll) {
   return run;
 }
 
-// Whether every thread may have accumulators of its own: few beside the updates, and folded in any order.
+// Whether every thread may have accumulators of its own for the one unit there is: without columns, few
+// beside the updates, and folded in any order.
 bool keeps_private(const Program& p, int threads) {
-  return threads > 1 && p.destinations <= p.tuples / (4 * threads) &&
+  return threads > 1 && !p.split_line && p.destinations <= p.tuples / (4 * threads) &&
          chosen_kernels().private_bytes(p.combine, p.destinations) > 0;
 }
 

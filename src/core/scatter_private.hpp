@@ -6,8 +6,9 @@
 //   D[i]   = fold(... fold(S_0[i], S_1[i]) ..., S_p[i])                        write
 //
 // Integers only: their sums and products modulo 2^n, maxima and minima are the same bits in any order.
-// The plan guarantees what it does for slabs. Cost: every update read once, by one thread; then the
-// accumulators of all threads once, which the caller keeps few beside the updates.
+// The plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
+// every update read once, by one thread; then the accumulators of all threads once, which the caller keeps
+// few beside the updates.
 #pragma once
 
 #include "scatter_slabs.hpp"
