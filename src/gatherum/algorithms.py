@@ -1,7 +1,8 @@
 """Which algorithm runs a call: the cost rules, all in one place.
 
 Every algorithm gives the same bits: each destination meets its updates in row-major order of the
-indices, or in any where that gives the same bits (integers). They differ in what they stream, what they keep in cache, and what they need besides.
+indices, or in any where that gives the same bits (integers). They differ in what they stream, what
+they keep in cache, and what they need besides.
 
 ==============  ==================================================================================
 ``units``       Points in the order of the nest. Independent pieces go to threads; where there is
@@ -9,8 +10,8 @@ indices, or in any where that gives the same bits (integers). They differ in wha
 ``stretches``   A gather whose every line reads a short stretch of the data: the next stretch is
                 fetched while one is gathered; indices common to all lines are staged once.
 ``packed``      A gather along an axis that is not the last: columns are packed side by side first.
-``slabs``       A scatter into accumulators in cache, one slab a unit; where many updates of integers
-                go to a few destinations of one unit, one slab a thread.
+``slabs``       A scatter into accumulators in cache, one slab a unit; one a thread where many
+                updates of integers go to a few destinations of one unit.
 ``partition``   A scatter into more destinations than a cache holds: updates are first sorted,
                 stably, into blocks of destinations, then each block is a slab.
 ``grouped``     A scatter whose updates are put in order of their destination first: for
