@@ -81,10 +81,9 @@ def test_indices_of_every_type_at_every_stride(dtype, stride, negative):
 
 
 def test_indices_of_another_byte_order_that_are_valid_either_way():
-    data = np.zeros((1 << 24) + 300, "u1")
-    data[:300] = np.arange(300) % 251
-    indices = np.arange(1, 300)
-    assert np.array_equal(gatherum.gather(data, indices.astype(">i4")), data[indices])
+    data = np.zeros((1 << 24) + 1, "u1")
+    data[1] = 7
+    assert (gatherum.gather(data, np.ones(300, ">i4")) == 7).all()  # the other way it is 2**24
 
 
 def test_unsigned_indices_from_the_upper_half_on():
