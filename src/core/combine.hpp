@@ -88,9 +88,10 @@ struct Branched {
   static constexpr bool kBranches = true;
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
-    // Opaque: a constant would be chosen without a branch, in an integer register.
-    if (v != v) [[unlikely]]
-      v = opaque(quiet_nan<T>());
+    if (v != v) [[unlikely]] {
+      keep();                      // or it becomes no branch
+      v = opaque(quiet_nan<T>());  // or the sum goes through an integer register
+    }
     return v;
   }
 };

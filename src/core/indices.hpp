@@ -158,36 +158,46 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
   }(std::make_integer_sequence<int, kLanes>{});
 }
 
-// Writes, or adds, the offsets of n values of a component, and returns a negative number unless each of
-// them is valid: then v | (size - 1 - v) has no sign for any, a cheaper look than resolve's. A value is read
-// once, so they may be read from the index array itself (0.2 ns less each than copied first).
+// Writes, or adds, the offsets of n values of a component, times(value) each, and returns a negative number
+// unless each of them is valid: then v | (size - 1 - v) has no sign for any, a cheaper look than resolve's. A
+// value is read once, so they may be read from the index array itself (0.2 ns less each than copied first).
+// Calls then(i) behind each vector of them that begins at value i.
+template <class T, bool Negative, bool First, class Times, class Stride, class Then>
+GATHERUM_INLINE int64_t add_times(const Component& component, const Times& times, const char* values,
+                                  Stride stride, int n, int64_t* offsets, const Then& then) {
+  using Words = Lanes<uint64_t>;
+  const Words size = Words{} + static_cast<uint64_t>(component.size), last = size - uint64_t{1};
+  Words outside{};
+  const auto take = [=, &outside](Lanes<T> raw, int64_t* to) {
+    auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
+    if constexpr (Negative) v += std::bit_cast<Words>(std::bit_cast<Lanes<int64_t>>(v) >> 63) & size;
+    outside |= v | (last - v);
+    Words sum = times(v);
+    if constexpr (!First) sum += load_lanes<Words>(reinterpret_cast<const char*>(to));
+    std::memcpy(to, &sum, sizeof sum);
+  };
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    take(load_lanes<T>(values + i * stride, stride), offsets + i);
+    then(i);
+  }
+  if (i < n) {  // the last few, and zeros
+    T rest[kLanes] = {};
+    int64_t to[kLanes] = {};
+    for (int l = 0; i + l < n; ++l) std::memcpy(&rest[l], values + (i + l) * stride, sizeof(T));
+    if constexpr (!First) std::copy(offsets + i, offsets + n, to);
+    take(std::bit_cast<Lanes<T>>(rest), to);
+    std::copy(to, to + (n - i), offsets + i);
+  }
+  const auto any = std::bit_cast<std::array<int64_t, kLanes>>(outside);
+  return std::accumulate(any.begin(), any.end(), int64_t{0}, std::bit_or<>{});
+}
+
 template <class T, bool Negative, bool First, class Stride>
 GATHERUM_INLINE int64_t add_valid(const Component& component, const char* values, Stride stride, int n,
                                   int64_t* offsets) {
-  using Words = Lanes<uint64_t>;
   return with_product(component.stride, [=](auto times) {
-    const Words size = Words{} + static_cast<uint64_t>(component.size), last = size - uint64_t{1};
-    Words outside{};
-    const auto take = [=, &outside](Lanes<T> raw, int64_t* to) {
-      auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
-      if constexpr (Negative) v += std::bit_cast<Words>(std::bit_cast<Lanes<int64_t>>(v) >> 63) & size;
-      outside |= v | (last - v);
-      Words sum = times(v);
-      if constexpr (!First) sum += load_lanes<Words>(reinterpret_cast<const char*>(to));
-      std::memcpy(to, &sum, sizeof sum);
-    };
-    int i = 0;
-    for (; i + kLanes <= n; i += kLanes) take(load_lanes<T>(values + i * stride, stride), offsets + i);
-    if (i < n) {  // the last few, and zeros
-      T rest[kLanes] = {};
-      int64_t to[kLanes] = {};
-      for (int l = 0; i + l < n; ++l) std::memcpy(&rest[l], values + (i + l) * stride, sizeof(T));
-      if constexpr (!First) std::copy(offsets + i, offsets + n, to);
-      take(std::bit_cast<Lanes<T>>(rest), to);
-      std::copy(to, to + (n - i), offsets + i);
-    }
-    const auto any = std::bit_cast<std::array<int64_t, kLanes>>(outside);
-    return std::accumulate(any.begin(), any.end(), int64_t{0}, std::bit_or<>{});
+    return add_times<T, Negative, First>(component, times, values, stride, n, offsets, [](int) {});
   });
 }
 
@@ -250,6 +260,34 @@ GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t st
     for (int i = 0; i < n; ++i) offsets[i] = bad[i] != 0 ? kInvalid : offsets[i];
   forget(offsets);
   return any != 0;
+}
+
+// Stages as `stage` does and calls work(i) for each i < m, in order. Where both are whole blocks, and the
+// indices contiguous and their own offsets, the work is done between the indices: neither then waits alone
+// for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11). There staged(i) is called behind
+// each vector of new offsets, from the i-th on; they may be those of invalid indices.
+template <class Work, class Staged>
+GATHERUM_INLINE bool stage_while(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets,
+                                 int m, const Work& work, const Staged& staged) {
+  constexpr std::integral_constant<int64_t, 8> eight;
+  const Component& only = nest.component[0];
+  if (n == kBlock && m == kBlock && nest.components == 1 && only.stride == 1 && stride == eight &&
+      reads_in_place(nest.index, stride)) {
+    const char* values = at + only.offset;
+    const auto between = [&](int i) {
+      if (i % 8 == 0) prefetch(values + i * eight + 4096);  // as prefetch_on, but in no burst
+      staged(i);
+      GATHERUM_UNROLL(4)
+      for (int l = 0; l < kLanes; ++l) work(i + l);
+    };
+    const auto same = [](auto v) { return v; };
+    const int64_t outside = add_times<int64_t, false, true>(only, same, values, eight, n, offsets, between);
+    forget(offsets);
+    if (outside >= 0) return false;
+    m = 0;
+  }
+  for (int i = 0; i < m; ++i) work(i);
+  return stage(nest, at, stride, n, offsets);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -31,13 +31,7 @@ bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece)
   const Share share{0, call.destinations, true, 1, 0};
   Blocks blocks(ids, ids.line,
                 {call.chunk, piece * call.piece_units, std::min((piece + 1) * call.piece_units, call.units)});
-  Block b;
-  bool valid = true;
-  while (stage_next(ids, at.index, blocks, b)) {
-    valid &= !b.any_invalid;
-    take_block<typename F::Stored>(slab.taker(), b, share, at.other + b.place.other, ids.line_loop().other);
-  }
-  return valid;
+  return take_units<typename F::Stored>(slab.taker(), ids, blocks, at, share, [](const Block&) {});
 }
 
 // Destinations [begin, end).

@@ -26,11 +26,8 @@ GATHERUM_INLINE void take_block(Taker take, Block& b, const Share& share, const 
   const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
   const int n = b.n;
   const int64_t first = share.first, columns = share.columns, column = share.column;
-  constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   if (share.all && !b.any_invalid) {
-    if (columns == 1 && su == packed)
-      for (int j = 0; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * packed));
-    else if (columns == 1)
+    if (columns == 1)
       for (int j = 0; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
     else
       for (int j = 0; j < n; ++j)
@@ -44,6 +41,42 @@ GATHERUM_INLINE void take_block(Taker take, Block& b, const Share& share, const 
     const int64_t slot = columns == 1 ? offsets[j] - first : (offsets[j] - first) * columns + column + j;
     take(slot, load_value<Stored>(updates + j * su));
   }
+}
+
+// Takes the updates of a range of units, in order; false when it has met (and skipped) an invalid tuple.
+// enter(block) is called before those of a block are taken.
+template <class Stored, class Taker, class Enter>
+bool take_units(const Taker& take, const Nest& ids, Blocks& blocks, const Operands& at, const Share& share,
+                const Enter& enter) {
+  constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
+  const Loop& line = ids.line_loop();
+  Block pair[2];
+  Block* now = &pair[0];
+  Block* then = &pair[1];
+  bool valid = true;
+  bool more = stage_next(ids, at.index, blocks, *now);
+  while (more) {
+    valid &= !now->any_invalid;
+    enter(*now);
+    const char* updates = at.other + now->place.other;
+    if (share.all && !now->any_invalid && share.columns == 1 && line.other == packed) {
+      more = blocks.next(then->place, then->n);
+      const int64_t *GATHERUM_RESTRICT offsets = now->offsets, *next = then->offsets;
+      const bool far = ids.far;
+      const auto fold = [=](int j) { take(offsets[j], load_value<Stored>(updates + j * packed)); };
+      const auto fetch = [=](int j) {
+        if (far)
+          for (int l = 0; l < kLanes; ++l) take.fetch(next[j + l]);
+      };
+      then->any_invalid = stage_while(ids, at.index + then->place.index, line.index, more ? then->n : 0,
+                                      then->offsets, now->n, fold, fetch);
+    } else {
+      take_block<Stored>(take, *now, share, updates, line.other);
+      more = stage_next(ids, at.index, blocks, *then);
+    }
+    std::swap(now, then);
+  }
+  return valid;
 }
 
 // Columns are short runs far apart, which the processor does not foresee: fetch those of a few rows on.
@@ -98,18 +131,12 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
   Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self, call.direct);
   slab.read();
   Blocks blocks(ids, call.units, {call.chunk, t.unit, t.unit + 1});
-  Block b;
   Share share{t.first, t.stretch.count, call.ranges == 1, t.stretch.columns, 0};
-  bool valid = true;
-  while (stage_next(ids, at.index, blocks, b)) {
-    valid &= !b.any_invalid;
-    if (line.data != 0) {
-      prefetch_rows_on(ids, call.units, at, b);
-      share.column = (b.place.data - t.lead) / line.data - t.chunk_begin;
-    }
-    take_block<typename F::Stored>(slab.taker(), b, share, at.other + b.place.other, line.other);
-  }
-  return valid;
+  return take_units<typename F::Stored>(slab.taker(), ids, blocks, at, share, [&](const Block& b) {
+    if (line.data == 0) return;
+    prefetch_rows_on(ids, call.units, at, b);
+    share.column = (b.place.data - t.lead) / line.data - t.chunk_begin;
+  });
 }
 
 template <class F, bool Counted>

@@ -81,6 +81,13 @@ class Slab {
       }
     }
 
+    // A slot that is none leads anywhere, which a prefetch may.
+    GATHERUM_INLINE void fetch(int64_t slot) const {
+      const auto sums = reinterpret_cast<uintptr_t>(sums_);
+      prefetch(reinterpret_cast<const void*>(sums + static_cast<uintptr_t>(slot) * sizeof(Sum)));
+      keep();
+    }
+
    private:
     friend class Slab;
     Taker(char* sums, int64_t* counts) : sums_(sums), counts_(counts) {}

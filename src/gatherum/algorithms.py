@@ -36,7 +36,7 @@ CACHE = 4 << 20
 # A stretch of data that is fetched ahead as a whole.
 STRETCH = 1 << 18
 # Where a scatter's destinations outgrow the caches and random writes go to memory.
-FAR = 4 << 20
+FAR = 8 << 20
 # Updates from which on a partition's two passes pay.
 MANY = 1 << 18
 # Calls that move less are over before anything but the plain walk could pay.
@@ -188,7 +188,7 @@ def _choose_items(
         updates *= line.extent
     units = prod(loop.extent for loop in nest.loops[: lowered.units])
     alone = units == 1 and not lowered.split_line
-    far = target.count * item > FAR and updates * 8 >= target.count and item <= 8
+    far = target.count * slot > FAR and updates * 8 >= target.count and item <= 8
     if alone and updates >= MANY and far:
         why = f"{updates:,} updates, at least {MANY:,}, go to {target.count:,} destinations, more "
         why += "than a cache holds: sorted into blocks first, each block is folded in cache"
