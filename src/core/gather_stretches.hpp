@@ -10,12 +10,29 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+// So much is fetched at a time: a whole block's share at once is more than a core can have under way, and it
+// waits for it (4096 of 16384 float32 a line: 6.6 ms instead of 5.0).
+inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
+
+// The lines of a run that are still to be fetched.
+struct Ahead {
+  uintptr_t place, end;
+
+  GATHERUM_INLINE void fetch(int64_t bytes) {
+    const uintptr_t stop = std::min(end, place + static_cast<uintptr_t>(bytes));
+    for (; place < stop; place += kCacheLine) prefetch(reinterpret_cast<const void*>(place));
+    keep();
+  }
+};
+
 template <int W>
 bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged) {
   const Loop& line = nest.line_loop();
   const GatherLine<W> kernel{nest, at};
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
-  const int64_t share = (stretch * kBlock / line.extent + kCacheLine - 1) / kCacheLine * kCacheLine;
+  // The items that are gathered for each of these fetches.
+  const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kBlock;
+  const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kBlock));
   bool repeated = true;
   for (int i = 0; i < nest.line; ++i) repeated &= nest.loops[i].index == 0;
   bool any_invalid = false;
@@ -23,8 +40,9 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
   Odometer ahead(nest.loops, nest.line, begin);
   for (int64_t unit = begin; unit < end; ++unit, lead.next()) {
     ahead.next();
-    const char* next = unit + 1 < end ? at.data + ahead.place().data : nullptr;
-    int64_t fetched = 0;
+    const uintptr_t next = reinterpret_cast<uintptr_t>(at.data) + static_cast<uintptr_t>(ahead.place().data);
+    const int64_t fetched = unit + 1 < end ? stretch : 0;
+    Ahead then{next / kCacheLine * kCacheLine, next + static_cast<uintptr_t>(fetched)};
     for (int64_t p = 0; p < line.extent; p += kBlock) {
       const int n = static_cast<int>(std::min<int64_t>(kBlock, line.extent - p));
       const Place place = advance(lead.place(), line, p);
@@ -33,9 +51,10 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
       if (!repeated || unit == begin)
         any_invalid |= stage(nest, at.index + place.index, line.index, n, offsets);
       if (any_invalid && nest.mode == Mode::raise) return false;
-      if (next != nullptr) prefetch_run(next, fetched, std::min(share, stretch - fetched));
-      fetched += share;
-      kernel.move(place, offsets, n, any_invalid);
+      for (int q = 0; q < n; q += step) {
+        then.fetch(kFetchBytes);
+        kernel.move(advance(place, line, q), offsets + q, std::min(step, n - q), any_invalid);
+      }
     }
   }
   return true;
