@@ -29,7 +29,8 @@ bool run_plain(const Nest& nest, int units, int64_t line_chunk, int64_t bytes, c
 
 // False: no scratch memory.
 bool run_stretches(const Program& p, const Operands& at, const Poll& poll, bool& valid, bool& finished) {
-  const Nest& nest = p.nest;
+  Nest nest = p.nest;
+  nest.fetches_indices = false;  // gather_stretches does, a few lines at a time
   const Split s = split(nest.outer_count(), nest.line_loop().extent, false, 0, work_bytes(p));
   const WorkerScratch scratch(nest.line_loop().extent * 8 + 256 * 8, s.threads);
   if (!scratch) return false;
