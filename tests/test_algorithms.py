@@ -98,12 +98,15 @@ def _check_on_threads(expected, call):
         ("slabs", 30_000, 400_000, "i2", "mean", True),
         ("slabs", 30_000, 300_000, "f4", "mean", False),
         ("slabs", 30_000, 300_000, "f4", "none", True),
-        ("partition", 2_000_000, 500_000, "f4", "add", True),
-        ("partition", 2_000_000, 500_000, "f4", "none", True),
-        ("partition", 5_000_000, 700_000, "u1", "none", True),
+        ("slabs", 1_000_000, 600_000, "f8", "add", True),
+        ("slabs", 2_000_000, 600_000, "f4", "max", True),
+        ("slabs", 1_000_000, 600_000, "u8", "none", True),
+        ("partition", 2_200_000, 500_000, "f4", "add", True),
+        ("partition", 2_200_000, 500_000, "f4", "none", True),
+        ("partition", 9_000_000, 1_200_000, "u1", "none", True),
         ("partition", 3_000_000, 500_000, "f2", "add", True),
-        ("partition", 1_000_000, 500_000, "f8", "max", True),
-        ("partition", 1_000_000, 500_000, "c8", "add", True),
+        ("partition", 1_100_000, 500_000, "f8", "max", True),
+        ("partition", 1_100_000, 500_000, "c8", "add", True),
         ("partition", 2_000_000, 500_000, "f4", "mean", False),
         ("grouped", 2_000_000, 50_000, "f4", "mean", True),
         ("units", 2_000_000, 50_000, "f8", "add", True),
@@ -208,8 +211,8 @@ def test_modes_in_the_special_kernels(mode, axis):
 
 
 def test_lines_of_updates_that_are_cut_in_pieces():
-    indices = _rng(9).integers(0, 2_000_000, (8, 60_000, 1))[:, :50_000]
-    data, updates = _values((2_000_000,), "f4"), _values((8, 50_000), "f4")
+    indices = _rng(9).integers(0, 2_200_000, (8, 60_000, 1))[:, :50_000]
+    data, updates = _values((2_200_000,), "f4"), _values((8, 50_000), "f4")
     made = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
     assert (made.algorithm, len(made.nest.loops)) == ("partition", 2)
     _check_on_threads(

@@ -410,6 +410,14 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     assert len(texts_of(picture)) < 260
 
 
+def test_a_dimension_without_places_that_is_indexed_all_the_same():
+    """Drawn as a small call, where only places that are addressed are shown: here none."""
+    data, indices = np.zeros((1, 1, 4, 0, 1), "f4"), np.zeros((1, 1, 4, 4, 1), "i4")
+    picture = gatherum.explain("gather_elements", data, indices, axis=3).svg()
+    check_picture(picture)
+    assert "IndexError" in texts_of(picture)
+
+
 @given(data=st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_drawn_is_what_the_operator_does(data):

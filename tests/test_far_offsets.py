@@ -326,15 +326,15 @@ def _repeated(fd, size, times):
 @pytest.mark.parametrize("reduction", ["add", "mean"])
 def test_a_partition(threads, reduction):
     # 1031 and the size have no divisor in common: each destination is a byte of its own.
-    count, step, size = 2**22 + 1, 1031, 2**22 + 2**16
+    count, step, size = 2**23 + 1, 1031, 2**23 + 2**16
     with open(os.memfd_create("bytes"), "r+b") as file:
         file.truncate(size)
         data = _repeated(file.fileno(), size, count * step // size + 1)[: count * step : step]
         bytes_of_file = np.memmap(file, np.uint8, "r+")
         _filled(bytes_of_file)
         near, before = data.copy(), bytes_of_file.copy()
-        indices = np.random.default_rng(4).integers(-count, count, (550_000, 1))
-        updates = _filled(np.empty(550_000, np.uint8), 1)
+        indices = np.random.default_rng(4).integers(-count, count, (1_100_000, 1))
+        updates = _filled(np.empty(1_100_000, np.uint8), 1)
         plan = gatherum.plan("scatter_nd", data, indices, updates, reduction=reduction, out=data)
         assert plan.algorithm == "partition"
         gatherum.scatter_nd(data, indices, updates, reduction, out=data)

@@ -41,6 +41,7 @@ SCATTERS = {
     "odd items": Work("units", "scatter_nd", (5_000,), (90_000, 1), 5_000, "S3", {}),
     "rows": Work("units", "scatter_nd", (3_000, 40), (9_000, 1), 3_000, "f4", ADD),
     "one slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD),
+    "a far slab": Work("slabs", "scatter_nd", (600_000,), (400_000, 1), 600_000, "f8", ADD),
     "ranges of a slab": Work("slabs", "scatter_nd", (300_000,), (400_000, 1), 300_000, "f8", ADD),
     "a counted slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f4", MEAN),
     "columns": Work("slabs", "scatter_elements", (900, 300), (900, 300), 900, "f4", ADD),
@@ -48,7 +49,7 @@ SCATTERS = {
         "slabs", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}
     ),
     "a partition": Work(
-        "partition", "scatter_nd", (1_100_000,), (270_000, 1), 1_100_000, "f4", ADD
+        "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f4", ADD
     ),
     "a counted partition": Work(
         "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f2", MEAN

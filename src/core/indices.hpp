@@ -269,19 +269,22 @@ GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t st
 template <class Work, class Staged>
 GATHERUM_INLINE bool stage_while(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets,
                                  int m, const Work& work, const Staged& staged) {
-  constexpr std::integral_constant<int64_t, 8> eight;
   const Component& only = nest.component[0];
-  if (n == kBlock && m == kBlock && nest.components == 1 && only.stride == 1 && stride == eight &&
+  if (n == kBlock && m == kBlock && nest.components == 1 && only.stride == 1 && stride == nest.index.width &&
       reads_in_place(nest.index, stride)) {
     const char* values = at + only.offset;
-    const auto between = [&](int i) {
-      if (i % 8 == 0) prefetch(values + i * eight + 4096);  // as prefetch_on, but in no burst
-      staged(i);
-      GATHERUM_UNROLL(4)
-      for (int l = 0; l < kLanes; ++l) work(i + l);
+    const auto add = [&]<class T>(T, auto width) {
+      const auto same = [](auto v) { return v; };
+      return add_times<T, false, true>(only, same, values, width, n, offsets, [&](int i) {
+        // As prefetch_on, but in no burst.
+        if (i * width % kCacheLine == 0) prefetch(values + i * width + 4096);
+        staged(i);
+        GATHERUM_UNROLL(4)
+        for (int l = 0; l < kLanes; ++l) work(i + l);
+      });
     };
-    const auto same = [](auto v) { return v; };
-    const int64_t outside = add_times<int64_t, false, true>(only, same, values, eight, n, offsets, between);
+    const int64_t outside = stride == 8 ? add(int64_t{}, std::integral_constant<int64_t, 8>{})
+                                        : add(int32_t{}, std::integral_constant<int64_t, 4>{});
     forget(offsets);
     if (outside >= 0) return false;
     m = 0;

@@ -203,7 +203,7 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
         for axis, shape in ((1, (96, 1024)), (0, (512, 192))):
             yield _scatter(op, dtype, shape, shape, 11 + axis, {**named, "axis": axis})
         return
-    far = (4 << 20) // item + 1000
+    far = (8 << 20) // item + 1000
     for seed, (size, updates, row) in enumerate(
         [(3000, 280_000, ()), (far, max(1 << 18, far // 8 + 1), ()), (700, 9000, (24,))]
     ):

@@ -196,7 +196,7 @@ def _places(
             shown.append(tuple(range(size)))
         else:
             met = {entry.place[first + d] for entry in entries if entry.place is not None}
-            shown.append(tuple(sorted(met)) or (0,))
+            shown.append(tuple(sorted(met)) or tuple(range(min(size, 1))))
     return tuple(shown)
 
 

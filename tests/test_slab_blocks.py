@@ -1,0 +1,107 @@
+"""One slab, block after block: 256 indices are staged while those before them are folded."""
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import reference
+from sizes import chosen_from
+
+SIZE = 50
+UPDATES = 3 * 256 + 62
+# The first and the last of a block, and of a vector of them; the last block is a part of one.
+PLACES = [0, 1, 3, 4, 254, 255, 256, 257, 300, 511, 512, 767, 768, 770, 828, 829]
+DTYPES = ["i8", "i4", "u8", "u4", "i2", ">i8", ">i4"]
+
+
+@pytest.fixture(autouse=True)
+def _slabs_for_few_updates(settings_restored):
+    gatherum.set_num_threads(1)
+    with chosen_from({"SMALL": 0, "MANY": 1}):
+        yield
+
+
+def _operands(index_dtype, dtype="f4"):
+    rng = np.random.default_rng(5)
+    # Sums of these depend on their order.
+    data, updates = (rng.standard_normal(n).astype(dtype) for n in (SIZE, UPDATES))
+    indices = rng.integers(0, SIZE, (UPDATES, 1)).astype(index_dtype)
+    assert gatherum.plan("scatter_nd", data, indices, updates, reduction="add").algorithm == "slabs"
+    return data, indices, updates
+
+
+@pytest.mark.parametrize("index_dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 511, 512, 513, 768, UPDATES])
+@pytest.mark.parametrize("reduction", ["none", "add", "max", "mean"])
+def test_blocks_of_every_length(index_dtype, count, reduction):
+    data, indices, updates = _operands(index_dtype)
+    operands = data, indices[:count], updates[:count]
+    found = gatherum.scatter_nd(*operands, reduction)
+    assert found.tobytes() == reference.scatter_nd(*operands, reduction).tobytes()
+
+
+@pytest.mark.parametrize("index_dtype", DTYPES)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("mode", ["drop", "clip", "wrap"])
+def test_one_index_that_is_not_valid(index_dtype, place, mode):
+    data, indices, updates = _operands(index_dtype)
+    indices[place] = SIZE
+    found = gatherum.scatter_nd(data, indices, updates, "add", mode=mode)
+    expected = reference.scatter_nd(data, indices, updates, "add", mode=mode)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("index_dtype", ["i8", "i4", ">i8"])
+@pytest.mark.parametrize("place", PLACES)
+def test_one_negative_index(index_dtype, place):
+    data, indices, updates = _operands(index_dtype)
+    indices[place] = -SIZE
+    found = gatherum.scatter_nd(data, indices, updates, "add")
+    assert found.tobytes() == reference.scatter_nd(data, indices, updates, "add").tobytes()
+
+
+@pytest.mark.parametrize("index_dtype", DTYPES)
+@pytest.mark.parametrize("place", PLACES)
+def test_one_bad_index_changes_nothing(index_dtype, place):
+    data, indices, updates = _operands(index_dtype)
+    indices[place] = SIZE
+    out, before = data.copy(), data.copy()
+    for more in ({}, {"out": out}, {"out": data}):
+        with pytest.raises(
+            IndexError, match=rf"index {SIZE} is out of bounds .*\(indices\[{place}, 0\]\)"
+        ):
+            gatherum.scatter_nd(data, indices, updates, "add", **more)
+    assert out.tobytes() == data.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize("stride", [2, -1])
+def test_strided_operands(stride):
+    data, indices, updates = _operands("i8")
+    operands = data, indices[::stride], updates[::stride]
+    found = gatherum.scatter_nd(*operands, "add")
+    assert found.tobytes() == reference.scatter_nd(*operands, "add").tobytes()
+
+
+@pytest.mark.parametrize("bad", [600_000, 2**62, -(2**63), -600_001])
+@pytest.mark.parametrize("index_dtype", ["i8", "i4"])
+def test_slabs_that_are_fetched_ahead(bad, index_dtype):
+    """Of 4 MiB or more; the slot of a bad index leads anywhere before it is found bad."""
+    rng = np.random.default_rng(5)
+    data, updates = np.zeros(600_000), rng.standard_normal(310_000)
+    indices = rng.integers(0, data.size, updates.size).astype(index_dtype)
+    expected = data.copy()
+    np.add.at(expected, indices, updates)
+    assert (
+        gatherum.plan("scatter_nd", data, indices[:, None], updates, reduction="add").algorithm
+        == "slabs"
+    )
+    assert (
+        gatherum.scatter_nd(data, indices[:, None], updates, "add").tobytes() == expected.tobytes()
+    )
+    at = [0, 700, 8191, -1]
+    bounds = np.iinfo(index_dtype)
+    indices[at] = min(max(bad, bounds.min), bounds.max)
+    found = gatherum.scatter_nd(data, indices[:, None], updates, "add", mode="drop")
+    expected = data.copy()
+    np.add.at(expected, np.delete(indices, at), np.delete(updates, at))
+    assert found.tobytes() == expected.tobytes()
