@@ -140,12 +140,13 @@ CORE_TESTS = (
     "test_sanitizers", "test_cases", "test_bounds", "test_untouched", "test_hostile", "test_errors",
     "test_plan", "test_report", "test_memory_results", "test_corner_cases", "test_far_offsets",
     "test_races", "test_processes", "test_threads", "test_properties", "test_algorithms",
-    "test_determinism", "test_kernel_edges", "test_integer_bins", "directml/test_dispatch",
+    "test_determinism", "test_kernel_edges", "test_integer_bins", "test_slab_blocks",
+    "directml/test_dispatch",
 )  # fmt: skip
 THREAD_TESTS = (
     "test_sanitizers", "test_untouched", "test_races", "test_processes", "test_threads",
     "test_properties", "test_algorithms", "test_determinism", "test_kernel_edges",
-    "test_integer_bins",
+    "test_integer_bins", "test_slab_blocks",
 )  # fmt: skip
 LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
 

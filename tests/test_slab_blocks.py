@@ -82,6 +82,27 @@ def test_strided_operands(stride):
     assert found.tobytes() == reference.scatter_nd(*operands, "add").tobytes()
 
 
+@pytest.mark.parametrize("length", [255, 256, 257, 300, 600])
+def test_lines_that_do_not_go_on_in_one_another(length):
+    """A whole block may come behind a part of one."""
+    data, indices, updates = _operands("i8")
+    indices = np.resize(indices, (3, 1000, 1))[:, :length]
+    updates = np.resize(updates, (3, 1001))[:, :length]
+    found = gatherum.scatter_nd(data, indices, updates, "add")
+    assert found.tobytes() == reference.scatter_nd(data, indices, updates, "add").tobytes()
+
+
+@pytest.mark.parametrize("place", [0, 255, 256, 700])
+def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place):
+    data, indices, updates = _operands("i8")
+    pairs = np.concatenate([indices, np.zeros_like(indices)], axis=1)
+    found = gatherum.scatter_nd(data[:, None], pairs, updates, "add")
+    assert found.tobytes() == gatherum.scatter_nd(data, indices, updates, "add").tobytes()
+    pairs[place, 1] = 1
+    with pytest.raises(IndexError, match=rf"index 1 .* \(indices\[{place}, 1\]\)"):
+        gatherum.scatter_nd(data[:, None], pairs, updates, "add")
+
+
 @pytest.mark.parametrize("bad", [600_000, 2**62, -(2**63), -600_001])
 @pytest.mark.parametrize("index_dtype", ["i8", "i4"])
 def test_slabs_that_are_fetched_ahead(bad, index_dtype):

@@ -17,7 +17,7 @@ PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml",
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
 QUICK = (
     "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "properties",
-    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins",
+    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins", "slab_blocks",
 )  # fmt: skip
 SLOW = (
     "report", "config", "hostile", "determinism", "threads", "races", "processes", "peak_memory",
