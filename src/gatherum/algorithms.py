@@ -138,8 +138,8 @@ def _row_bytes(nest: Nest) -> int:
 def _columns(column: int, item: int, most: int) -> int:
     """How many columns of so many bytes to keep in cache: whole cache lines, four to eight of them.
 
-    Where eight outgrow `OWN`, four are a third faster (``scatter_elements`` along axis 0 of
-    8192 x 4096 float32); where they do not, eight are a fifth faster.
+    Where eight outgrow `OWN`, four are up to a third faster (sums along axis 0 of 8192 x 4096
+    float32); where they do not, eight are a fifth faster.
     """
     line = max(1, 64 // item)
     wanted = 8 * line if 8 * line * column <= OWN else 4 * line
