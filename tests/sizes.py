@@ -9,7 +9,7 @@ __all__ = ["SIZES", "chosen_from"]
 
 SIZES: tuple[dict[str, int], ...] = (
     {},
-    {"SMALL": 0},
+    {"SMALL": 0, "OWN": 0},
     {"SMALL": 0, "MANY": 1, "FAR": 0},
     {"SMALL": 0, "MANY": 1},
     {"SMALL": 0, "CACHE": 1 << 9, "STRETCH": 1 << 4},

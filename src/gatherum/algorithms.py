@@ -136,10 +136,10 @@ def _row_bytes(nest: Nest) -> int:
 
 
 def _columns(column: int, item: int, most: int) -> int:
-    """How many columns of so many bytes to keep in cache: whole cache lines, four to eight of them.
+    """How many columns of so many bytes to keep in cache: whole cache lines of them.
 
-    Where eight outgrow `OWN`, four are up to a third faster (sums along axis 0 of 8192 x 4096
-    float32); where they do not, eight are a fifth faster.
+    Four to eight, or as many as `CACHE` has room for. Where eight outgrow `OWN`, four are up to a
+    third faster (sums along axis 0 of 8192 x 4096 float32); else eight are a fifth faster.
     """
     line = max(1, 64 // item)
     wanted = 8 * line if 8 * line * column <= OWN else 4 * line

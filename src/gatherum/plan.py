@@ -47,7 +47,8 @@ class Plan:
         Bytes that the call must read and write, indices included.
     scratch : int
         Bytes of working memory that grow with the operands, at most; buffers of up to 4 MiB a
-        thread come on top.
+        thread come on top. Where each thread folds units of its own into accumulators, those of
+        one thread.
     """
 
     signature: Signature
