@@ -75,11 +75,15 @@ def test_one_bad_index_changes_nothing(index_dtype, place):
 
 
 @pytest.mark.parametrize("stride", [2, -1])
-def test_strided_operands(stride):
+@pytest.mark.parametrize("strided", ["indices", "updates", "both"])
+def test_strided_operands(stride, strided):
     data, indices, updates = _operands("i8")
-    operands = data, indices[::stride], updates[::stride]
-    found = gatherum.scatter_nd(*operands, "add")
-    assert found.tobytes() == reference.scatter_nd(*operands, "add").tobytes()
+    if strided != "updates":
+        indices = np.repeat(indices, abs(stride), axis=0)[::stride]
+    if strided != "indices":
+        updates = np.repeat(updates, abs(stride))[::stride]
+    found = gatherum.scatter_nd(data, indices, updates, "add")
+    assert found.tobytes() == reference.scatter_nd(data, indices, updates, "add").tobytes()
 
 
 @pytest.mark.parametrize("length", [255, 256, 257, 300, 600])
@@ -93,9 +97,10 @@ def test_lines_that_do_not_go_on_in_one_another(length):
 
 
 @pytest.mark.parametrize("place", [0, 255, 256, 700])
-def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place):
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place, order):
     data, indices, updates = _operands("i8")
-    pairs = np.concatenate([indices, np.zeros_like(indices)], axis=1)
+    pairs = np.array(np.concatenate([indices, np.zeros_like(indices)], axis=1), order=order)
     found = gatherum.scatter_nd(data[:, None], pairs, updates, "add")
     assert found.tobytes() == gatherum.scatter_nd(data, indices, updates, "add").tobytes()
     pairs[place, 1] = 1

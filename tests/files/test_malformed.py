@@ -307,6 +307,10 @@ def test_a_link_that_leads_out_of_a_zarr_store_is_refused(tmp_path: Path) -> Non
         ({"shape": [1] * 33}, "t.zarr: has 33 dimensions, at most 32 work"),
         ({"node_type": "group"}, "t.zarr: not a Zarr array"),
         (
+            {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 2]}}},
+            "t.zarr: chunks of (0, 2), expected positive extents",
+        ),
+        (
             {"codecs": [{"name": "numcodecs.pickle"}]},
             "t.zarr: uses a pickle codec, which is never loaded",
         ),

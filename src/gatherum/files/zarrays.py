@@ -51,10 +51,13 @@ class ZarrArray:
             self._array = zarr.open_array(path, mode="r+" if writable else "r")
             self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
             self.shape: tuple[int, ...] = tuple(self._array.shape)
-            self.chunks = tuple(self._array.shards or self._array.chunks)
+            chunks = tuple(self._array.shards or self._array.chunks)
             self.format: int = self._array.metadata.zarr_format
         if self.dtype.hasobject or self.dtype.kind == "T":
             raise ValueError(f"{path}: holds Python objects, which are never loaded")
+        self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
+        if min(self.chunks, default=1) < 1:
+            raise ValueError(f"{path}: chunks of {chunks}, expected positive extents")
         self._identity = self.tree()
 
     def tree(self) -> str:
