@@ -51,7 +51,7 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
   for (int64_t unit = begin; unit < end; ++unit, lead.next()) {
     ahead.next();
     Ahead data(at.data, ahead.place().data, unit + 1 < end ? stretch : 0);
-    Ahead indices(at.index, lead.place().index + 4096, line.extent * index_bytes);
+    Ahead indices(at.index, lead.place().index + kIndexBytesAhead, line.extent * index_bytes);
     for (int64_t p = 0; p < line.extent; p += kBlock) {
       const int n = static_cast<int>(std::min<int64_t>(kBlock, line.extent - p));
       const Place place = advance(lead.place(), line, p);

@@ -123,11 +123,14 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
   });
 }
 
-// The processor's own prefetch stops at every page, which is but two blocks of 8-byte indices.
+// How far ahead indices are fetched: a page, where the processor's own prefetch stops.
+inline constexpr int64_t kIndexBytesAhead = 4096;
+
+// A page is but two blocks of 8-byte indices.
 // Only where the indices go on: a shorter block is the end of a line.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
   if (n != kBlock || !nest.fetches_indices) return;
-  for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + 4096 + r);
+  for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
 }
 
 inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
@@ -277,7 +280,7 @@ GATHERUM_INLINE bool stage_while(const Nest& nest, const char* at, int64_t strid
       const auto same = [](auto v) { return v; };
       return add_times<T, false, true>(only, same, values, width, n, offsets, [&](int i) {
         // As prefetch_on, but in no burst.
-        if (i * width % kCacheLine == 0) prefetch(values + i * width + 4096);
+        if (i * width % kCacheLine == 0) prefetch(values + i * width + kIndexBytesAhead);
         staged(i);
         GATHERUM_UNROLL(4)
         for (int l = 0; l < kLanes; ++l) work(i + l);

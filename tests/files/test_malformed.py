@@ -323,6 +323,16 @@ def test_zarr_metadata(tmp_path: Path, change: dict[str, Any], line: str) -> Non
     assert refused(tmp_path, path) == line
 
 
+def test_zarr_chunks_without_extent_along_an_empty_dimension(tmp_path: Path) -> None:
+    path = put_zarr(str(tmp_path / "t.zarr"), np.zeros((0, 2)))
+    file = Path(path, "zarr.json")
+    grid = {"name": "regular", "configuration": {"chunk_shape": [0, 2]}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"chunk_grid": grid}))
+    put(tmp_path, "i", np.zeros(0, int))
+    files.gather_file(path, tmp_path / "i.npy", tmp_path / "o.npy")
+    assert np.load(tmp_path / "o.npy").shape == (0, 2)
+
+
 def test_zarr_damage(tmp_path: Path) -> None:
     path = put_zarr(str(tmp_path / "t.zarr"), np.arange(12.0).reshape(6, 2), chunks=(6, 2))
     Path(path, "c", "0", "0").write_bytes(b"not compressed by anything")
