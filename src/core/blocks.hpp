@@ -123,6 +123,96 @@ GATHERUM_NOINLINE inline bool stage_next(const Nest& nest, const char* index, Bl
   return true;
 }
 
+// Where columns are short runs far apart, runs are fetched this many rows ahead.
+inline constexpr int64_t kRowsOn = 8;
+
+// A walk over blocks that stages the next one while the work of this one is done. Each offset has the line's
+// own `step` added, that of a block's i-th tuple i times.
+class Walk {
+ public:
+  // by_column: lines are cut into columns, so that a page on is nothing that is read soon, but a few rows on.
+  Walk(const Nest& nest, int units, const Range& range, const char* index, int64_t step, bool by_column)
+      : nest_(nest), index_(index), step_(step), blocks_(nest, units, range), in_lines_(stages_lines(nest)) {
+    if (by_column) on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
+    find();
+    stage_from(0);
+    turn();
+  }
+
+  Block& now() { return *now_; }
+  const Block& then() const { return *then_; }
+  const Place& on() const { return on_; }
+  bool done() const { return now_->n == 0; }
+  // Whether stage_while does two things at a time.
+  bool in_lines() const { return in_lines_; }
+
+  // Finds the next block, of no tuples behind the last: now it can be staged.
+  void find() {
+    if (!blocks_.next(then_->place, then_->n)) then_->n = 0;
+  }
+
+  void stage_next() { stage_from(0); }
+
+  // Calls work(i) for each tuple of this block, in order, and staged(i, count) when offsets from the i-th on
+  // of the next have been written; they may be those of invalid indices. Where indices allow it the two go
+  // hand in hand: neither then waits alone for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k:
+  // 17 -> 11; gather_elements along axis 0: 13.5 -> 11.5).
+  template <class Work, class Staged>
+  GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
+                                   const Staged& staged) {
+    const int m = now_->n, n = then_->n;
+    int both = in_lines_ ? std::min(n, m) : 0;
+    both -= both % static_cast<int>(kCacheLine / nest_.index.width);
+    if (both > 0) {
+      const char* at = index_ + then_->place.index;
+      const Fetch fetch{on_.index, beside, width};
+      in_lines_ = nest_.index.width == 8
+                      ? stage_lines<int64_t>(nest_, at, both, step_, then_->offsets, fetch, work, staged)
+                      : stage_lines<int32_t>(nest_, at, both, step_, then_->offsets, fetch, work, staged);
+    }
+    const int begin = in_lines_ ? both : 0;
+    stage_from(begin);
+    if (begin < n) staged(begin, n - begin);
+    GATHERUM_UNROLL(4)
+    for (int i = both; i < m; ++i) work(i);
+  }
+
+  // Makes the next block this one.
+  void turn() { std::swap(now_, then_); }
+
+ private:
+  GATHERUM_NOINLINE void stage_from(int begin) {
+    const int64_t stride = nest_.line_loop().index;
+    const char* at = index_ + then_->place.index + begin * stride;
+    int64_t* offsets = then_->offsets;
+    then_->any_invalid = begin < then_->n && stage(nest_, at, stride, then_->n - begin, offsets + begin);
+    if (step_ != 0) add_steps(step_, begin, then_->n, offsets);
+  }
+
+  const Nest& nest_;
+  const char* const index_;
+  const int64_t step_;
+  Place on_{0, kIndexBytesAhead, 0};
+  Blocks blocks_;
+  bool in_lines_;  // until an index is negative or not valid: others will be, and were staged twice
+  Block pair_[2];
+  Block* now_ = &pair_[0];
+  Block* then_ = &pair_[1];
+};
+
+// Fetches the columns of a few rows on, which the processor does not foresee. Items more than a line apart
+// are left to it: the run between them may be the whole array.
+GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const Operands& at, const Block& b) {
+  const Loop& line = nest.line_loop();
+  const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
+    if (std::abs(step) > kCacheLine) return;
+    const int64_t bytes = b.n * std::abs(step);
+    prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
+  };
+  fetch(at.index, b.place.index + on.index, line.index);
+  fetch(at.other, b.place.other + on.other, line.other);
+}
+
 // Calls point(place) for every point of the row loops, in order.
 template <class Point>
 void each_row_point(const Loop* loops, int rank, Place place, const Point& point) {

@@ -28,63 +28,74 @@ GATHERUM_INLINE void store_item(char* p, const Item<W>& v) {
   std::memcpy(p, &v, W);
 }
 
+// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid ones; the
+// offsets have the line's steps in them.
 template <int W>
-struct GatherLine {
-  const Nest& nest;
-  const Operands& at;
-
-  void prefetch_block(const Block& b) const { fetch(b, 0); }
-
-  // While a block moves, the lines of the next are fetched, one for one: fetched all at once they are
-  // more than a core can have under way, and a Zen 3 waits for them.
-  void move(const Block& b, const Block* then) const {
-    const int both = nest.far && !b.any_invalid ? std::min(b.n, then->n) : 0;
-    const auto next = reinterpret_cast<uintptr_t>(at.data + then->place.data);
-    const char* src = at.data + b.place.data;
-    char* dst = at.other + b.place.other;
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+void move_items(const Nest& nest, const Operands& at, const Place& place, const int64_t* offsets, int n,
+                bool any_invalid) {
+  const char* src = at.data + place.data;
+  char* dst = at.other + place.other;
+  const int64_t su = nest.line_loop().other;
+  if (any_invalid) {
+    const Item<W> fill = load_item<W>(at.fill);
+    for (int j = 0; j < n; ++j)
+      store_item(dst + j * su, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
+  } else if (su != W) {
+    for (int j = 0; j < n; ++j) store_item(dst + j * su, load_item<W>(src + offsets[j]));
+  } else {
     GATHERUM_UNROLL(8)
-    for (int j = 0; j < both; ++j) {
-      prefetch_line(next, j * sd, then->offsets[j]);
-      store_item(dst + j * su, load_item<W>(src + j * sd + b.offsets[j]));
-    }
-    fetch(*then, both);
-    move(advance(b.place, nest.line_loop(), both), b.offsets + both, b.n - both, b.any_invalid);
+    for (int j = 0; j < n; ++j) store_item(dst + j * W, load_item<W>(src + offsets[j]));
   }
+}
 
-  void move(const Place& place, const int64_t* offsets, int n, bool any_invalid) const {
-    const char* src = at.data + place.data;
-    char* dst = at.other + place.other;
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
-    if (any_invalid) return move_filled(offsets, n, src, dst);
-    if (su != W) {
-      for (int j = 0; j < n; ++j) store_item(dst + j * su, load_item<W>(src + j * sd + offsets[j]));
-      return;
-    }
-    GATHERUM_UNROLL(8)
-    for (int j = 0; j < n; ++j, src += sd) store_item(dst + j * W, load_item<W>(src + offsets[j]));
-  }
+// The lines that a block addresses. Invalid offsets lead anywhere, which a prefetch may.
+struct Addressed {
+  uintptr_t base;
+  const int64_t* GATHERUM_RESTRICT offsets;
 
- private:
-  void fetch(const Block& b, int from) const {
-    if (!nest.far) return;
-    const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
-    const int64_t sd = nest.line_loop().data;
-    for (int j = from; j < b.n; ++j) prefetch_line(base, j * sd, b.offsets[j]);
+  Addressed(const Operands& at, const Block& b)
+      : base(reinterpret_cast<uintptr_t>(at.data + b.place.data)), offsets(b.offsets) {}
+
+  GATHERUM_INLINE void fetch(int j) const {
+    prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(offsets[j])));
     keep();
   }
-
-  // An invalid offset leads anywhere, which a prefetch may.
-  static GATHERUM_INLINE void prefetch_line(uintptr_t base, int64_t place, int64_t offset) {
-    prefetch(
-        reinterpret_cast<const void*>(base + static_cast<uintptr_t>(place) + static_cast<uintptr_t>(offset)));
-  }
-
-  void move_filled(const int64_t* offsets, int n, const char* src, char* dst) const {
-    const Item<W> fill = load_item<W>(at.fill);
-    for (int j = 0; j < n; ++j, src += nest.line_loop().data, dst += nest.line_loop().other)
-      store_item(dst, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
-  }
 };
+
+// Gathers a range of units; false when it has met an invalid index that nothing stands for. While a block
+// moves, the lines of the next are fetched, one for one: fetched all at once they are more than a core can
+// have under way, and a Zen 3 waits for them.
+template <int W>
+bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
+  const Loop& line = nest.line_loop();
+  Walk walk(nest, units, range, at.index, line.data, by_column);
+  for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);
+  for (; !walk.done(); walk.turn()) {
+    const Block& now = walk.now();
+    if (now.any_invalid && nest.mode == Mode::raise) return false;
+    walk.find();
+    const int m = now.n, n = walk.then().n;
+    const Addressed next(at, walk.then());
+    const char* src = at.data + now.place.data;
+    char* dst = at.other + now.place.other;
+    const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+    const bool plain = !now.any_invalid && line.other == W, fetches = nest.far && plain && n >= m;
+    const auto move = [=](int j) {
+      if (fetches) next.fetch(j);
+      store_item(dst + j * W, load_item<W>(src + offsets[j]));
+    };
+    if (plain && walk.in_lines()) {
+      walk.stage_while(by_column ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
+    } else {
+      if (by_column) prefetch_rows_on(nest, walk.on(), at, now);
+      walk.stage_next();
+      GATHERUM_UNROLL(8)
+      for (int j = 0; fetches && j < m; ++j) move(j);
+      if (!fetches) move_items<W>(nest, at, now.place, offsets, m, now.any_invalid);
+    }
+    for (int j = fetches ? m : 0; nest.far && j < n; ++j) next.fetch(j);
+  }
+  return true;
+}
 
 }  // namespace gatherum::GATHERUM_LEVEL

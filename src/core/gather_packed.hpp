@@ -13,21 +13,11 @@
 namespace gatherum::GATHERUM_LEVEL {
 
 template <int W>
-struct PackedLine : GatherLine<W> {
-  int units;
-  void prefetch_block(const Block& b) const { prefetch_rows_on(this->nest, units, this->at, b); }
-  void move(const Block& b, const Block* then) const {
-    if (then->n > 0) prefetch_block(*then);
-    GatherLine<W>::move(b.place, b.offsets, b.n, b.any_invalid);
-  }
-};
-
-template <int W>
 bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
   const Loop& line = call.nest->line_loop();
   const int64_t chunks = (line.extent + call.chunk - 1) / call.chunk;
   Nest packed = *call.nest;
-  packed.far = false;
+  packed.far = packed.fetches_indices = false;
   packed.loops[packed.line].data = W;
   for (int i = 0; i < call.units; ++i) packed.loops[i].data = 0;
   for (int64_t unit = begin; unit < end; ++unit) {
@@ -45,8 +35,7 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
     const Range range{call.chunk, unit, unit + 1};
-    if (!gather_blocks(packed, call.units, inside, range, PackedLine<W>{{packed, inside}, call.units}))
-      return false;
+    if (!gather_lines<W>(packed, call.units, inside, range, true)) return false;
   }
   return true;
 }

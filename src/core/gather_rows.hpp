@@ -59,8 +59,6 @@ struct GatherRow {
 
   bool streams;  // rows are whole aligned lines of a large output
 
-  void prefetch_block(const Block&) const {}
-
   void move(const Block& b, const Block* then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
@@ -115,23 +113,17 @@ inline bool streams_rows(const Nest& nest, const Operands& at) {
   return lines && bytes >= kStreamBytes;
 }
 
-// Runs a gather over a range of units; the block after the current one is staged (and prefetched)
-// before the current one moves.
-template <class Kernel>
-bool gather_blocks(const Nest& nest, int units, const Operands& at, const Range& range,
-                   const Kernel& kernel) {
-  Blocks blocks(nest, units, range);
-  Block pair[2];
-  Block* now = &pair[0];
-  Block* then = &pair[1];
-  bool more = stage_next(nest, at.index, blocks, *now);
-  if (more) kernel.prefetch_block(*now);
-  while (more) {
-    if (now->any_invalid && nest.mode == Mode::raise) return false;
-    more = stage_next(nest, at.index, blocks, *then);
-    if (!more) then->n = 0;
-    kernel.move(*now, then);
-    std::swap(now, then);
+// Gathers a range of units; false when it has met an invalid index that nothing stands for. The block after
+// the current one is staged before that one moves.
+template <int W>
+bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
+  const GatherRow<W> kernel{nest, at, W == 0 && streams_rows(nest, at)};
+  Walk walk(nest, units, range, at.index, 0, false);
+  for (; !walk.done(); walk.turn()) {
+    if (walk.now().any_invalid && nest.mode == Mode::raise) return false;
+    walk.find();
+    walk.stage_next();
+    kernel.move(walk.now(), &walk.then());
   }
   return true;
 }

@@ -36,7 +36,6 @@ struct Ahead {
 template <int W>
 bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged) {
   const Loop& line = nest.line_loop();
-  const GatherLine<W> kernel{nest, at};
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
   // The items that are gathered for each fetch, and their share of the stretch.
   const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kBlock;
@@ -63,7 +62,7 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
       for (int q = 0; q < n; q += step) {
         data.fetch(share);
         indices.fetch(step * index_bytes);
-        kernel.move(advance(place, line, q), offsets + q, std::min(step, n - q), any_invalid);
+        move_items<W>(nest, at, advance(place, line, q), offsets + q, std::min(step, n - q), any_invalid);
       }
     }
   }

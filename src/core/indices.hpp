@@ -100,7 +100,7 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
 // Calls f(times), where times(v) is v * stride modulo 2^64, of a word or a vector of them: a shift where it
 // can be one, because vectors below x86-64-v4 have no 64-bit product (256 bins: -0.25 ns an index).
 template <class F>
-GATHERUM_INLINE int64_t with_product(int64_t stride, const F& f) {
+GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   const auto factor = static_cast<uint64_t>(stride);
   if (!std::has_single_bit(factor)) return f([factor](auto v) { return v * factor; });
   const auto shift = static_cast<uint64_t>(std::countr_zero(factor));
@@ -161,29 +161,38 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
   }(std::make_integer_sequence<int, kLanes>{});
 }
 
-// Writes, or adds, the offsets of n values of a component, times(value) each, and returns a negative number
-// unless each of them is valid: then v | (size - 1 - v) has no sign for any, a cheaper look than resolve's. A
-// value is read once, so they may be read from the index array itself (0.2 ns less each than copied first).
-// Calls then(i) behind each vector of them that begins at value i.
-template <class T, bool Negative, bool First, class Times, class Stride, class Then>
-GATHERUM_INLINE int64_t add_times(const Component& component, const Times& times, const char* values,
-                                  Stride stride, int n, int64_t* offsets, const Then& then) {
-  using Words = Lanes<uint64_t>;
+using Words = Lanes<uint64_t>;
+
+// Values by the negative rule, or as they are. A word of `outside` becomes negative unless its values are
+// valid: v | (size - 1 - v) has no sign for any that is, a cheaper look than resolve's.
+template <class T, bool Negative>
+GATHERUM_INLINE Words look(Lanes<T> raw, Words size, Words last, Words& outside) {
+  auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
+  if constexpr (Negative) v += std::bit_cast<Words>(std::bit_cast<Lanes<int64_t>>(v) >> 63) & size;
+  outside |= v | (last - v);
+  return v;
+}
+
+GATHERUM_INLINE bool none_negative(Words words) {
+  const auto each = std::bit_cast<std::array<int64_t, kLanes>>(words);
+  return std::accumulate(each.begin(), each.end(), int64_t{0}, std::bit_or<>{}) >= 0;
+}
+
+// Writes, or adds, the offsets of n values of a component, times(value) each, and returns whether each of
+// them is valid. A value is read once, so they may be read from the index array itself (0.2 ns less each than
+// copied first).
+template <class T, bool Negative, bool First, class Times, class Stride>
+GATHERUM_INLINE bool add_times(const Component& component, const Times& times, const char* values,
+                               Stride stride, int n, int64_t* offsets) {
   const Words size = Words{} + static_cast<uint64_t>(component.size), last = size - uint64_t{1};
   Words outside{};
   const auto take = [=, &outside](Lanes<T> raw, int64_t* to) {
-    auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
-    if constexpr (Negative) v += std::bit_cast<Words>(std::bit_cast<Lanes<int64_t>>(v) >> 63) & size;
-    outside |= v | (last - v);
-    Words sum = times(v);
+    Words sum = times(look<T, Negative>(raw, size, last, outside));
     if constexpr (!First) sum += load_lanes<Words>(reinterpret_cast<const char*>(to));
     std::memcpy(to, &sum, sizeof sum);
   };
   int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    take(load_lanes<T>(values + i * stride, stride), offsets + i);
-    then(i);
-  }
+  for (; i + kLanes <= n; i += kLanes) take(load_lanes<T>(values + i * stride, stride), offsets + i);
   if (i < n) {  // the last few, and zeros
     T rest[kLanes] = {};
     int64_t to[kLanes] = {};
@@ -192,15 +201,14 @@ GATHERUM_INLINE int64_t add_times(const Component& component, const Times& times
     take(std::bit_cast<Lanes<T>>(rest), to);
     std::copy(to, to + (n - i), offsets + i);
   }
-  const auto any = std::bit_cast<std::array<int64_t, kLanes>>(outside);
-  return std::accumulate(any.begin(), any.end(), int64_t{0}, std::bit_or<>{});
+  return none_negative(outside);
 }
 
 template <class T, bool Negative, bool First, class Stride>
-GATHERUM_INLINE int64_t add_valid(const Component& component, const char* values, Stride stride, int n,
-                                  int64_t* offsets) {
+GATHERUM_INLINE bool add_valid(const Component& component, const char* values, Stride stride, int n,
+                               int64_t* offsets) {
   return with_product(component.stride, [=](auto times) {
-    return add_times<T, Negative, First>(component, times, values, stride, n, offsets, [](int) {});
+    return add_times<T, Negative, First>(component, times, values, stride, n, offsets);
   });
 }
 
@@ -211,7 +219,7 @@ inline bool reads_in_place(const IndexType& type, int64_t stride) {
 }
 
 template <bool Negative, bool First>
-int64_t stage_component(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* offsets) {
+bool stage_component(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* offsets) {
   constexpr std::integral_constant<int64_t, 8> eight;
   constexpr std::integral_constant<int64_t, 4> four;
   const Component& component = nest.component[c];
@@ -231,11 +239,11 @@ int64_t stage_component(const Nest& nest, int c, const char* at, int64_t stride,
 
 template <bool Negative>
 bool stage_components(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
-  int64_t outside = stage_component<Negative, true>(nest, 0, at, stride, n, offsets);
+  bool valid = stage_component<Negative, true>(nest, 0, at, stride, n, offsets);
   for (int c = 1; c < nest.components; ++c)
-    outside |= stage_component<Negative, false>(nest, c, at, stride, n, offsets);
+    valid &= stage_component<Negative, false>(nest, c, at, stride, n, offsets);
   forget(offsets);
-  return outside >= 0;
+  return valid;
 }
 
 // Offsets of n tuples whose every index is valid, as nearly all are, and most have no negative one either.
@@ -265,35 +273,62 @@ GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t st
   return any != 0;
 }
 
-// Stages as `stage` does and calls work(i) for each i < m, in order. Where both are whole blocks, and the
-// indices contiguous and their own offsets, the work is done between the indices: neither then waits alone
-// for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11). There staged(i) is called behind
-// each vector of new offsets, from the i-th on; they may be those of invalid indices.
-template <class Work, class Staged>
-GATHERUM_INLINE bool stage_while(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets,
-                                 int m, const Work& work, const Staged& staged) {
+// Adds i * step to the i-th offset, from the begin-th on; an invalid one stays as it is.
+GATHERUM_NOINLINE inline void add_steps(int64_t step, int begin, int n, int64_t* offsets) {
+  for (int i = begin; i < n; ++i)
+    if (offsets[i] != kInvalid) offsets[i] += i * step;
+}
+
+// Whether a line's indices can be staged a cache line at a time: one component of contiguous ones, read where
+// they lie and only shifted.
+inline bool stages_lines(const Nest& nest) {
+  const int64_t stride = nest.line_loop().index;
+  return nest.components == 1 && stride == nest.index.width && reads_in_place(nest.index, stride) &&
+         std::has_single_bit(static_cast<uint64_t>(nest.component[0].stride));
+}
+
+// What is fetched for each cache line of indices: those `ahead` bytes on, and, unless it is null, what lies
+// beside them, `width` bytes for each.
+struct Fetch {
+  int64_t ahead;
+  const char* beside;
+  int64_t width;
+};
+
+// Stages n tuples as `stage` does, all of them whole cache lines of indices of type T, and adds i * step to
+// the i-th offset. Behind each line it calls staged(i, count) for its offsets and work(i) for each of them.
+// Returns false when an index is negative or not valid: then the offsets mean nothing.
+template <class T, class Work, class Staged>
+GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,
+                                 const Fetch fetch, const Work& work, const Staged& staged) {
+  constexpr auto width = static_cast<int64_t>(sizeof(T));
+  constexpr int count = kCacheLine / width;
   const Component& only = nest.component[0];
-  if (n == kBlock && m == kBlock && nest.components == 1 && only.stride == 1 && stride == nest.index.width &&
-      reads_in_place(nest.index, stride)) {
-    const char* values = at + only.offset;
-    const auto add = [&]<class T>(T, auto width) {
-      const auto same = [](auto v) { return v; };
-      return add_times<T, false, true>(only, same, values, width, n, offsets, [&](int i) {
-        // As prefetch_on, but in no burst.
-        if (i * width % kCacheLine == 0) prefetch(values + i * width + kIndexBytesAhead);
-        staged(i);
-        GATHERUM_UNROLL(4)
-        for (int l = 0; l < kLanes; ++l) work(i + l);
-      });
-    };
-    const int64_t outside = stride == 8 ? add(int64_t{}, std::integral_constant<int64_t, 8>{})
-                                        : add(int32_t{}, std::integral_constant<int64_t, 4>{});
-    forget(offsets);
-    if (outside >= 0) return false;
-    m = 0;
+  const char* values = at + only.offset;
+  const auto shift = static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(only.stride)));
+  const Words size = Words{} + static_cast<uint64_t>(only.size), last = size - uint64_t{1};
+  const Words along = Words{} + static_cast<uint64_t>(step * kLanes);
+  std::array<int64_t, kLanes> first;
+  for (int l = 0; l < kLanes; ++l) first[static_cast<size_t>(l)] = step * l;
+  auto steps = std::bit_cast<Words>(first);
+  Words outside{};
+  for (int i = 0; i < n; i += count) {
+    prefetch(values + i * width + fetch.ahead);
+    if (fetch.beside != nullptr)
+      for (int64_t r = 0; r < count * fetch.width; r += kCacheLine)
+        prefetch(fetch.beside + i * fetch.width + r);
+    GATHERUM_UNROLL(8)
+    for (int l = 0; l < count; l += kLanes, steps += along) {
+      const auto raw = load_lanes<Lanes<T>>(values + (i + l) * width);
+      const Words sum = (look<T, false>(raw, size, last, outside) << shift) + steps;
+      std::memcpy(offsets + i + l, &sum, sizeof sum);
+    }
+    staged(i, count);
+    GATHERUM_UNROLL(8)
+    for (int l = 0; l < count; ++l) work(i + l);
   }
-  for (int i = 0; i < m; ++i) work(i);
-  return stage(nest, at, stride, n, offsets);
+  forget(offsets);
+  return none_negative(outside);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

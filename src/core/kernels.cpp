@@ -19,8 +19,8 @@ bool gather(const Nest& nest, int units, const Operands& at, const Range& range)
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
     if constexpr (W != 0)
-      if (is_line(nest)) return gather_blocks(nest, units, at, range, GatherLine<W>{nest, at});
-    return gather_blocks(nest, units, at, range, GatherRow<W>{nest, at, W == 0 && streams_rows(nest, at)});
+      if (is_line(nest)) return gather_lines<W>(nest, units, at, range, false);
+    return gather_rows<W>(nest, units, at, range);
   });
 }
 

@@ -42,26 +42,30 @@ bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t pie
   auto* GATHERUM_RESTRICT cursors = p.cursors + lists;
   std::fill_n(cursors, p.blocks, PartitionScatter::Cursor{});
   const int64_t mask = (int64_t{1} << p.shift) - 1;
-  Blocks blocks(*p.ids, p.ids->line, piece_range(p, piece));
-  Block b;
+  const int64_t shift = p.shift, su = p.ids->line_loop().other;
   bool valid = true;
-  while (stage_next(*p.ids, at.index, blocks, b)) {
-    valid &= !b.any_invalid;
-    const char* updates = at.other + b.place.other;
-    const int64_t su = p.ids->line_loop().other;
-    for (int j = 0; j < b.n; ++j) {
-      if (b.any_invalid && b.offsets[j] == kInvalid) continue;
-      const int64_t block = b.offsets[j] >> p.shift;
+  Walk walk(*p.ids, p.ids->line, piece_range(p, piece), at.index, 0, false);
+  for (; !walk.done(); walk.turn()) {
+    const Block& now = walk.now();
+    const bool any_invalid = now.any_invalid;
+    valid &= !any_invalid;
+    const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+    const char* updates = at.other + now.place.other;
+    const auto spread = [=, &p](int j) {
+      if (any_invalid && offsets[j] == kInvalid) return;
+      const int64_t block = offsets[j] >> shift;
       if (cursors[block].place == cursors[block].limit) [[unlikely]]
         extend_list(p, lists + block, cursors[block]);
       char* entry = cursors[block].place;
       cursors[block].place = entry + kEntryBytes<Stored>;
-      const auto local = static_cast<uint32_t>(b.offsets[j] & mask);
+      const auto local = static_cast<uint32_t>(offsets[j] & mask);
       const Stored value = load_value<Stored>(updates + j * su);
       std::memcpy(entry, &local, sizeof local);
       std::memcpy(entry + sizeof local, &value, sizeof value);
       prefetch_write(entry + kAhead * kEntryBytes<Stored>);
-    }
+    };
+    walk.find();
+    walk.stage_while(nullptr, 0, spread, [](int, int) {});
   }
   return valid;
 }

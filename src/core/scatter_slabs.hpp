@@ -9,90 +9,67 @@
 // Cost: the updates read once a range; the fold itself in cache.
 #pragma once
 
+#include <optional>
+
 #include "slabs.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Which of the updates of a block concern a slab, and where in it they go.
+// Which of the updates concern a slab, and where in it they go.
 struct Share {
-  int64_t first, count;     // the slab's destinations
-  bool all;                 // they are all there are
-  int64_t columns, column;  // columns of the slab, and the first of this block
+  int64_t first, count;  // the slab's slots
+  bool all;              // they are all there are
+  bool by_column;        // a slot is a column of a destination
+  int64_t origin;        // where in the data the slab's columns begin
 };
 
 // Takes the updates of one staged block, in order. su: bytes from one update to the next.
 template <class Stored, class Taker>
 GATHERUM_INLINE void take_block(Taker take, Block& b, const Share& share, const char* updates, int64_t su) {
   const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-  const int n = b.n;
-  const int64_t first = share.first, columns = share.columns, column = share.column;
+  const int64_t first = share.first;
   if (share.all && !b.any_invalid) {
-    if (columns == 1)
-      for (int j = 0; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
-    else
-      for (int j = 0; j < n; ++j)
-        take(offsets[j] * columns + column + j, load_value<Stored>(updates + j * su));
+    for (int j = 0, n = b.n; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
     return;
   }
   choose(b, first, first + share.count);
   const int* GATHERUM_RESTRICT which = b.which;
   for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
     const int j = which[i];
-    const int64_t slot = columns == 1 ? offsets[j] - first : (offsets[j] - first) * columns + column + j;
-    take(slot, load_value<Stored>(updates + j * su));
+    take(offsets[j] - first, load_value<Stored>(updates + j * su));
   }
 }
 
 // Takes the updates of a range of units, in order; false when it has met (and skipped) an invalid tuple.
-// enter(block) is called before those of a block are taken.
-template <class Stored, class Taker, class Enter>
-bool take_units(const Taker& take, const Nest& ids, Blocks& blocks, const Operands& at, const Share& share,
-                const Enter& enter) {
+template <class Stored, class Slab>
+bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
+                const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = ids.line_loop();
-  Block pair[2];
-  Block* now = &pair[0];
-  Block* then = &pair[1];
   bool valid = true;
-  bool more = stage_next(ids, at.index, blocks, *now);
-  while (more) {
-    valid &= !now->any_invalid;
-    enter(*now);
-    const char* updates = at.other + now->place.other;
-    if (share.all && !now->any_invalid && share.columns == 1 && line.other == packed) {
-      more = blocks.next(then->place, then->n);
-      const int64_t *GATHERUM_RESTRICT offsets = now->offsets, *next = then->offsets;
+  Walk walk(ids, units, range, at.index, share.by_column ? 1 : 0, share.by_column);
+  for (; !walk.done(); walk.turn()) {
+    Block& now = walk.now();
+    valid &= !now.any_invalid;
+    const auto take = slab.taker(share.by_column ? (now.place.data - share.origin) / line.data : 0);
+    const char* updates = at.other + now.place.other;
+    walk.find();
+    if (share.all && !now.any_invalid && line.other == packed) {
+      const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = walk.then().offsets;
       const bool far = ids.far;
+      const char* beside = share.by_column ? updates + walk.on().other : nullptr;
       const auto fold = [=](int j) { take(offsets[j], load_value<Stored>(updates + j * packed)); };
-      const auto fetch = [=](int j) {
+      walk.stage_while(beside, packed, fold, [=](int j, int count) {
         if (far)
-          for (int l = 0; l < kLanes; ++l) take.fetch(next[j + l]);
-      };
-      then->any_invalid = stage_while(ids, at.index + then->place.index, line.index, more ? then->n : 0,
-                                      then->offsets, now->n, fold, fetch);
+          for (int l = 0; l < count; ++l) take.fetch(next[j + l]);
+      });
     } else {
-      take_block<Stored>(take, *now, share, updates, line.other);
-      more = stage_next(ids, at.index, blocks, *then);
+      if (share.by_column) prefetch_rows_on(ids, walk.on(), at, now);
+      take_block<Stored>(take, now, share, updates, line.other);
+      walk.stage_next();
     }
-    std::swap(now, then);
   }
   return valid;
-}
-
-// Columns are short runs far apart, which the processor does not foresee: fetch those of a few rows on.
-// Items more than a line apart are left to it: the run between them may be the whole array.
-GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, int units, const Operands& at, const Block& b) {
-  if (units == nest.line) return;
-  const Loop& row = nest.loops[nest.line - 1];
-  const Loop& line = nest.line_loop();
-  const Place on = advance(b.place, row, kRowsOn);
-  const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
-    if (std::abs(step) > kCacheLine) return;
-    const int64_t bytes = b.n * std::abs(step);
-    prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
-  };
-  fetch(at.index, on.index, line.index);
-  fetch(at.other, on.other, line.other);
 }
 
 // Which slab a task has: the destinations [first, first + stretch.count) of a unit, and its columns.
@@ -125,18 +102,22 @@ inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task)
 
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Nest& ids = *call.ids;
-  const Loop& line = ids.line_loop();
   const Task t = slab_task(call, at, task);
   Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self, call.direct);
   slab.read();
-  Blocks blocks(ids, call.units, {call.chunk, t.unit, t.unit + 1});
-  Share share{t.first, t.stretch.count, call.ranges == 1, t.stretch.columns, 0};
-  return take_units<typename F::Stored>(slab.taker(), ids, blocks, at, share, [&](const Block& b) {
-    if (line.data == 0) return;
-    prefetch_rows_on(ids, call.units, at, b);
-    share.column = (b.place.data - t.lead) / line.data - t.chunk_begin;
-  });
+  const int64_t columns = t.stretch.columns;
+  const Loop& line = call.ids->line_loop();
+  const bool by_column = line.data != 0;
+  std::optional<Nest> in_slots;  // a large copy for a short unit
+  if (by_column) {
+    in_slots = *call.ids;
+    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= columns;
+    in_slots->fetches_indices = false;
+  }
+  const Nest& ids = by_column ? *in_slots : *call.ids;
+  const Share share{t.first, t.stretch.count * columns, call.ranges == 1, by_column,
+                    t.lead + t.chunk_begin * line.data};
+  return take_units<typename F::Stored>(slab, ids, call.units, {call.chunk, t.unit, t.unit + 1}, at, share);
 }
 
 template <class F, bool Counted>

@@ -12,9 +12,6 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Where columns are short runs far apart, runs are fetched this many rows ahead.
-inline constexpr int64_t kRowsOn = 8;
-
 // What `none` does, as a fold of W-byte items: the last update wins.
 template <int W>
 struct Replace {
@@ -95,7 +92,8 @@ class Slab {
     int64_t* const GATHERUM_RESTRICT counts_;
   };
 
-  Taker taker() const { return {sums_, counts_}; }
+  // Counts slots from the first-th on.
+  Taker taker(int64_t first = 0) const { return {place(first), Counted ? counts_ + first : counts_}; }
 
   GATHERUM_NOINLINE void fill(Sum v) {
     for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) put(sums_, i, v);
