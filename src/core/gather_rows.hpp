@@ -59,13 +59,13 @@ struct GatherRow {
 
   bool streams;  // rows are whole aligned lines of a large output
 
-  void move(const Block& b, const Block* then) const {
+  GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
     const Loop& line = nest.line_loop();
     Place place = b.place;
     for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
-      if (nest.far) prefetch_row(j + ahead < b.n ? b : *then, j + ahead < b.n ? j + ahead : j + ahead - b.n);
+      if (nest.far) prefetch_row(j + ahead < b.n ? b : then, j + ahead < b.n ? j + ahead : j + ahead - b.n);
       if (b.offsets[j] == kInvalid) {
         fill_row(place);
       } else if (contiguous) {
@@ -120,10 +120,11 @@ bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& r
   const GatherRow<W> kernel{nest, at, W == 0 && streams_rows(nest, at)};
   Walk walk(nest, units, range, at.index, 0, false);
   for (; !walk.done(); walk.turn()) {
-    if (walk.now().any_invalid && nest.mode == Mode::raise) return false;
+    const Block &now = walk.now(), &then = walk.then();
+    if (now.any_invalid && nest.mode == Mode::raise) return false;
     walk.find();
     walk.stage_next();
-    kernel.move(walk.now(), &walk.then());
+    kernel.move(now, then);
   }
   return true;
 }

@@ -1,0 +1,135 @@
+"""Blocks of indices that are staged while those before them move: lines, columns and partitions."""
+
+import numpy as np
+import pytest
+
+import gatherum
+from canaries import guarded, strays
+from gatherum import reference
+from sizes import chosen_from
+
+# A cache line has 8 or 16 indices: less than one, whole ones, and some more.
+WIDTHS = [1, 7, 8, 15, 16, 17, 64, 200]
+DTYPES = ["i8", "i4", "u4", "i2", ">i8"]
+ROWS = 40
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(settings_restored):
+    gatherum.set_num_threads(1)
+
+
+def _bits(array):
+    return array.shape, array.dtype, array.tobytes()
+
+
+def _columns(width, index_dtype, dtype="f4", rows=70):
+    rng = np.random.default_rng(9)
+    data = rng.standard_normal((ROWS, width)).astype(dtype)
+    updates = rng.standard_normal((rows, width)).astype(dtype)
+    return data, rng.integers(0, ROWS, (rows, width)).astype(index_dtype), updates
+
+
+def _chosen(operator, *operands, **more):
+    return gatherum.plan(operator, *operands, **more).algorithm
+
+
+@pytest.mark.parametrize("index_dtype", DTYPES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("sizes", [{"SMALL": 0}, {"SMALL": 0, "OWN": 0}])
+def test_columns_of_every_width(width, index_dtype, sizes):
+    """A chunk of columns may end anywhere, the last one before its cache line does."""
+    data, indices, updates = _columns(width, index_dtype)
+    with chosen_from(sizes):
+        assert _chosen("gather_elements", data, indices, axis=0) == "packed" or width == 1
+        found = gatherum.gather_elements(data, indices, axis=0)
+        assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0))
+        for reduction in ("none", "add", "mean"):
+            operands = data, indices, updates, 0, reduction
+            assert _bits(gatherum.scatter_elements(*operands)) == _bits(
+                reference.scatter_elements(*operands)
+            )
+
+
+@pytest.mark.parametrize("index_dtype", ["i8", "i4", ">i8"])
+@pytest.mark.parametrize("place", [0, 63, 64, 1000, 4479])
+@pytest.mark.parametrize("index", [ROWS, -1, -ROWS, -ROWS - 1])
+@pytest.mark.parametrize("mode", ["raise", "drop", "clip", "wrap"])
+def test_one_index_of_a_column(index_dtype, place, index, mode):
+    data, indices, updates = _columns(64, index_dtype)
+    indices.flat[place] = index
+    operands = data, indices, updates, 0, "add"
+    with chosen_from({"SMALL": 0}):
+        if mode == "raise" and not -ROWS <= index < ROWS:
+            where = ", ".join(map(str, np.unravel_index(place, indices.shape)))
+            with pytest.raises(IndexError, match=rf"index {index} .*\(indices\[{where}\]\)"):
+                gatherum.scatter_elements(*operands)
+            with pytest.raises(IndexError, match=rf"index {index} .*\(indices\[{where}\]\)"):
+                gatherum.gather_elements(data, indices, axis=0)
+            return
+        found = gatherum.scatter_elements(*operands, mode=mode)
+        assert _bits(found) == _bits(reference.scatter_elements(*operands, mode=mode))
+        filled = "fill" if mode == "drop" else mode
+        found = gatherum.gather_elements(data, indices, axis=0, mode=filled)
+        assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0, mode=filled))
+
+
+@pytest.mark.parametrize("step", [2, -1, 0])
+def test_columns_of_strided_operands(step):
+    """What does not lie side by side is not fetched with the indices, but taken all the same."""
+    data, indices, updates = _columns(64, "i8")
+    if step == 0:
+        updates = np.broadcast_to(updates[:, :1], updates.shape)
+        strided = indices
+    else:
+        updates = np.repeat(updates, abs(step), axis=1)[:, ::step]
+        strided = np.repeat(indices, abs(step), axis=1)[:, ::step]
+    with chosen_from({"SMALL": 0}):
+        for lying in (indices, strided):
+            operands = data, lying, updates, 0, "add"
+            assert _bits(gatherum.scatter_elements(*operands)) == _bits(
+                reference.scatter_elements(*operands)
+            )
+            out = np.zeros((70, 64 * max(1, abs(step))), "f4")[:, :: step or 1]
+            gatherum.gather_elements(data, lying, axis=0, out=out)
+            assert np.array_equal(out, np.take_along_axis(data, lying, axis=0))
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("index_dtype", DTYPES)
+@pytest.mark.parametrize("lengths", [(1, 1), (5, 255), (3, 256), (4, 300), (2, 1000)])
+def test_lines_that_do_not_go_on_in_one_another(far, index_dtype, lengths):
+    """A block may be longer or shorter than the one it is staged with, and so are lines."""
+    rng = np.random.default_rng(4)
+    lines, length = lengths
+    data = rng.integers(0, 255, (1 << 20) + 3 if far else 30_000).astype("u1")
+    indices = rng.integers(0, 30_000, (lines, length + 3)).astype(index_dtype)[:, :length]
+    out = guarded(indices.shape, "u1", shift=1)
+    gatherum.gather(data, indices, out=out)
+    assert not strays(out)
+    assert np.array_equal(out, data[indices.astype("i8")])
+    if indices.dtype.kind != "u":
+        indices[:, length // 2] = -1
+        gatherum.gather(data, indices, out=out)
+        assert np.array_equal(out, data[indices.astype("i8")])
+
+
+@pytest.mark.parametrize("index_dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 520, 1500])
+@pytest.mark.parametrize("bad", [None, 0, 254, 255, -1])
+def test_partitions_of_every_length(index_dtype, count, bad):
+    rng = np.random.default_rng(6)
+    data, updates = (rng.standard_normal(n).astype("f4") for n in (3000, count))
+    indices = rng.integers(0, 3000, (count, 1)).astype(index_dtype)
+    if bad is not None:
+        indices[min(bad, count - 1)] = 3000
+    with chosen_from({"SMALL": 0, "MANY": 1, "FAR": 0}):
+        assert _chosen("scatter_nd", data, indices, updates, reduction="add") == "partition" or (
+            8 * count < data.size
+        )
+        operands = data, indices, updates, "add"
+        found = gatherum.scatter_nd(*operands, mode="drop")
+        assert _bits(found) == _bits(reference.scatter_nd(*operands, mode="drop"))
+        if bad is not None:
+            with pytest.raises(IndexError, match="index 3000"):
+                gatherum.scatter_nd(*operands)
