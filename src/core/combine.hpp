@@ -150,17 +150,16 @@ GATHERUM_INLINE bool is_special(T a, T b) {
   return std::isunordered(a, b) || (std::bit_cast<Bits<T>>(a) ^ std::bit_cast<Bits<T>>(b)) == sign;
 }
 
-// Written as selects, so that rows are folded in vectors. One by one, compilers make branches of them that
-// are often mispredicted; a branch on what is rare spares them.
+// Written as selects, so that rows are folded in vectors; of two zeros each comparison chooses another. One by
+// one, compilers make branches of them that are often mispredicted; a branch on what is rare spares them.
 template <class NaN, class T>
 GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     if constexpr (NaN::kBranches)
       if (!is_special(a, b)) [[likely]]
         return a > b ? a : b;
-    const T larger = a > b ? a : b;
-    const T chosen = a == b ? with_common_sign(a, b) : larger;
-    return bool(a != a) | bool(b != b) ? quiet_nan<T>() : chosen;
+    const T chosen = with_common_sign(a > b ? a : b, b > a ? b : a);
+    return std::isunordered(a, b) ? quiet_nan<T>() : chosen;
   } else {
     return a > b ? a : b;
   }
@@ -172,9 +171,8 @@ GATHERUM_INLINE T minimum(T a, T b) {
     if constexpr (NaN::kBranches)
       if (!is_special(a, b)) [[likely]]
         return a < b ? a : b;
-    const T smaller = a < b ? a : b;
-    const T chosen = a == b ? with_either_sign(a, b) : smaller;
-    return bool(a != a) | bool(b != b) ? quiet_nan<T>() : chosen;
+    const T chosen = with_either_sign(a < b ? a : b, b < a ? b : a);
+    return std::isunordered(a, b) ? quiet_nan<T>() : chosen;
   } else {
     return a < b ? a : b;
   }

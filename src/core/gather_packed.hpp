@@ -8,7 +8,7 @@
 // miss an item; pays when there are about as many rows of indices as of data.
 #pragma once
 
-#include "scatter_slabs.hpp"
+#include "gather_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -38,17 +38,19 @@ struct FoldOne {
   }
 };
 
-// Folds `count` elements side by side, a cache line of them at a time: in local arrays, where the
-// compiler sees that nothing overlaps and folds them in vectors.
+// Folds `count` elements side by side, a vector of them at a time: in a local array, where the compiler sees
+// that nothing overlaps, and no longer than a vector, or it is written to memory and read back (rows of 64
+// float32 in cache: 16.8 ns a row -> 13.3).
 template <class F>
 struct FoldInto {
   int64_t count;
   GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    constexpr int64_t lanes = kCacheLine / step;
+    constexpr int64_t lanes = std::max<int64_t>(1, 8 * kLanes / step);
+    const int64_t n = count;  // a copy, which no store can change
     int64_t e = 0;
-    for (; e + lanes <= count; e += lanes) {
+    for (; e + lanes <= n; e += lanes) {
       T folded[lanes];
       for (int64_t l = 0; l < lanes; ++l) {
         const auto a = F::widen(load_value<T>(dst + (e + l) * step));
@@ -57,7 +59,7 @@ struct FoldInto {
       }
       std::memcpy(dst + e * step, folded, sizeof folded);
     }
-    for (; e < count; ++e) FoldOne<F>{}(dst + e * step, src + e * step);
+    for (; e < n; ++e) FoldOne<F>{}(dst + e * step, src + e * step);
   }
 };
 
