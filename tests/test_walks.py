@@ -133,3 +133,22 @@ def test_partitions_of_every_length(index_dtype, count, bad):
         if bad is not None:
             with pytest.raises(IndexError, match="index 3000"):
                 gatherum.scatter_nd(*operands)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mean"])
+@pytest.mark.parametrize("width", [2, 8])
+def test_threads_that_share_a_few_columns(width, reduction):
+    """From three threads on each has a slab of its own for a part of the rows."""
+    rows = 600_000 // width
+    rng = np.random.default_rng(3)
+    indices = rng.permuted(np.tile(np.arange(rows)[:, None], (1, width)), axis=0)
+    updates = np.arange(rows * width, dtype="f8").reshape(rows, width)
+    data = np.ones((rows, width))
+    expected = np.empty_like(data)
+    np.put_along_axis(expected, indices, updates, axis=0)
+    more = {"none": 0, "add": 1, "mean": 1}[reduction]
+    expected = (expected + more) / (2 if reduction == "mean" else 1)
+    for threads in (1, 3, 7):
+        gatherum.set_num_threads(threads)
+        found = gatherum.scatter_elements(data, indices, updates, 0, reduction)
+        assert np.array_equal(found, expected), threads

@@ -126,8 +126,8 @@ GATHERUM_NOINLINE inline bool stage_next(const Nest& nest, const char* index, Bl
 // Where columns are short runs far apart, runs are fetched this many rows ahead.
 inline constexpr int64_t kRowsOn = 8;
 
-// A walk over blocks that stages the next one while the work of this one is done. Each offset has the line's
-// own `step` added, that of a block's i-th tuple i times.
+// A walk over blocks that stages the next one while the work of this one is done. To the offset of a block's
+// i-th tuple, i * step is added: what the line itself moves.
 class Walk {
  public:
   // by_column: lines are cut into columns, so that a page on is nothing that is read soon, but a few rows on.
@@ -138,6 +138,8 @@ class Walk {
     stage_from(0);
     turn();
   }
+  Walk(const Walk&) = delete;
+  Walk& operator=(const Walk&) = delete;
 
   Block& now() { return *now_; }
   const Block& then() const { return *then_; }
@@ -194,7 +196,7 @@ class Walk {
   const int64_t step_;
   Place on_{0, kIndexBytesAhead, 0};
   Blocks blocks_;
-  bool in_lines_;  // until an index is negative or not valid: others will be, and were staged twice
+  bool in_lines_;  // until an index is negative or not valid: then others are, and would be staged twice
   Block pair_[2];
   Block* now_ = &pair_[0];
   Block* then_ = &pair_[1];

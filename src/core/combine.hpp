@@ -150,8 +150,8 @@ GATHERUM_INLINE bool is_special(T a, T b) {
   return std::isunordered(a, b) || (std::bit_cast<Bits<T>>(a) ^ std::bit_cast<Bits<T>>(b)) == sign;
 }
 
-// Written as selects, so that rows are folded in vectors; of two zeros each comparison chooses another. One by
-// one, compilers make branches of them that are often mispredicted; a branch on what is rare spares them.
+// Written as selects, so that rows are folded in vectors; of two zeros each comparison chooses another. One
+// by one, compilers make branches of them that are often mispredicted; a branch on what is rare spares them.
 template <class NaN, class T>
 GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -51,7 +51,7 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
 // The lines that a block addresses. Invalid offsets lead anywhere, which a prefetch may.
 struct Addressed {
   uintptr_t base;
-  const int64_t* GATHERUM_RESTRICT offsets;
+  const int64_t* offsets;  // being staged
 
   Addressed(const Operands& at, const Block& b)
       : base(reinterpret_cast<uintptr_t>(at.data + b.place.data)), offsets(b.offsets) {}

@@ -108,14 +108,14 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
   const int64_t columns = t.stretch.columns;
   const Loop& line = call.ids->line_loop();
   const bool by_column = line.data != 0;
-  std::optional<Nest> in_slots;  // a large copy for a short unit
+  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
   if (by_column) {
     in_slots = *call.ids;
     for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= columns;
     in_slots->fetches_indices = false;
   }
   const Nest& ids = by_column ? *in_slots : *call.ids;
-  const Share share{t.first, t.stretch.count * columns, call.ranges == 1, by_column,
+  const Share share{t.first * columns, t.stretch.count * columns, call.ranges == 1, by_column,
                     t.lead + t.chunk_begin * line.data};
   return take_units<typename F::Stored>(slab, ids, call.units, {call.chunk, t.unit, t.unit + 1}, at, share);
 }
