@@ -41,11 +41,15 @@ def test_columns_of_every_width(width, index_dtype, sizes):
     """A chunk of columns may end anywhere, the last one before its cache line does."""
     data, indices, updates = _columns(width, index_dtype)
     with chosen_from(sizes):
-        assert _chosen("gather_elements", data, indices, axis=0) == "packed" or width == 1
+        # A single column is a line as any other.
+        assert (_chosen("gather_elements", data, indices, axis=0) == "packed") == (width > 1)
         found = gatherum.gather_elements(data, indices, axis=0)
         assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0))
         for reduction in ("none", "add", "mean"):
             operands = data, indices, updates, 0, reduction
+            more = {"axis": 0, "reduction": reduction}
+            chosen = _chosen("scatter_elements", data, indices, updates, **more)
+            assert chosen == "slabs" or width == 1
             assert _bits(gatherum.scatter_elements(*operands)) == _bits(
                 reference.scatter_elements(*operands)
             )
@@ -74,25 +78,34 @@ def test_one_index_of_a_column(index_dtype, place, index, mode):
         assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0, mode=filled))
 
 
-@pytest.mark.parametrize("step", [2, -1, 0])
-def test_columns_of_strided_operands(step):
+def _every(array, step):
+    """Return the same columns, `step` apart or, where it is 0, the first one again and again."""
+    if step == 0:
+        return np.broadcast_to(array[:, :1], array.shape)
+    return np.repeat(array, abs(step), axis=1)[:, ::step]
+
+
+@pytest.mark.parametrize("of_updates", [1, 2, -1, 0])
+@pytest.mark.parametrize("of_indices", [1, 2, -1, 0])
+def test_columns_of_strided_operands(of_indices, of_updates):
     """What does not lie side by side is not fetched with the indices, but taken all the same."""
     data, indices, updates = _columns(64, "i8")
-    if step == 0:
-        updates = np.broadcast_to(updates[:, :1], updates.shape)
-        strided = indices
-    else:
-        updates = np.repeat(updates, abs(step), axis=1)[:, ::step]
-        strided = np.repeat(indices, abs(step), axis=1)[:, ::step]
+    operands = data, _every(indices, of_indices), _every(updates, of_updates), 0, "add"
     with chosen_from({"SMALL": 0}):
-        for lying in (indices, strided):
-            operands = data, lying, updates, 0, "add"
-            assert _bits(gatherum.scatter_elements(*operands)) == _bits(
-                reference.scatter_elements(*operands)
-            )
-            out = np.zeros((70, 64 * max(1, abs(step))), "f4")[:, :: step or 1]
-            gatherum.gather_elements(data, lying, axis=0, out=out)
-            assert np.array_equal(out, np.take_along_axis(data, lying, axis=0))
+        assert _bits(gatherum.scatter_elements(*operands)) == _bits(
+            reference.scatter_elements(*operands)
+        )
+
+
+@pytest.mark.parametrize("of_out", [2, -1])
+@pytest.mark.parametrize("of_indices", [1, 2, -1, 0])
+def test_columns_into_strided_output(of_indices, of_out):
+    data, indices, _ = _columns(64, "i8")
+    indices = _every(indices, of_indices)
+    out = np.zeros((70, 64 * abs(of_out)), "f4")[:, ::of_out]
+    with chosen_from({"SMALL": 0}):
+        gatherum.gather_elements(data, indices, axis=0, out=out)
+    assert np.array_equal(out, np.take_along_axis(data, indices, axis=0))
 
 
 @pytest.mark.parametrize("far", [False, True])
@@ -119,19 +132,18 @@ def test_lines_that_do_not_go_on_in_one_another(far, index_dtype, lengths):
 @pytest.mark.parametrize("bad", [None, 0, 254, 255, -1])
 def test_partitions_of_every_length(index_dtype, count, bad):
     rng = np.random.default_rng(6)
-    data, updates = (rng.standard_normal(n).astype("f4") for n in (3000, count))
-    indices = rng.integers(0, 3000, (count, 1)).astype(index_dtype)
+    size = 2 * count  # of more than 8 a partition would be too sparse
+    data, updates = (rng.standard_normal(n).astype("f4") for n in (size, count))
+    indices = rng.integers(0, size, (count, 1)).astype(index_dtype)
     if bad is not None:
-        indices[min(bad, count - 1)] = 3000
+        indices[min(bad, count - 1)] = size
     with chosen_from({"SMALL": 0, "MANY": 1, "FAR": 0}):
-        assert _chosen("scatter_nd", data, indices, updates, reduction="add") == "partition" or (
-            8 * count < data.size
-        )
         operands = data, indices, updates, "add"
+        assert _chosen("scatter_nd", *operands[:3], reduction="add") == "partition"
         found = gatherum.scatter_nd(*operands, mode="drop")
         assert _bits(found) == _bits(reference.scatter_nd(*operands, mode="drop"))
         if bad is not None:
-            with pytest.raises(IndexError, match="index 3000"):
+            with pytest.raises(IndexError, match=f"index {size} "):
                 gatherum.scatter_nd(*operands)
 
 

@@ -59,6 +59,7 @@ struct GatherRow {
 
   bool streams;  // rows are whole aligned lines of a large output
 
+  // Not inlined: beside the state of the walk, rows took 3-5 % longer.
   GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
