@@ -239,33 +239,3 @@ def test_the_place_of_a_bad_index_in_a_line_that_is_cut_unevenly(threads, settin
     indices[2, 77_000] = 9
     with pytest.raises(IndexError, match=r"index 9 .* \(indices\[2, 77000\]\)"):
         gatherum.gather(np.zeros(5), indices)
-
-
-def _every_half(dtype):
-    """All values of a type of 16 bits, and partners whose sums lie where rounding turns."""
-    values = np.arange(1 << 16, dtype="u2").view(dtype)
-    with np.errstate(all="ignore"):
-        half_steps = (np.nextafter(values, dtype(np.inf)).astype("f4") - values.astype("f4")) / 2
-        partners = [values[::-1], _rng().permutation(values), half_steps.astype(dtype)]
-    return [(values, partner.astype(dtype)) for partner in [*partners, -partners[2], -values]]
-
-
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_sums_of_halves_are_rounded_once_and_to_even(name, count):
-    """`count` equal updates are added one after the other, in float32."""
-    if name == "bfloat16":
-        ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its bfloat16")
-    dtype, quiet = (np.float16, 0x7E00) if name == "float16" else (ml_dtypes.bfloat16, 0x7FC0)
-    indices = np.tile(np.arange(1 << 16), count)
-    for values, partners in _every_half(dtype):
-        wide = values.astype("f4")
-        with np.errstate(all="ignore"):
-            for _ in range(count):
-                wide += partners.astype("f4")
-            expected = wide.astype(dtype)
-        is_nan = np.isnan(expected)
-        updates = np.tile(partners, count)
-        found = gatherum.scatter_nd(values, indices[:, None], updates, "add")
-        assert np.array_equal(found.view("u2")[~is_nan], expected.view("u2")[~is_nan])
-        assert (found.view("u2")[is_nan] == quiet).all()

@@ -8,12 +8,14 @@
 // conversions are done on bits, so a value that is only copied keeps them all, NaN payloads included.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "halves.hpp"
 #include "kernels.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -21,51 +23,10 @@ namespace gatherum::GATHERUM_LEVEL {
 struct Boolean {
   using Stored = uint8_t;
 };
-struct Half {
-  using Stored = uint16_t;
-};
-struct Brain {
-  using Stored = uint16_t;
-};
 template <class T>
 struct Complex {
   T re, im;
 };
-
-// float16 <-> float32: exact on the way up, round to nearest even on the way down; a NaN keeps its
-// sign, its quiet bit and the payload bits that fit.
-inline float half_to_float(uint16_t h) {
-  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
-  const uint32_t magnitude = h & 0x7FFFu;
-  if (magnitude >= 0x7C00u) return std::bit_cast<float>(sign | 0x7F800000u | (magnitude & 0x3FFu) << 13);
-  // Shifted into place the exponent is 112 too small; one exact multiplication mends it, and
-  // normalises subnormals on the way.
-  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | sign);
-}
-
-inline uint16_t float_to_half(float f) {
-  const uint32_t bits = std::bit_cast<uint32_t>(f);
-  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
-  const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7C00u | (magnitude >> 13 & 0x3FFu));
-  if (magnitude >= 0x477FF000u) return static_cast<uint16_t>(sign | 0x7C00u);  // 65520 and above round to inf
-  if (magnitude < 0x38800000u) {
-    // Below 2^-14: adding 1/2 makes the processor round at the bit that float16's subnormals end at.
-    const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - 0x3F000000u));
-  }
-  const uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
-  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
-}
-
-inline float brain_to_float(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
-
-inline uint16_t float_to_brain(float f) {
-  const uint32_t bits = std::bit_cast<uint32_t>(f);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>(bits >> 16);
-  return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
 
 // The canonical quiet NaN: sign and payload 0.
 template <class T>
@@ -178,6 +139,23 @@ GATHERUM_INLINE T minimum(T a, T b) {
   }
 }
 
+// The greater or the lesser of two halves, by integers in the same order: -0 is below +0.
+template <class NaN, class V, Reduction R>
+GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
+  constexpr uint16_t infinity = std::is_same_v<V, Half> ? 0x7C00 : 0x7F80;
+  constexpr uint16_t quiet = infinity | (infinity & -infinity) >> 1;
+  const auto ordered = [](uint16_t v) {
+    const auto bits = static_cast<int16_t>(v);
+    return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7FFF));
+  };
+  const bool nan = std::max(a & 0x7FFF, b & 0x7FFF) > infinity;
+  if constexpr (NaN::kBranches)
+    if (nan) [[unlikely]]
+      return keep(), quiet;
+  const bool first = R == Reduction::max ? ordered(a) > ordered(b) : ordered(a) < ordered(b);
+  return nan ? quiet : first ? a : b;
+}
+
 // How type V is stored, accumulated under reduction R, and brought back.
 template <class V, Reduction R>
 struct Arithmetic {
@@ -185,29 +163,61 @@ struct Arithmetic {
   static constexpr bool is_integer = std::is_integral_v<V>;
   using Wide = std::conditional_t<std::is_signed_v<V>, int64_t, uint64_t>;
   using Sum = std::conditional_t<is_integer && R == Reduction::mean, Wide, V>;
-  static Sum widen(Stored v) { return static_cast<Sum>(v); }
-  static Stored narrow(Sum v) { return static_cast<Stored>(v); }
+  template <class Rare = Branched>
+  static Sum widen(Stored v) {
+    return static_cast<Sum>(v);
+  }
+  template <class Rare = Branched>
+  static Stored narrow(Sum v) {
+    return static_cast<Stored>(v);
+  }
 };
 template <Reduction R>
 struct Arithmetic<Boolean, R> {
   using Stored = uint8_t;
   using Sum = uint8_t;
-  static Sum widen(Stored v) { return v; }
-  static Stored narrow(Sum v) { return v; }
+  template <class Rare = Branched>
+  static Sum widen(Stored v) {
+    return v;
+  }
+  template <class Rare = Branched>
+  static Stored narrow(Sum v) {
+    return v;
+  }
 };
+// The greatest and the least of halves are halves: no wider type is needed, nor a conversion.
+template <Reduction R>
+using HalfSum = std::conditional_t<R == Reduction::max || R == Reduction::min, uint16_t, float>;
+
 template <Reduction R>
 struct Arithmetic<Half, R> {
   using Stored = uint16_t;
-  using Sum = float;
-  static Sum widen(Stored v) { return half_to_float(v); }
-  static Stored narrow(Sum v) { return float_to_half(v); }
+  using Sum = HalfSum<R>;
+  template <class Rare = Branched>
+  static GATHERUM_INLINE Sum widen(Stored v) {
+    if constexpr (std::is_same_v<Sum, float>) return half_to_float<Rare::kBranches>(v);
+    return v;
+  }
+  template <class Rare = Branched>
+  static GATHERUM_INLINE Stored narrow(Sum v) {
+    if constexpr (std::is_same_v<Sum, float>) return float_to_half<Rare::kBranches>(v);
+    return v;
+  }
 };
 template <Reduction R>
 struct Arithmetic<Brain, R> {
   using Stored = uint16_t;
-  using Sum = float;
-  static Sum widen(Stored v) { return brain_to_float(v); }
-  static Stored narrow(Sum v) { return float_to_brain(v); }
+  using Sum = HalfSum<R>;
+  template <class Rare = Branched>
+  static GATHERUM_INLINE Sum widen(Stored v) {
+    if constexpr (std::is_same_v<Sum, float>) return brain_to_float(v);
+    return v;
+  }
+  template <class Rare = Branched>
+  static GATHERUM_INLINE Stored narrow(Sum v) {
+    if constexpr (std::is_same_v<Sum, float>) return float_to_brain(v);
+    return v;
+  }
 };
 
 template <class T>
@@ -248,6 +258,9 @@ struct Fold : Arithmetic<V, R> {
     if constexpr (std::is_same_v<V, Boolean>) {
       constexpr bool either = R == Reduction::add || R == Reduction::max;
       return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
+    } else if constexpr (std::is_same_v<Stored, Sum> &&
+                         (std::is_same_v<V, Half> || std::is_same_v<V, Brain>)) {
+      return extreme<NaN, V, R>(a, b);
     } else if constexpr (R == Reduction::mul) {
       return mul<NaN>(a, b);
     } else if constexpr (R == Reduction::max) {
@@ -259,9 +272,10 @@ struct Fold : Arithmetic<V, R> {
     }
   }
 
+  template <class Rare = Branched>
   static GATHERUM_INLINE Stored finish(Sum a, int64_t count) {
-    if constexpr (R == Reduction::mean) return Base::narrow(divide(a, count));
-    return Base::narrow(a);
+    if constexpr (R == Reduction::mean) return Base::template narrow<Rare>(divide(a, count));
+    return Base::template narrow<Rare>(a);
   }
 };
 

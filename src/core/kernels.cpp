@@ -134,11 +134,17 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   });
 }
 
-void scatter_grouped(const Nest& nest, const Nest& ids, int units, const Operands& at, const Range& range,
-                     const Combine& how, int64_t destinations, char* scratch) {
+int64_t group_updates(const GroupedScatter& call, const Operands& at, int64_t unit, char* scratch) {
+  return with_groups(call, scratch, [&](const auto& groups) { return groups.group(at.index, unit); });
+}
+
+void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, int64_t kept, int64_t share,
+                 int64_t shares, char* scratch) {
   const FloatMode mode;
-  by_value<true>(how.value, how.reduction, [&](auto fold) {
-    scatter_by_group<decltype(fold)>(nest, ids, units, at, range, how.include_self, destinations, scratch);
+  const Positions positions{kept * share / shares, kept * (share + 1) / shares};
+  by_value<true>(call.combine.value, call.combine.reduction, [&](auto fold) {
+    const FoldGroups<decltype(fold)> fold_group(call, at, unit);
+    with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold_group); });
   });
 }
 
@@ -186,10 +192,27 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
 
 const Kernels& kernels() {
   static const Kernels table = {
-      GATHERUM_LEVEL_NAME, gather,          gather_stretches, gather_packed,   copy_bytes,
-      first_invalid,       scatter,         scatter_owned,    slab_bytes,      slab_take,
-      slab_write,          private_bytes,   private_take,     private_write,   entry_bytes,
-      partition_spread,    partition_apply, grouped_bytes,    scatter_grouped, number,
+      GATHERUM_LEVEL_NAME,
+      gather,
+      gather_stretches,
+      gather_packed,
+      copy_bytes,
+      first_invalid,
+      scatter,
+      scatter_owned,
+      slab_bytes,
+      slab_take,
+      slab_write,
+      private_bytes,
+      private_take,
+      private_write,
+      entry_bytes,
+      partition_spread,
+      partition_apply,
+      grouped_bytes,
+      group_updates,
+      fold_groups,
+      number,
   };
   return table;
 }

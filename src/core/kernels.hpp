@@ -108,6 +108,15 @@ struct PartitionScatter {
   Combine combine;
 };
 
+// A scatter whose updates are put in order of their destination first (scatter_grouped.hpp).
+struct GroupedScatter {
+  const Nest* nest;
+  const Nest* ids;                // as in SlabScatter
+  int units;                      // as in Range
+  int64_t updates, destinations;  // of one unit
+  Combine combine;
+};
+
 // A gather along an axis that is not the last: columns are packed into scratch first
 // (gather_packed.hpp).
 struct PackedGather {
@@ -144,12 +153,13 @@ struct Kernels {
   int64_t (*entry_bytes)(int64_t item);
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
-  // As scatter, with updates ordered by destination first. `ids` is the nest with component strides
-  // that number the destinations of one unit, of which there are `destinations`; `grouped_bytes` is the
-  // scratch it needs for units of so many updates.
+  // The two passes of a scatter by groups, of one unit. `group_updates` puts them in order in scratch, so
+  // many bytes, and returns how many there are to fold, invalid ones left out; `fold_groups` folds one of
+  // `shares`.
   int64_t (*grouped_bytes)(int64_t updates, int64_t destinations);
-  void (*scatter_grouped)(const Nest&, const Nest& ids, int units, const Operands&, const Range&,
-                          const Combine&, int64_t destinations, char* scratch);
+  int64_t (*group_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
+  void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,
+                      int64_t shares, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.
   void (*number)(const Nest& ids, const char* index, int64_t* numbers);
 };

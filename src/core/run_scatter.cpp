@@ -19,6 +19,8 @@ constexpr int64_t kBlockBytes = int64_t{1} << 20;
 constexpr int64_t kMaxBlocks = 1024;
 // Tuples of one unit of a partition.
 constexpr int64_t kPartitionChunk = 16384;
+// Groups of updates are dealt out in so many shares a thread: some take longer than others.
+constexpr int64_t kSharesAThread = 8;
 
 // What became of a scatter: cut short by poll, or done, perhaps with invalid tuples skipped.
 struct Run {
@@ -230,16 +232,29 @@ Run scatter_partition(const Program& p, const Operands& at, const char* source, 
   return run;
 }
 
+// Many units: one after the other on each thread. One unit: threads share its groups.
 Run scatter_grouped(const Program& p, const Operands& at, const Poll& poll) {
   const Nest& nest = p.nest;
   const Split s = split(points(nest, p.units), nest.line_loop().extent, false, 0, work_bytes(p));
   const int64_t updates = points(nest, nest.line + 1) / points(nest, p.units);
-  const WorkerScratch scratch(chosen_kernels().grouped_bytes(updates, p.destinations), s.threads);
+  const GroupedScatter call{&nest, &p.ids, p.units, updates, p.destinations, p.combine};
+  const bool alone = s.units == 1;
+  const WorkerScratch scratch(chosen_kernels().grouped_bytes(updates, p.destinations), alone ? 1 : s.threads);
   Run run;
   if (!scratch) return run.memory = false, run;
+  if (alone) {
+    const int64_t kept = chosen_kernels().group_updates(call, at, 0, scratch.of(0));
+    const int64_t shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
+    run.finished = run_tasks(shares, s.threads, poll, [&](int64_t share, int) {
+      chosen_kernels().fold_groups(call, at, 0, kept, share, shares, scratch.of(0));
+    });
+    return run;
+  }
   run.finished = run_split(s, poll, [&](int64_t begin, int64_t end, int worker) {
-    chosen_kernels().scatter_grouped(nest, p.ids, p.units, at, {s.chunk, begin, end}, p.combine,
-                                     p.destinations, scratch.of(worker));
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t kept = chosen_kernels().group_updates(call, at, unit, scratch.of(worker));
+      chosen_kernels().fold_groups(call, at, unit, kept, 0, 1, scratch.of(worker));
+    }
   });
   return run;
 }

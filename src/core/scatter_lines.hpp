@@ -53,9 +53,9 @@ struct FoldInto {
     for (; e + lanes <= n; e += lanes) {
       T folded[lanes];
       for (int64_t l = 0; l < lanes; ++l) {
-        const auto a = F::widen(load_value<T>(dst + (e + l) * step));
-        const auto b = F::widen(load_value<T>(src + (e + l) * step));
-        folded[l] = F::narrow(F::template fold<Selected>(a, b));
+        const auto a = F::template widen<Selected>(load_value<T>(dst + (e + l) * step));
+        const auto b = F::template widen<Selected>(load_value<T>(src + (e + l) * step));
+        folded[l] = F::template narrow<Selected>(F::template fold<Selected>(a, b));
       }
       std::memcpy(dst + e * step, folded, sizeof folded);
     }

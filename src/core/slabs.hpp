@@ -17,10 +17,19 @@ template <int W>
 struct Replace {
   using Stored = Item<W>;
   using Sum = Item<W>;
-  static Sum widen(Stored v) { return v; }
-  static Stored narrow(Sum v) { return v; }
+  template <class>
+  static Sum widen(Stored v) {
+    return v;
+  }
+  template <class>
+  static Stored narrow(Sum v) {
+    return v;
+  }
   static Sum fold(Sum, Sum b) { return b; }
-  static Stored finish(Sum a, int64_t) { return a; }
+  template <class>
+  static Stored finish(Sum a, int64_t) {
+    return a;
+  }
 };
 
 // Where the destinations of a slab lie.
@@ -59,7 +68,8 @@ class Slab {
       if constexpr (kPlain && kIsPacked<decltype(stride)>)
         copy_items(place(slot), from, n);
       else
-        for (int64_t i = 0; i < n; ++i) put(sums_, slot + i, F::widen(load_value<Stored>(from + i * stride)));
+        for (int64_t i = 0; i < n; ++i)
+          put(sums_, slot + i, F::template widen<Selected>(load_value<Stored>(from + i * stride)));
     });
     if constexpr (Counted)
       for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) counts_[i] = start_;
@@ -71,10 +81,12 @@ class Slab {
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
       if constexpr (Counted) {
         const bool first = counts_[slot] == 0;
-        put(sums_, slot, first ? F::widen(update) : F::fold(get(sums_, slot), F::widen(update)));
+        put(sums_, slot,
+            first ? F::template widen<Branched>(update)
+                  : F::fold(get(sums_, slot), F::template widen<Branched>(update)));
         ++counts_[slot];
       } else {
-        put(sums_, slot, F::fold(get(sums_, slot), F::widen(update)));
+        put(sums_, slot, F::fold(get(sums_, slot), F::template widen<Branched>(update)));
       }
     }
 
@@ -117,9 +129,14 @@ class Slab {
         return streams && to != place(slot) ? stream_bytes(to, place(slot), n * kPacked)
                                             : copy_items(to, place(slot), n);
       for (int64_t i = 0; i < n; ++i) {
-        Stored v = F::narrow(get(sums_, slot + i));
-        if constexpr (Counted)
-          if (counts_[slot + i] != start_) v = F::finish(get(sums_, slot + i), counts_[slot + i]);
+        const Sum sum = get(sums_, slot + i);
+        Stored v;
+        if constexpr (!Counted)
+          v = F::template narrow<Selected>(sum);
+        else if (counts_[slot + i] != start_)
+          v = F::template finish<Branched>(sum, counts_[slot + i]);
+        else
+          v = F::template narrow<Branched>(sum);
         std::memcpy(to + i * stride, &v, sizeof v);
       }
     });

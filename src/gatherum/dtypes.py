@@ -76,7 +76,7 @@ def needs_counter(reduction: str, include_self: bool) -> bool:
 
 def accumulator_bytes(value: Value, item: int, reduction: str) -> int:
     """Return the bytes of the type in which a reduction of `item`-byte values accumulates."""
-    if value in _HALF and reduction != "none":
+    if value in _HALF and reduction in ("add", "mul", "mean"):
         return 4
     return 8 if value in _INTEGER and reduction == "mean" else item
 

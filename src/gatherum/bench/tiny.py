@@ -87,10 +87,13 @@ class Loop:
 
     def __init__(self, statement: str, names: dict[str, Any]) -> None:
         self.timer = timeit.Timer(statement, globals=names)
-        count, spent = 1, self.timer.timeit(1)
+        # The first call plans, and a hiccup of the machine outlasts many calls: neither may shorten
+        # the loop, or a few cold calls pass for warm ones (1.3 us was shown as 19).
+        self.timer.timeit(1)
+        count, spent = 1, 0.0
         while spent < SECONDS_A_LOOP / 4:
             count *= 4
-            spent = self.timer.timeit(count)
+            spent = min(self.timer.repeat(3, count))
         self.count = max(1, round(count * SECONDS_A_LOOP / spent))
 
     def seconds(self) -> float:

@@ -1,0 +1,106 @@
+"""float16 and bfloat16: every value, one by one and side by side in rows."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gatherum
+
+DTYPES = {"float16": (np.float16, 0x7E00), "bfloat16": (ml_dtypes.bfloat16, 0x7FC0)}
+ALL = 1 << 16
+# One element an index, in a slab; rows of 64, folded side by side; rows of 7, no whole vector.
+COLUMNS = [1, 64, 7]
+
+
+def _every_half(dtype):
+    """All values of a type of 16 bits, and partners whose sums lie where rounding turns."""
+    rng = np.random.default_rng(9)
+    values = np.arange(ALL, dtype="u2").view(dtype)
+    with np.errstate(all="ignore"):
+        half_steps = (np.nextafter(values, dtype(np.inf)).astype("f4") - values.astype("f4")) / 2
+        partners = [values[::-1], rng.permutation(values), half_steps.astype(dtype)]
+    return [(values, partner.astype(dtype)) for partner in [*partners, -partners[2], -values]]
+
+
+def _scatter(values, partners, columns, count, *how):
+    """Fold each partner into its value `count` times, a row of so many columns an index."""
+    rows = ALL // columns
+    used = rows * columns
+    data, updates = (a[:used].reshape(rows, columns) for a in (values, partners))
+    if columns == 1:
+        data, updates = data[:, 0], updates[:, 0]
+    indices = np.tile(np.arange(rows), count)[:, None]
+    found = gatherum.scatter_nd(data, indices, np.concatenate([updates] * count), *how)
+    return found.reshape(-1).view("u2"), slice(0, used)
+
+
+def _same(found, expected, quiet):
+    """Bits, but NaNs, which are all the canonical one."""
+    is_nan = np.isnan(expected.astype("f4"))
+    assert np.array_equal(found[~is_nan], expected.view("u2")[~is_nan])
+    assert (found[is_nan] == quiet).all()
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_sums_are_rounded_once_and_to_even(name, count, columns):
+    dtype, quiet = DTYPES[name]
+    for values, partners in _every_half(dtype):
+        wide = values.astype("f4")
+        with np.errstate(all="ignore"):
+            for _ in range(count):
+                wide += partners.astype("f4")
+            expected = wide.astype(dtype)
+        found, used = _scatter(values, partners, columns, count, "add")
+        _same(found, expected[used], quiet)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("name", DTYPES)
+def test_means_are_rounded_once_and_to_even(name, columns):
+    dtype, quiet = DTYPES[name]
+    for values, partners in _every_half(dtype):
+        with np.errstate(all="ignore"):
+            wide = values.astype("f4") + partners.astype("f4") + partners.astype("f4")
+            expected = (wide / np.float32(3)).astype(dtype)
+        found, used = _scatter(values, partners, columns, 2, "mean")
+        _same(found, expected[used], quiet)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("reduction", ["max", "min"])
+def test_the_greatest_and_the_least(name, reduction, columns):
+    dtype, quiet = DTYPES[name]
+    sign = {"max": 1, "min": -1}[reduction]
+    zeros = np.array([0, 0x8000], "u2").view(dtype)
+    for values, partners in _every_half(dtype):
+        for a, b in ((values, partners), (values, np.tile(zeros, ALL // 2)), (values, values)):
+            with np.errstate(invalid="ignore"):
+                wide, other = sign * a.astype("f4"), sign * b.astype("f4")
+                further = np.signbit(wide) > np.signbit(other)
+                greater = (other > wide) | ((other == wide) & further)
+                expected = np.where(np.isnan(wide), a, np.where(greater, b, a))
+                expected = np.where(np.isnan(other), b, expected)
+            found, used = _scatter(a, b, columns, 1, reduction)
+            _same(found, expected[used], quiet)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_what_no_update_addresses_keeps_its_bits(name, reduction, columns, include_self):
+    """Payloads and signs of NaNs, too; and so does a first update that nothing is folded into."""
+    values = np.arange(ALL, dtype="u2").view(DTYPES[name][0])
+    rows = ALL // columns
+    data = values[: rows * columns].reshape(rows, columns)
+    indices = np.array([[rows - 1]])
+    more = {"reduction": reduction, "include_self": include_self}
+    found = gatherum.scatter_nd(data, indices, np.zeros_like(data[:1]), **more)
+    assert found[:-1].tobytes() == data[:-1].tobytes()
+    if reduction != "mean" and not include_self:
+        every = np.arange(rows)[:, None]
+        found = gatherum.scatter_nd(np.zeros_like(data), every, data, **more)
+        assert found.tobytes() == data.tobytes()
