@@ -7,7 +7,7 @@ import pytest
 import gatherum
 
 THREADS = [1, 2, 3, 7]
-ROWS, UPDATES, COLUMNS = 60, 1700, 300  # three parts of a row and 2 MiB of work, for threads to pay
+ROWS, UPDATES, COLUMNS = 60, 3600, 300  # two parts of a row, and enough work for threads to pay
 STEPS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "mean": np.add}
 DTYPES = {"f2": "f2", "bf2": ml_dtypes.bfloat16, "f4": "f4", "f8": "f8", "i2": "i2"}
 
@@ -48,7 +48,7 @@ def _numbers(rng, shape, dtype):
 def _check(data, indices, updates, reduction, include_self, threads):
     more = {"reduction": reduction, "include_self": include_self}
     plan = gatherum.plan("scatter_nd", data, indices[:, None], updates, **more)
-    assert plan.algorithm == "grouped"
+    assert plan.algorithm == "grouped" and updates.nbytes >= 2 << 20
     expected = _folded(data, indices, updates, reduction, include_self)
     gatherum.set_num_threads(threads)
     found = gatherum.scatter_nd(data, indices[:, None], updates, **more)

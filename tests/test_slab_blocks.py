@@ -74,6 +74,22 @@ def test_one_bad_index_changes_nothing(index_dtype, place):
     assert out.tobytes() == data.tobytes() == before.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+@pytest.mark.parametrize("reduction", ["mean", "add", "max"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_where_no_update_went_a_nan_keeps_its_payload(dtype, reduction, include_self):
+    data, indices, updates = _operands("i8", dtype)
+    if reduction == "max" and dtype == "c8":
+        reduction = "mul"
+    bits = data.view("u4" if dtype == "c8" else f"u{data.itemsize}")
+    bits[:] = np.array(np.nan, bits.dtype.str.replace("u", "f")).view(bits.dtype) - 5  # signalling
+    indices[indices > 40] = 7
+    found = gatherum.scatter_nd(data, indices, updates, reduction, include_self=include_self)
+    expected = reference.scatter_nd(data, indices, updates, reduction, include_self=include_self)
+    assert found[41:].tobytes() == data[41:].tobytes()
+    assert found.tobytes() == expected.tobytes()
+
+
 @pytest.mark.parametrize("stride", [2, -1])
 @pytest.mark.parametrize("strided", ["indices", "updates", "both"])
 def test_strided_operands(stride, strided):

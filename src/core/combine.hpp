@@ -220,10 +220,16 @@ struct Arithmetic<Brain, R> {
   }
 };
 
+// A count as a float of type T: below 2^52, in the significand of a double, for which there are vectors.
+template <class T>
+GATHERUM_INLINE T as_float(int64_t count) {
+  return static_cast<T>(std::bit_cast<double>(count | 0x4330000000000000) - 0x1p52);
+}
+
 template <class T>
 GATHERUM_INLINE T divide(T sum, int64_t count) {
   if constexpr (std::is_floating_point_v<T>) {
-    return Selected::canonical(sum / static_cast<T>(count));
+    return Selected::canonical(sum / as_float<T>(count));
   } else if constexpr (std::is_signed_v<T>) {
     const T quotient = sum / count;
     return quotient - (sum % count < 0 ? 1 : 0);
@@ -272,10 +278,18 @@ struct Fold : Arithmetic<V, R> {
     }
   }
 
-  template <class Rare = Branched>
-  static GATHERUM_INLINE Stored finish(Sum a, int64_t count) {
-    if constexpr (R == Reduction::mean) return Base::template narrow<Rare>(divide(a, count));
-    return Base::template narrow<Rare>(a);
+  // What is stored of `count` values; what nothing was folded into as it is.
+  template <class Rare>
+  static GATHERUM_INLINE Stored finish(Sum a, int64_t count, bool folded) {
+    if constexpr (R != Reduction::mean) {
+      return Base::template narrow<Rare>(a);
+    } else if constexpr (std::is_floating_point_v<Sum>) {
+      const auto mean = std::bit_cast<Bits<Sum>>(divide(a, count));
+      return Base::template narrow<Rare>(
+          std::bit_cast<Sum>(select(folded, mean, std::bit_cast<Bits<Sum>>(a))));
+    } else {
+      return Base::template narrow<Rare>(folded ? divide(a, count) : a);
+    }
   }
 };
 

@@ -19,8 +19,9 @@ struct Brain {
 
 // By masks: of `c ? a : b` compilers make a branch where `a` or `b` takes floating-point arithmetic, and then
 // no vectors (rows of 64 float16 in cache: 2.2 ns an element instead of 0.5).
-GATHERUM_INLINE uint32_t select(bool c, uint32_t a, uint32_t b) {
-  const uint32_t mask = 0u - static_cast<uint32_t>(c);
+template <class T>
+GATHERUM_INLINE T select(bool c, T a, T b) {
+  const T mask = T{0} - static_cast<T>(c);
   return (a & mask) | (b & ~mask);
 }
 

@@ -112,7 +112,7 @@ class FoldGroups {
                                                F::template widen<Selected>(load_value<T>(src + e * kStep)));
     }
     for (int64_t e = 0; e < elements; ++e) {
-      const T v = F::template finish<Selected>(sums[e], end - begin + (include_self_ ? 1 : 0));
+      const T v = F::template finish<Selected>(sums[e], end - begin + (include_self_ ? 1 : 0), true);
       std::memcpy(dst + e * kStep, &v, sizeof v);
     }
   }

@@ -27,7 +27,7 @@ struct Replace {
   }
   static Sum fold(Sum, Sum b) { return b; }
   template <class>
-  static Stored finish(Sum a, int64_t) {
+  static Stored finish(Sum a, int64_t, bool) {
     return a;
   }
 };
@@ -65,14 +65,13 @@ class Slab {
       const char* from = stretch_.from + offset;
       if (kIsPacked<decltype(stride)> && stretch_.columns > 1)
         prefetch_run(from, kRowsOn * stretch_.step, n * kPacked);
-      if constexpr (kPlain && kIsPacked<decltype(stride)>)
+      if constexpr (kSame && kIsPacked<decltype(stride)>)
         copy_items(place(slot), from, n);
       else
         for (int64_t i = 0; i < n; ++i)
           put(sums_, slot + i, F::template widen<Selected>(load_value<Stored>(from + i * stride)));
     });
-    if constexpr (Counted)
-      for (int64_t i = 0; i < stretch_.count * stretch_.columns; ++i) counts_[i] = start_;
+    if constexpr (Counted) std::fill_n(counts_, stretch_.count * stretch_.columns, start_);
   }
 
   // What a loop over updates needs, by value: it must not be read again after every store.
@@ -128,17 +127,7 @@ class Slab {
       if constexpr (kPlain && kIsPacked<decltype(stride)>)
         return streams && to != place(slot) ? stream_bytes(to, place(slot), n * kPacked)
                                             : copy_items(to, place(slot), n);
-      for (int64_t i = 0; i < n; ++i) {
-        const Sum sum = get(sums_, slot + i);
-        Stored v;
-        if constexpr (!Counted)
-          v = F::template narrow<Selected>(sum);
-        else if (counts_[slot + i] != start_)
-          v = F::template finish<Branched>(sum, counts_[slot + i]);
-        else
-          v = F::template narrow<Branched>(sum);
-        std::memcpy(to + i * stride, &v, sizeof v);
-      }
+      finish(to, stride, slot, n);
     });
     if (streams) stream_fence();
   }
@@ -147,10 +136,28 @@ class Slab {
   static constexpr auto kPacked = static_cast<int64_t>(sizeof(Stored));
   template <class Stride>
   static constexpr bool kIsPacked = !std::is_same_v<Stride, int64_t>;
+  static constexpr bool kSame = std::is_same_v<Sum, Stored>;
   // Sums are stored as they are in the output.
-  static constexpr bool kPlain = std::is_same_v<Sum, Stored> && !Counted;
+  static constexpr bool kPlain = kSame && !Counted;
 
   char* place(int64_t slot) const { return sums_ + slot * static_cast<int64_t>(sizeof(Sum)); }
+
+  // Stores n slots from the first-th on. By what is local: members would be read anew after every store.
+  template <class Stride>
+  GATHERUM_INLINE void finish(char* GATHERUM_RESTRICT to, Stride stride, int64_t first, int64_t n) const {
+    const char* GATHERUM_RESTRICT sums = place(first);
+    const int64_t* GATHERUM_RESTRICT counts = counts_ + (Counted ? first : 0);
+    const int64_t start = start_;
+    for (int64_t i = 0; i < n; ++i) {
+      const Sum sum = get(sums, i);
+      Stored v;
+      if constexpr (!Counted)
+        v = F::template narrow<Selected>(sum);
+      else
+        v = F::template finish<Selected>(sum, counts[i], counts[i] != start);
+      std::memcpy(to + i * stride, &v, sizeof v);
+    }
+  }
 
   // The output may be the slab itself.
   static void copy_items(char* to, const char* from, int64_t n) {
