@@ -28,6 +28,9 @@ struct Complex {
   T re, im;
 };
 
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
 // The canonical quiet NaN: sign and payload 0.
 template <class T>
 GATHERUM_INLINE T quiet_nan() {
@@ -42,7 +45,8 @@ struct Selected {
   static constexpr bool kBranches = false;
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
-    return v == v ? v : quiet_nan<T>();
+    return std::bit_cast<T>(
+        select(v == v, std::bit_cast<Bits<T>>(v), std::bit_cast<Bits<T>>(quiet_nan<T>())));
   }
 };
 struct Branched {
@@ -89,9 +93,6 @@ GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
   const T ad = opaque(a.re * b.im), bc = opaque(a.im * b.re);
   return {NaN::canonical(ac - bd), NaN::canonical(ad + bc)};
 }
-
-template <class T>
-using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
 // For two equal values, which differ at most in the sign of a zero: the one with, or without, the sign.
 template <class T>
@@ -143,7 +144,7 @@ GATHERUM_INLINE T minimum(T a, T b) {
 template <class NaN, class V, Reduction R>
 GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   constexpr uint16_t infinity = std::is_same_v<V, Half> ? 0x7C00 : 0x7F80;
-  constexpr uint16_t quiet = infinity | (infinity & -infinity) >> 1;
+  constexpr uint16_t quiet = std::is_same_v<V, Half> ? 0x7E00 : 0x7FC0;
   const auto ordered = [](uint16_t v) {
     const auto bits = static_cast<int16_t>(v);
     return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7FFF));
@@ -156,18 +157,18 @@ GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   return nan ? quiet : first ? a : b;
 }
 
-// How type V is stored, accumulated under reduction R, and brought back.
+// How type V is stored, accumulated under reduction R, and brought back. Rare: Selected or Branched.
 template <class V, Reduction R>
 struct Arithmetic {
   using Stored = V;
   static constexpr bool is_integer = std::is_integral_v<V>;
   using Wide = std::conditional_t<std::is_signed_v<V>, int64_t, uint64_t>;
   using Sum = std::conditional_t<is_integer && R == Reduction::mean, Wide, V>;
-  template <class Rare = Branched>
+  template <class Rare>
   static Sum widen(Stored v) {
     return static_cast<Sum>(v);
   }
-  template <class Rare = Branched>
+  template <class Rare>
   static Stored narrow(Sum v) {
     return static_cast<Stored>(v);
   }
@@ -176,11 +177,11 @@ template <Reduction R>
 struct Arithmetic<Boolean, R> {
   using Stored = uint8_t;
   using Sum = uint8_t;
-  template <class Rare = Branched>
+  template <class Rare>
   static Sum widen(Stored v) {
     return v;
   }
-  template <class Rare = Branched>
+  template <class Rare>
   static Stored narrow(Sum v) {
     return v;
   }
@@ -193,12 +194,12 @@ template <Reduction R>
 struct Arithmetic<Half, R> {
   using Stored = uint16_t;
   using Sum = HalfSum<R>;
-  template <class Rare = Branched>
+  template <class Rare>
   static GATHERUM_INLINE Sum widen(Stored v) {
     if constexpr (std::is_same_v<Sum, float>) return half_to_float<Rare::kBranches>(v);
     return v;
   }
-  template <class Rare = Branched>
+  template <class Rare>
   static GATHERUM_INLINE Stored narrow(Sum v) {
     if constexpr (std::is_same_v<Sum, float>) return float_to_half<Rare::kBranches>(v);
     return v;
@@ -208,12 +209,12 @@ template <Reduction R>
 struct Arithmetic<Brain, R> {
   using Stored = uint16_t;
   using Sum = HalfSum<R>;
-  template <class Rare = Branched>
+  template <class Rare>
   static GATHERUM_INLINE Sum widen(Stored v) {
     if constexpr (std::is_same_v<Sum, float>) return brain_to_float(v);
     return v;
   }
-  template <class Rare = Branched>
+  template <class Rare>
   static GATHERUM_INLINE Stored narrow(Sum v) {
     if constexpr (std::is_same_v<Sum, float>) return float_to_brain(v);
     return v;
@@ -264,8 +265,7 @@ struct Fold : Arithmetic<V, R> {
     if constexpr (std::is_same_v<V, Boolean>) {
       constexpr bool either = R == Reduction::add || R == Reduction::max;
       return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
-    } else if constexpr (std::is_same_v<Stored, Sum> &&
-                         (std::is_same_v<V, Half> || std::is_same_v<V, Brain>)) {
+    } else if constexpr (kIsHalf<V> && (R == Reduction::max || R == Reduction::min)) {
       return extreme<NaN, V, R>(a, b);
     } else if constexpr (R == Reduction::mul) {
       return mul<NaN>(a, b);

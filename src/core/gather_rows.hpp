@@ -47,9 +47,10 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
   stream_fence();
 }
 
-// Rows are fetched this many ahead: far enough to hide a miss, few enough to stay in L1.
-inline constexpr int kRowsAhead = 24;
+// Rows are fetched this many ahead: far enough to hide a miss, few enough to stay in L1. Of long ones only
+// the beginning, behind which the processor goes on.
 inline constexpr int64_t kPrefetchBytes = 1024;
+GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
 // W: the block's bytes; 0 for a run of nest.block bytes.
 template <int W>
@@ -62,7 +63,7 @@ struct GatherRow {
   // Not inlined: beside the state of the walk, rows took 3-5 % longer.
   GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
     const bool contiguous = nest.row_rank() == 0;
-    const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
+    const int ahead = rows_ahead(nest.block);
     const Loop& line = nest.line_loop();
     Place place = b.place;
     for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <bit>
+#include <type_traits>
 
 #include "platform.hpp"
 
@@ -16,6 +17,8 @@ struct Half {
 struct Brain {
   using Stored = uint16_t;
 };
+template <class V>
+inline constexpr bool kIsHalf = std::is_same_v<V, Half> || std::is_same_v<V, Brain>;
 
 // By masks: of `c ? a : b` compilers make a branch where `a` or `b` takes floating-point arithmetic, and then
 // no vectors (rows of 64 float16 in cache: 2.2 ns an element instead of 0.5).
@@ -25,7 +28,8 @@ GATHERUM_INLINE T select(bool c, T a, T b) {
   return (a & mask) | (b & ~mask);
 }
 
-// kBranches: for elements one by one; see combine.hpp's Branched and Selected.
+// kBranches: what is rare costs a branch, where elements come one by one; else all cases are computed and one
+// selected, where they come side by side in vectors.
 template <bool kBranches>
 GATHERUM_INLINE float half_to_float(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
@@ -62,8 +66,8 @@ GATHERUM_INLINE float brain_to_float(uint16_t b) {
   return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
 }
 
-// Of NaNs only those that a bfloat16 can be, which rounding leaves as they are: the canonical one, and what
-// brain_to_float gives.
+// A NaN must have zeros in its lower half, as the canonical one and those of brain_to_float have: rounding
+// then leaves it as it is.
 GATHERUM_INLINE uint16_t float_to_brain(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);

@@ -153,9 +153,9 @@ struct Kernels {
   int64_t (*entry_bytes)(int64_t item);
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
-  // The two passes of a scatter by groups, of one unit. `group_updates` puts them in order in scratch, so
-  // many bytes, and returns how many there are to fold, invalid ones left out; `fold_groups` folds one of
-  // `shares`.
+  // The two passes of a scatter by groups, of one unit. `group_updates` puts its updates in order, in
+  // `grouped_bytes` of scratch, and returns how many there are to fold, invalid ones left out; `fold_groups`
+  // folds one of `shares`.
   int64_t (*grouped_bytes)(int64_t updates, int64_t destinations);
   int64_t (*group_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
   void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,

@@ -63,25 +63,23 @@ template <class F>
 class FoldGroups {
  public:
   FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit)
-      : nest_(*call.nest),
-        units_(call.units),
-        include_self_(call.combine.include_self),
-        fetches_(times(call.updates, call.nest->block) > kNearUpdates) {
+      : nest_(*call.nest), units_(call.units), include_self_(call.combine.include_self) {
+    int64_t bytes = times(call.updates, nest_.block);
+    for (int i = 0; i < nest_.row_rank(); ++i) bytes = times(bytes, nest_.rows()[i].extent);
+    fetches_ = bytes > kNearUpdates;
     const Place lead = Odometer(nest_.loops, units_, unit).place();
     data_ = at.data + lead.data;
     updates_ = at.other + lead.other;
   }
 
-  // The group [begin, end); what follows, up to `last`, are the next ones'.
+  // Folds the group [begin, end) of a destination; behind it, up to `last`, lie the next ones.
   template <class Update>
   void operator()(int64_t destination, const Update* begin, const Update* end, const Update* last) const {
     char* dst = data_ + offset_of(nest_, destination);
-    bool fetches = fetches_;
     each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
       for (int64_t r = 0; r < nest_.block; r += kPart * kStep) {
         const int64_t elements = std::min(kPart, (nest_.block - r) / kStep);
-        part(dst + p.data + r, updates_ + p.other + r, begin, end, fetches ? last : begin, elements);
-        fetches = false;  // whole rows, or what of them can be fetched, with their first part
+        part(dst + p.data + r, updates_ + p.other + r, begin, end, last, elements);
       }
     });
   }
@@ -94,22 +92,25 @@ class FoldGroups {
   template <class Update>
   void part(char* dst, const char* updates, const Update* begin, const Update* end, const Update* last,
             int64_t elements) const {
-    const int64_t ahead = nest_.block > kPrefetchBytes ? 8 : kRowsAhead;
-    const int64_t bytes = std::min(nest_.block, kPrefetchBytes);
+    const int64_t bytes = elements * kStep, ahead = rows_ahead(bytes);
+    const auto fetch = [&](const Update* t) {
+      if (fetches_ && last - t > ahead) prefetch_run(updates, offset_of_update(t[ahead]), bytes);
+    };
+    const Update* t = begin;
+    const char* first = dst;
+    if (!include_self_) {
+      fetch(t);
+      first = updates + offset_of_update(*t++);
+    }
     typename F::Sum sums[kPart];
-    if (include_self_)
-      for (int64_t e = 0; e < elements; ++e)
-        sums[e] = F::template widen<Selected>(load_value<T>(dst + e * kStep));
-    for (const Update* t = begin; t < end; ++t) {
-      if (last - t > ahead) prefetch_run(updates, offset_of_update(t[ahead]), bytes);
+    for (int64_t e = 0; e < elements; ++e)
+      sums[e] = F::template widen<Selected>(load_value<T>(first + e * kStep));
+    for (; t < end; ++t) {
+      fetch(t);
       const char* src = updates + offset_of_update(*t);
-      if (t == begin && !include_self_)
-        for (int64_t e = 0; e < elements; ++e)
-          sums[e] = F::template widen<Selected>(load_value<T>(src + e * kStep));
-      else
-        for (int64_t e = 0; e < elements; ++e)
-          sums[e] = F::template fold<Selected>(sums[e],
-                                               F::template widen<Selected>(load_value<T>(src + e * kStep)));
+      for (int64_t e = 0; e < elements; ++e)
+        sums[e] =
+            F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * kStep)));
     }
     for (int64_t e = 0; e < elements; ++e) {
       const T v = F::template finish<Selected>(sums[e], end - begin + (include_self_ ? 1 : 0), true);
@@ -124,7 +125,8 @@ class FoldGroups {
 
   const Nest& nest_;
   const int units_;
-  const bool include_self_, fetches_;
+  const bool include_self_;
+  bool fetches_;
   char* data_;
   const char* updates_;
 };
@@ -144,7 +146,8 @@ struct Positions {
   int64_t begin, end;
 };
 
-// Few destinations: the updates are counted out to them, in order. 12 bytes an update.
+// Few destinations: the updates are counted out to them, in order. 12 bytes an update: where each
+// destination's group ends, every update's destination, and the updates' numbers in their new order.
 class CountedGroups {
  public:
   CountedGroups(const GroupedScatter& call, char* scratch)
@@ -156,18 +159,18 @@ class CountedGroups {
   int64_t group(const char* index, int64_t unit) const {
     constexpr uint32_t kNone = 0xFFFFFFFFu;
     uint32_t* const starts = ends_;
-    uint32_t* const numbers = order_ - call_.updates;
+    uint32_t* const went = order_ - call_.updates;
     std::memset(starts, 0, sizeof(uint32_t) * static_cast<size_t>(call_.destinations + 1));
     int64_t t = 0;
     number_unit(*call_.ids, call_.units, index, unit, [&](const int64_t* block, int n) {
       for (int j = 0; j < n; ++j, ++t) {
-        numbers[t] = block[j] == kInvalid ? kNone : static_cast<uint32_t>(block[j]);
-        if (numbers[t] != kNone) ++starts[numbers[t] + int64_t{1}];
+        went[t] = block[j] == kInvalid ? kNone : static_cast<uint32_t>(block[j]);
+        if (went[t] != kNone) ++starts[went[t] + int64_t{1}];
       }
     });
     for (int64_t d = 0; d < call_.destinations; ++d) starts[d + 1] += starts[d];
     for (t = 0; t < call_.updates; ++t)
-      if (numbers[t] != kNone) order_[starts[numbers[t]]++] = static_cast<uint32_t>(t);
+      if (went[t] != kNone) order_[starts[went[t]]++] = static_cast<uint32_t>(t);
     return starts[call_.destinations];  // all the others have moved on to where their groups end
   }
 
@@ -184,8 +187,8 @@ class CountedGroups {
 
  private:
   const GroupedScatter& call_;
-  uint32_t* const ends_;   // of a destination's updates in `order_`
-  uint32_t* const order_;  // the updates' numbers
+  uint32_t* const ends_;  // of a destination's updates in `order_`
+  uint32_t* const order_;
 };
 
 // Many destinations: the updates are sorted. 16 bytes an update.

@@ -33,7 +33,9 @@ template <class F>
 struct FoldOne {
   GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
     using T = typename F::Stored;
-    const T v = F::narrow(F::fold(F::widen(load_value<T>(dst)), F::widen(load_value<T>(src))));
+    const auto a = F::template widen<Branched>(load_value<T>(dst));
+    const auto b = F::template widen<Branched>(load_value<T>(src));
+    const T v = F::template narrow<Branched>(F::fold(a, b));
     std::memcpy(dst, &v, sizeof v);
   }
 };

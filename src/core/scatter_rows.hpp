@@ -18,7 +18,7 @@ struct ScatterRow {
 
   void move(const Block& b, const Block* then) const {
     const bool contiguous = nest.row_rank() == 0;
-    const int ahead = nest.block > kPrefetchBytes ? 8 : kRowsAhead;
+    const int ahead = rows_ahead(nest.block);
     for (int i = 0; i < b.chosen; ++i) {
       const int on = i + ahead - b.chosen;
       if (nest.far) prefetch_row(on < 0 ? b : *then, on < 0 ? i + ahead : on);
