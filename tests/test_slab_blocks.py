@@ -147,3 +147,18 @@ def test_slabs_that_are_fetched_ahead(bad, index_dtype):
     expected = data.copy()
     np.add.at(expected, np.delete(indices, at), np.delete(updates, at))
     assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("columns", [2, 8, 70])
+@pytest.mark.parametrize(
+    ("reduction", "include_self"), [("mean", True), ("mean", False), ("add", False)]
+)
+def test_each_column_has_counters_of_its_own(columns, reduction, include_self):
+    rng = np.random.default_rng(6)
+    data, updates = (rng.standard_normal((SIZE, columns)).astype("f4") for _ in range(2))
+    indices = rng.integers(0, SIZE, updates.shape)
+    how = {"reduction": reduction, "include_self": include_self}
+    plan = gatherum.plan("scatter_elements", data, indices, updates, **how)
+    assert plan.algorithm == "slabs"
+    found = gatherum.scatter_elements(data, indices, updates, **how)
+    assert found.tobytes() == reference.scatter_elements(data, indices, updates, **how).tobytes()
