@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
@@ -49,6 +50,17 @@ def install(session: nox.Session, extras: str, *requirements: str) -> None:
     session.install(f"{wheel(session)}{extras}", *requirements)
 
 
+def levels(given: list[str]) -> str:
+    """Return what to build besides portable, as CMake takes it: all, or what ``--levels`` names.
+
+    A level that this processor lacks is built for nothing: only the core knows what it can run.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--levels", default="v3,v4")
+    chosen: str = parser.parse_known_args(given)[0].levels
+    return ";".join(level for level in chosen.split(",") if level != "portable")
+
+
 @nox.session
 def test(session: nox.Session) -> None:
     """Build and install the package, and run the tests on it."""
@@ -83,14 +95,14 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
-    core = sorted(str(path) for path in Path("src/core").iterdir())
+    core = sorted(str(path) for path in Path("src/core").rglob("*") if path.is_file())
     session.run("clang-format", "--dry-run", "-Werror", *core)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation from scratch, run its examples, and follow its links."""
-    install(session, "[cli,onnx]", *group("docs"))
+    install(session, "[cli,onnx,zarr]", *group("docs"))  # examples of every module
     session.run("python", "docs/examples.py")
     session.run("python", "docs/observed.py", "--check")
     shutil.rmtree("docs/_build", ignore_errors=True)
@@ -100,7 +112,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Fuzz calls and readers; what follows ``--`` goes to fuzz/run.py, all but ``--core``."""
+    """Fuzz; what follows ``--`` goes to fuzz/run.py, all but ``--core``."""
     given = list(session.posargs)
     environment = {}
     if "--core" in given:
@@ -114,9 +126,13 @@ def fuzz(session: nox.Session) -> None:
 
 def _install_followed_core(session: nox.Session) -> dict[str, str]:
     """Install a core that tells the fuzzer its branches; return the variables that a run needs."""
-    flags = ("-DGATHERUM_LEVELS=", "-DCMAKE_CXX_FLAGS=-O1 -fsanitize-coverage=trace-pc",
-             "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--unresolved-symbols=ignore-all")  # fmt: skip
-    settings = [f"-Ccmake.args={flag}" for flag in flags]
+    defined = {
+        "GATHERUM_LEVELS": levels(session.posargs),
+        "GATHERUM_OPTIMISATION": "-O1;-ftree-vectorize",
+        "CMAKE_CXX_FLAGS": "-O1 -fsanitize-coverage=trace-pc",
+        "CMAKE_EXE_LINKER_FLAGS": "-Wl,--unresolved-symbols=ignore-all",
+    }
+    settings = [f"-Ccmake.define.{name}={value}" for name, value in defined.items()]
     session.install("--no-deps", "-Cbuild-dir=build/fuzz-core", *settings, ".")
     session.install(*PROJECT["project"]["dependencies"])
     counters = Path(session.create_tmp()) / "counters.so"
@@ -134,25 +150,8 @@ def bench(session: nox.Session) -> None:
     session.run("gatherum", "bench", *session.posargs)
 
 
-# The tests of the core, for builds with sanitizers. Left out is what these make hopeless: a limit
-# of the address space, of which AddressSanitizer takes terabytes, and looks at very many indices.
-CORE_TESTS = (
-    "test_sanitizers", "test_cases", "test_bounds", "test_untouched", "test_hostile", "test_errors",
-    "test_plan", "test_report", "test_memory_results", "test_corner_cases", "test_far_offsets",
-    "test_races", "test_processes", "test_threads", "test_properties", "test_algorithms",
-    "test_determinism", "test_kernel_edges", "test_integer_bins", "test_slab_blocks",
-    "directml/test_dispatch",
-)  # fmt: skip
-THREAD_TESTS = (
-    "test_sanitizers", "test_untouched", "test_races", "test_processes", "test_threads",
-    "test_properties", "test_algorithms", "test_determinism", "test_kernel_edges",
-    "test_integer_bins", "test_slab_blocks",
-)  # fmt: skip
-LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
-
-
 def sanitized(session: nox.Session, sanitizer: str, library: str, **environment: str) -> None:
-    """Build the core with a sanitizer, in a folder of its own, and run tests of the core on it."""
+    """Build the core with a sanitizer, and test it; ``--`` tells tests/sanitized.py what to do."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
     build = Path("build", session.name)
     site = (build / "site").absolute()
@@ -160,7 +159,7 @@ def sanitized(session: nox.Session, sanitizer: str, library: str, **environment:
     session.run(
         "cmake", "-S", ".", "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Sanitize",
         "-DCMAKE_CXX_COMPILER=g++", f"-DPython_EXECUTABLE={str(python).strip()}",
-        f"-DGATHERUM_SANITIZE={sanitizer}", "-DGATHERUM_LEVELS=",
+        f"-DGATHERUM_SANITIZE={sanitizer}", f"-DGATHERUM_LEVELS={levels(session.posargs)}",
     )  # fmt: skip
     session.run("cmake", "--build", str(build))
     shutil.rmtree(site, ignore_errors=True)
@@ -171,11 +170,8 @@ def sanitized(session: nox.Session, sanitizer: str, library: str, **environment:
         str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
         for name in (library, "libstdc++.so")
     ]
-    tests = CORE_TESTS if sanitizer == "address" else THREAD_TESTS
-    files = [f"tests/{name}.py" for name in tests]
     session.run(
-        "python", "-m", "pytest", "-p", "no:cacheprovider",
-        *(session.posargs or [*files, "-k", LEFT_OUT]),
+        "python", "tests/sanitized.py", session.name, *session.posargs,
         env={
             "PYTHONPATH": str(site),
             "LD_PRELOAD": " ".join(preloaded),

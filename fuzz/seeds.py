@@ -1,4 +1,7 @@
-"""Write the inputs that fuzzing begins with, the same files every time: python fuzz/seeds.py
+"""Write the inputs that fuzzing begins with, the same files every time:
+
+    python fuzz/seeds.py              # of every target
+    python fuzz/seeds.py dispatch     # of these
 
 A target's own seeds are run one after the other, and those that show something new are kept: in
 fuzz/corpus/TARGET, named after what they show. Files with other names are left alone: inputs that
@@ -16,12 +19,12 @@ from targets import TARGETS, target  # noqa: E402
 
 # Seeds that are tried, and inputs that are kept of what looks alike.
 TRIED = 12_000
-ALIKE = {"calls": 1, "readers": 12, "descs": 4, "models": 2}
+ALIKE = {"calls": 1, "readers": 12, "stores": 1, "descs": 4, "dispatch": 1, "models": 2}
 
 
 def main() -> None:
-    """Write the seeds of every target."""
-    for name in TARGETS:
+    """Write the seeds of the targets that are named, or of all."""
+    for name in sys.argv[1:] or TARGETS:
         folder = HERE / "corpus" / name
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("seed-*"):

@@ -78,26 +78,33 @@ def strays(array: Array) -> list[int]:
         buffer = buffer.base
     changed = np.asarray(buffer) != _canaries(buffer.size)
     start = array.__array_interface__["data"][0] - buffer.ctypes.data
-    inside = np.ndarray(
-        (*array.shape, array.dtype.itemsize),
-        bool,
-        buffer=changed,
-        offset=start,
-        strides=(*array.strides, 1),
-    )
-    inside[...] = False
+    item = f"V{array.dtype.itemsize}"
+    inside = np.ndarray(array.shape, item, buffer=changed, offset=start, strides=array.strides)
+    inside[...] = np.zeros((), item)
     return [int(offset) - start for offset in np.flatnonzero(changed)]
+
+
+def _by_bytes(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Give the shape and strides of an array with one more dimension, of bytes. Where NumPy has no
+    more, a dimension of size 1 (or 0) makes room.
+    """
+    dims = list(zip(array.shape, array.strides, strict=True))
+    if len(dims) == 64:
+        dims.remove(min(dims, key=lambda dim: abs(dim[0] - 1)))
+    shape, strides = zip(*dims, (array.dtype.itemsize, 1), strict=True)
+    return shape, strides
 
 
 class _Bytes:
     def __init__(self, array: Array, writable: bool) -> None:
         self.owner = array
+        shape, strides = _by_bytes(array)
         self.__array_interface__ = {
             "version": 3,
             "typestr": "|u1",
             "data": (array.__array_interface__["data"][0], not writable),
-            "shape": (*array.shape, array.dtype.itemsize),
-            "strides": (*array.strides, 1),
+            "shape": shape,
+            "strides": strides,
         }
 
 

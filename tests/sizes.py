@@ -3,29 +3,41 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gatherum import algorithms, native
+from gatherum import native
 
-__all__ = ["SIZES", "chosen_from"]
+__all__ = ["SIZES", "chosen_from", "family"]
 
 SIZES: tuple[dict[str, int], ...] = (
     {},
-    {"SMALL": 0, "OWN": 0},
-    {"SMALL": 0, "MANY": 1, "FAR": 0},
-    {"SMALL": 0, "MANY": 1},
-    {"SMALL": 0, "CACHE": 1 << 9, "STRETCH": 1 << 4},
+    {"small": 0, "own": 0},
+    {"small": 0, "many": 1, "far": 0},
+    {"small": 0, "many": 1},
+    {"small": 0, "cache": 1 << 9, "stretch": 1 << 4},
 )
 
 
 @contextmanager
 def chosen_from(sizes: dict[str, int]) -> Iterator[None]:
     """Let algorithms be chosen at other sizes; plans made so are forgotten."""
-    kept = {name: getattr(algorithms, name) for name in sizes}
+    kept = native.thresholds()
     native.clear_plans()
     try:
-        for name, size in sizes.items():
-            setattr(algorithms, name, size)
+        native.set_thresholds(kept | sizes)
         yield
     finally:
-        for name, size in kept.items():
-            setattr(algorithms, name, size)
+        native.set_thresholds(kept)
         native.clear_plans()
+
+
+FAMILIES = {
+    "one_slab": "slabs",
+    "private_slabs": "slabs",
+    "shared_slabs": "slabs",
+    "owned": "units",
+}
+FAMILIES |= {"counted_groups": "grouped", "sorted_groups": "grouped"}
+
+
+def family(algorithm: str) -> str:
+    """Name an algorithm without what depends on the number of threads or destinations."""
+    return FAMILIES.get(algorithm, algorithm)

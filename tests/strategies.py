@@ -1,4 +1,4 @@
-"""Hypothesis strategies for calls of the five operators, and the comparisons that go with them.
+"""Hypothesis strategies for calls of the six operators, and the comparisons that go with them.
 
 Shapes, dtypes, layouts and attributes are drawn one by one, so they shrink.
 Values come in bulk from one drawn seed, which keeps an example at about a
@@ -23,12 +23,17 @@ except ImportError:  # optional: its types are drawn where it is installed
     ml_dtypes = None
 
 __all__ = [
+    "ANY_ORDER",
     "DATA_DTYPES",
     "INDEX_DTYPES",
     "MODES",
     "OPERATORS",
+    "ORDERED",
     "REDUCTIONS_OF",
+    "SCATTERS",
+    "Batches",
     "Call",
+    "batches",
     "calls",
     "destinations",
     "outcome",
@@ -40,8 +45,9 @@ __all__ = [
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
-SCATTERS = ("scatter_elements", "scatter_nd")
+MOST_DIMENSIONS = 64  # of NumPy's arrays
+SCATTERS = ("scatter_slices", "scatter_elements", "scatter_nd")
+OPERATORS = ("gather", "gather_elements", "gather_nd", *SCATTERS)
 MODES = ("raise", "clip", "wrap", "fill", "drop")
 INDEX_DTYPES = [
     np.dtype(f"{kind}{width}").newbyteorder(order)
@@ -81,6 +87,20 @@ REDUCTIONS_OF = {
     "none": DATA_DTYPES,
 }
 
+# Reductions in which the order of the updates does not matter, and those in which it does.
+ANY_ORDER = [
+    (reduction, dtype)
+    for reduction, dtypes in REDUCTIONS_OF.items()
+    for dtype in dtypes
+    if reduction != "none" and (dtype.kind in "iub" or reduction in ("max", "min"))
+]
+ORDERED = [
+    (reduction, dtype)
+    for reduction, dtypes in REDUCTIONS_OF.items()
+    for dtype in dtypes
+    if (reduction, dtype) not in ANY_ORDER
+]
+
 
 # --- Calls
 
@@ -94,7 +114,7 @@ class Call:
     kwargs: dict[str, Any]
 
     def run(self, operators: Any, **more: Any) -> Array:
-        """Call the operator of this name in `operators`, a module with the five functions."""
+        """Call the operator of this name in `operators`, a module with the six functions."""
         result: Array = getattr(operators, self.op)(*self.args, **self.kwargs, **more)
         return result
 
@@ -120,6 +140,7 @@ def calls(
     ops: Sequence[str] = OPERATORS,
     invalid: float | None = None,
     data_dtypes: Sequence[Any] = DATA_DTYPES,
+    most_dimensions: int = MOST_DIMENSIONS,
 ) -> Call:
     """Draw a call that is right in everything but, at times, its index values.
 
@@ -133,11 +154,13 @@ def calls(
         The share of invalid index values; drawn when None, and mostly 0.
     data_dtypes
         The dtypes of `data` to choose from.
+    most_dimensions
+        How many dimensions operands may have: a few, and where there may be 64, at times many.
 
     Returns
     -------
     Call
-        For any module that has the five functions.
+        For any module that has the six functions.
     """
     op = draw(st.sampled_from(ops))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -147,7 +170,7 @@ def calls(
     if draw(st.integers(0, 3)) == 3:
         kwargs["negative"] = draw(st.booleans())
     dtype = draw(_data_dtype(op, list(data_dtypes), kwargs))
-    data_shape, index_shape, sizes, updates_shape = draw(_shapes(op, kwargs))
+    data_shape, index_shape, sizes, updates_shape = draw(_shapes(op, kwargs, None, most_dimensions))
     if op not in SCATTERS and kwargs.get("mode") in ("fill", "drop"):
         _draw_fill(draw, dtype, kwargs)
     if invalid is None:
@@ -162,6 +185,39 @@ def calls(
         return Call(op, (data, indices), kwargs)
     updates = draw(_updates(rng, updates_shape, dtype))
     return Call(op, (data, indices, updates), kwargs)
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """What an accumulator starts from and is told, and calls on its data one behind the other."""
+
+    data: Array
+    kwargs: dict[str, Any]
+    calls: list[Call]
+
+
+@st.composite
+def batches(draw: st.DrawFn, ops: Sequence[str] = SCATTERS, most: int = 4) -> Batches:
+    """Draw a few scatters into the same data, which share all attributes but the dimension one."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    mode = draw(st.sampled_from(MODES))
+    kwargs: dict[str, Any] = {"mode": mode, "negative": draw(st.integers(0, 3)) != 3}
+    kwargs["reduction"] = draw(st.sampled_from(sorted(REDUCTIONS_OF)))
+    kwargs["include_self"] = draw(st.booleans())
+    dtype = draw(st.sampled_from(REDUCTIONS_OF[kwargs["reduction"]]))
+    shape = draw(_dims(draw(st.sampled_from([2, 1, 3, 0, 4]))))
+    data = draw(_inputs(rng, shape, dtype))
+    drawn: list[Call] = []
+    for _ in range(draw(st.integers(0, most))):
+        op = draw(st.sampled_from(ops if shape else ["scatter_nd"]))
+        own: dict[str, Any] = {}
+        _, index_shape, sizes, updates_shape = draw(_shapes(op, own, shape))
+        invalid = draw(st.sampled_from([0.0, 0.0, 0.05] if mode == "raise" else [0.3, 0.0, 1.0]))
+        indices = draw(
+            _indices(rng, index_shape, sizes, negative=kwargs["negative"], invalid=invalid)
+        )
+        drawn.append(Call(op, (indices, draw(_updates(rng, updates_shape, dtype))), own))
+    return Batches(data, kwargs, drawn)
 
 
 @st.composite
@@ -179,9 +235,9 @@ def _data_dtype(draw: st.DrawFn, op: str, dtypes: list[Any], kwargs: dict[str, A
 def _draw_fill(draw: st.DrawFn, dtype: Any, kwargs: dict[str, Any]) -> None:
     choices: list[Any] = [0, False]
     if _converts(dtype):
-        choices += [1, 1.0, np.int8(1)]
+        choices += [1, np.int8(1)]
     if _converts(dtype) and dtype.kind in "fc":
-        choices += [-0.0, float("nan"), float("inf"), np.float32(-2.5)]
+        choices += [0.1, 1.0, -0.0, float("nan"), float("inf"), np.float32(-2.5)]
     kwargs["fill_value"] = draw(st.sampled_from(choices))
 
 
@@ -211,16 +267,39 @@ def _dims(draw: st.DrawFn, rank: int, most: int = 96) -> Shape:
 
 
 @st.composite
-def _shapes(draw: st.DrawFn, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Array, Shape]:
+def _many_dims(draw: st.DrawFn, low: int, high: int) -> Shape:
+    """Draw a shape of many dimensions, nearly all of size 1."""
+    shape = [1] * draw(st.sampled_from([high, low, 33, high - 1]))
+    for d in draw(st.lists(st.integers(0, len(shape) - 1), max_size=5)):
+        shape[d] = draw(st.sampled_from([2, 3, 0]))
+    return tuple(shape)
+
+
+@st.composite
+def _shapes(
+    draw: st.DrawFn,
+    op: str,
+    kwargs: dict[str, Any],
+    data: Shape | None = None,
+    most: int = MOST_DIMENSIONS,
+) -> tuple[Shape, Shape, Array, Shape]:
     """Draw the shapes of `data`, `indices` and `updates`, and the size that each index has."""
+    many = {31: "data", 30: "indices"}.get(draw(st.integers(0, 31 if most > 32 else 0)))
     if op.endswith("_nd"):
-        return draw(_nd_shapes(kwargs))
-    data = draw(_dims(draw(st.integers(1, 5))))
+        return draw(_nd_shapes(kwargs, data, many is not None))
+    if data is None:
+        few = draw(st.integers(1, 5))
+        data = draw(_many_dims(31, MOST_DIMENSIONS) if many == "data" else _dims(few))
     axis = draw(st.integers(0, len(data) - 1))
     if axis or draw(st.booleans()):
         kwargs["axis"] = axis - len(data) if draw(st.booleans()) else axis
-    if op == "gather":
-        indices = draw(_dims(draw(st.integers(0, 3)), 24))
+    if op in ("gather", "scatter_slices"):
+        room = MOST_DIMENSIONS + 1 - len(data)
+        if many == "indices":
+            indices = draw(_many_dims(31, room))
+        else:
+            indices = draw(_dims(draw(st.integers(0, min(3, room))), 24))
+        moved = data[:axis] + indices + data[axis + 1 :]
     else:
         whole = draw(st.booleans())
         indices = tuple(
@@ -231,18 +310,24 @@ def _shapes(draw: st.DrawFn, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Sh
             else draw(st.integers(min(1, n), n))
             for d, n in enumerate(data)
         )
-    return data, indices, np.broadcast_to(np.int64(data[axis]), indices), indices
+        moved = indices
+    return data, indices, np.broadcast_to(np.int64(data[axis]), indices), moved
 
 
 @st.composite
-def _nd_shapes(draw: st.DrawFn, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Array, Shape]:
-    data = draw(_dims(draw(st.sampled_from([2, 3, 1, 4, 5, 0]))))
-    b = draw(st.integers(0, min(2, len(data))))
+def _nd_shapes(
+    draw: st.DrawFn, kwargs: dict[str, Any], data: Shape | None, many: bool
+) -> tuple[Shape, Shape, Array, Shape]:
+    if data is None:
+        few = draw(st.sampled_from([2, 3, 1, 4, 5, 0]))
+        data = draw(_many_dims(31, MOST_DIMENSIONS) if many else _dims(few))
+    b = draw(st.integers(0, min(63 if many else 2, len(data))))
     if b or draw(st.booleans()):
         kwargs["batch_dims"] = b
     most = len(data) - b
     k = draw(st.sampled_from([min(1, most), min(2, most), most, 0]))
-    lead = data[:b] + draw(_dims(draw(st.integers(0, 2)), 12))
+    room = MOST_DIMENSIONS - max(b + 1, len(data) - k)
+    lead = data[:b] + draw(_dims(draw(st.integers(0, min(2, room))), 12))
     indices = (*lead, k)
     sizes = np.broadcast_to(np.array(data[b : b + k], dtype=np.int64), indices)
     return data, indices, sizes, lead + data[b + k :]
@@ -394,7 +479,8 @@ def _strided(draw: st.DrawFn, shape: Shape, dtype: Any, zero: set[int]) -> Array
         strides[d] = extent + gap
         if draw(st.integers(0, 3)) == 3:
             strides[d] = -strides[d]
-        extent = abs(strides[d]) * shape[d]
+        if shape[d] > 1:  # else no other element lies so far away
+            extent = abs(strides[d]) * shape[d]
     return guarded(shape, dtype, strides, shift)
 
 

@@ -25,6 +25,7 @@ FORMS = {
     "gather_nd": [(0, (6, 1), (4,)), (0, (2, 3), (4, 3, 5)), (1, (4, 2, 2), (3, 5))],
 }
 FORMS["scatter_elements"], FORMS["scatter_nd"] = FORMS["gather_elements"], FORMS["gather_nd"]
+FORMS["scatter_slices"] = FORMS["gather"]
 
 
 def _special_values(size, dtype, mode):
@@ -48,8 +49,11 @@ def _indices(shape, sizes, dtype, value, turn):
     return guarded_copy(array)
 
 
-def _moved_shape(op, axis, shape):
-    return shape[:-1] + SHAPE[axis + shape[-1] :] if op.endswith("_nd") else shape
+def _moved_shape(op, axis, shape, data=SHAPE):
+    if op == "scatter_slices":
+        axis %= len(data)
+        return data[:axis] + shape + data[axis + 1 :]
+    return shape[:-1] + data[axis + shape[-1] :] if op.endswith("_nd") else shape
 
 
 def check(call):
@@ -159,12 +163,12 @@ def test_dimensions_of_size_zero_with_indices_that_are_there(op):
         for axis in range(len(shape)):
             if nd:
                 forms = [shape[:axis] + (2, k) for k in range(len(shape) - axis + 1)]
-            elif op == "gather":
+            elif op in ("gather", "scatter_slices"):
                 forms = [(), (2,), (2, 2), (0,)]
             else:
                 forms = [shape[:axis] + (n,) + shape[axis + 1 :] for n in (0, 1, 3)]
             for form in forms:
-                moved = form[:-1] + shape[axis + form[-1] :] if nd else form
+                moved = _moved_shape(op, axis, form, shape)
                 indices = guarded_copy(np.ones(form, dtype))
                 data = guarded(shape, np.float32)
                 call = _call(op, data, indices, axis, mode, True, moved)

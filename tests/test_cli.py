@@ -23,7 +23,7 @@ files_commands = pytest.importorskip("gatherum.cli.files")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GATHERS = ["gather", "gather-elements", "gather-nd"]
-SCATTERS = ["scatter-elements", "scatter-nd"]
+SCATTERS = ["scatter-slices", "scatter-elements", "scatter-nd"]
 
 
 @pytest.fixture
@@ -86,6 +86,10 @@ TABLE = np.arange(12.0).reshape(4, 3)
                 *["--reduction", "add", "--exclude-self"],
             ],
             np.array([[0, 2, 2], [3, 4, 5], [6, 7, 8], [9, 10, 1.0]]),
+        ),
+        (
+            ["scatter-slices", "table.npy", "rows.npy", "ones.npy", "--reduction", "add"],
+            TABLE + np.array([[1], [0], [2], [0]]),
         ),
         (
             ["scatter-elements", "table.npy", "columns.npy", "four.npy", "--axis", "1"],
@@ -394,7 +398,7 @@ def test_explain_takes_shapes_lists_and_files(run, arguments, expected):
     [
         (["take", "--data", "2", "--indices", "3"], 2,
          "Invalid value for 'OP': 'take' is not one of 'gather', 'gather-elements', 'gather-nd', "
-         "'scatter-elements', 'scatter-nd'."),
+         "'scatter-slices', 'scatter-elements', 'scatter-nd'."),
         (["gather", "--data", "2xa", "--indices", "3"], 2,
          "Invalid value for '--data': must be sizes such as 2x3x4, scalar, or a .npy file, got "
          "'2xa'."),
@@ -463,7 +467,7 @@ def test_verify_names_what_differs(run, monkeypatch):
     ("words", "expected"),
     [
         ("gatherum ver", {"plain,verify"}),
-        ("gatherum explain sc", {"plain,scatter-elements", "plain,scatter-nd"}),
+        ("gatherum explain sc", {f"plain,{name}" for name in SCATTERS}),
         ("gatherum gather --mode ", {f"plain,{mode}" for mode in MODES}),
         (
             "gatherum scatter-nd --reduction m",

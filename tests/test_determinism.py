@@ -38,7 +38,7 @@ def test_a_float_sum_has_the_same_bits_on_any_number_of_threads(pattern, n, m):
     np.add.at(expected, indices, updates)
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_nd(data, indices[:, None], updates, "add")
+        found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add")
         assert hashlib.sha256(found).digest() == hashlib.sha256(expected).digest(), threads
 
 
@@ -51,8 +51,8 @@ def test_rows_have_the_same_bits_on_any_number_of_threads(pattern, reduction):
     updates = rng.standard_normal((m, width), np.float32)
     data = rng.standard_normal((n, width), np.float32)
     gatherum.set_num_threads(1)
-    expected = gatherum.scatter_nd(data, indices, updates, reduction).tobytes()
+    expected = gatherum.scatter_nd(data, indices, updates, reduction=reduction).tobytes()
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_nd(data, indices, updates, reduction)
+        found = gatherum.scatter_nd(data, indices, updates, reduction=reduction)
         assert found.tobytes() == expected, threads

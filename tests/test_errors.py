@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import errors
+from gatherum import errors, operators, reference
 from strategies import OPERATORS
 
 TWO = np.zeros((2, 3), np.float32)
@@ -15,11 +15,16 @@ WRONG = np.array([5, -3])
 OBJECTS = np.array([None, None])
 BIG = np.broadcast_to(np.float32(0), (2**40, 2))
 MANY = np.broadcast_to(np.int64(0), (2**40,))
+NOTHING = np.zeros((2**40,) * 3, "V0")
+PAIRS = np.zeros((2,), [("a", "f4"), ("b", "f4")])
 READ_ONLY = np.zeros((1, 3), np.float32)
 READ_ONLY.flags.writeable = False
 OVERLAPPING = np.lib.stride_tricks.as_strided(TWO.copy(), (2, 3), (4, 4))
 # Each element begins somewhere else, and ends in the next one.
 HALF_OVERLAPPING = np.lib.stride_tricks.as_strided(np.zeros(6, np.complex64), (2, 3), (12, 8))
+
+Tensor = type("Tensor", (), {"__module__": "torch"})
+Lazy = type("Lazy", (), {"__module__": "dask.array.core"})
 
 
 def words_of_numpy(value):
@@ -32,8 +37,8 @@ def words_of_numpy(value):
 SENTENCES = [
     (
         "unknown_operator", "plan", ("take", TWO, [0]), {}, ValueError,
-        "plan: `op` must be one of 'gather', 'gather_elements', 'gather_nd', 'scatter_elements', "
-        "'scatter_nd', got 'take'",
+        "plan: `op` must be one of 'gather', 'gather_elements', 'gather_nd', 'scatter_slices', "
+        "'scatter_elements', 'scatter_nd', got 'take'",
     ),
     (
         "unknown_attribute", "plan", ("gather_nd", TWO, [[0]]), {"axis": 1}, TypeError,
@@ -44,17 +49,73 @@ SENTENCES = [
         "gather: `axis` must be an integer, got 1.0",
     ),
     (
-        "not_an_integer", "scatter_nd", (TWO, ROWS, TWO[:1], "none", "0"), {}, TypeError,
+        "not_an_integer", "scatter_nd", (TWO, ROWS, TWO[:1], "0"), {}, TypeError,
         "scatter_nd: `batch_dims` must be an integer, got '0'",
+    ),
+    (
+        "not_an_integer", "scatter_nd", (TWO, ROWS, TWO[:1], "add"), {}, TypeError,
+        "scatter_nd: `batch_dims` must be an integer, got 'add'; write reduction='add'",
+    ),
+    (
+        "not_an_integer", "scatter_elements", (TWO, ROWS, TWO[:1], "prod"), {}, TypeError,
+        "scatter_elements: `axis` must be an integer, got 'prod'; write reduction='mul'",
+    ),
+    (
+        "not_an_integer", "gather", (TWO, [0], "clip"), {}, TypeError,
+        "gather: `axis` must be an integer, got 'clip'; write mode='clip'",
+    ),
+    (
+        "not_an_integer", "gather", (TWO, [0], "add"), {}, TypeError,
+        "gather: `axis` must be an integer, got 'add'",
+    ),
+    (
+        "not_an_integer", "gather", (TWO, [0], TWO), {}, TypeError,
+        "gather: `axis` must be an integer, got an array of float32 (2, 3)",
+    ),
+    (
+        "not_a_boolean", "gather", (TWO, [0]), {"negative": TWO}, TypeError,
+        "gather: `negative` must be True or False, got an array of float32 (2, 3)",
+    ),
+    (
+        "not_a_boolean", "gather", (TWO, [0]), {"negative": 0}, TypeError,
+        "gather: `negative` must be True or False, got 0",
+    ),
+    (
+        "not_a_boolean", "scatter_nd", (TWO, ROWS, TWO[:1]), {"include_self": "no"}, TypeError,
+        "scatter_nd: `include_self` must be True or False, got 'no'",
+    ),
+    (
+        "not_a_boolean", "plan", ("scatter_nd", TWO, ROWS, 1.0), {"include_self": None}, TypeError,
+        "scatter_nd: `include_self` must be True or False, got None",
+    ),
+    (
+        "not_a_boolean", "index_report", ("gather", (3,), [0]), {"negative": [True] * 30},
+        TypeError,
+        "gather: `negative` must be True or False, "
+        "got [True, True, True, True, True, True, True, True, True, Tr...",
     ),
     (
         "not_one_of", "gather", (TWO, [0]), {"mode": "ignore"}, ValueError,
         "gather: `mode` must be one of 'raise', 'clip', 'wrap', 'fill', 'drop', got 'ignore'",
     ),
     (
-        "not_one_of", "scatter_nd", (TWO, ROWS, TWO[:1], "sum"), {}, ValueError,
+        "not_one_of", "scatter_nd", (TWO, ROWS, TWO[:1]), {"reduction": "sum"}, ValueError,
         "scatter_nd: `reduction` must be one of 'none', 'add', 'mul', 'max', 'min', 'mean', "
-        "got 'sum'",
+        "got 'sum'; its name here is 'add'",
+    ),
+    (
+        "not_one_of", "scatter_elements", (TWO, ROWS, 1.0), {"reduction": "amax"}, ValueError,
+        "scatter_elements: `reduction` must be one of 'none', 'add', 'mul', 'max', 'min', 'mean', "
+        "got 'amax'; its name here is 'max'",
+    ),
+    (
+        "not_one_of", "gather", (TWO, [0]), {"mode": "sum"}, ValueError,
+        "gather: `mode` must be one of 'raise', 'clip', 'wrap', 'fill', 'drop', got 'sum'",
+    ),
+    (
+        "not_one_of", "gather", (TWO, [0]), {"mode": BIG}, ValueError,
+        "gather: `mode` must be one of 'raise', 'clip', 'wrap', 'fill', 'drop', got an array of "
+        "float32 (1099511627776, 2)",
     ),
     (
         "not_one_of", "gather", (TWO, [0]), {"mode": None}, ValueError,
@@ -69,7 +130,7 @@ SENTENCES = [
         "gather_nd: `batch_dims` must be in [0, 2), got -1",
     ),
     (
-        "out_of_range", "scatter_nd", (TWO, ROWS, TWO[:1], "none", 2), {}, ValueError,
+        "out_of_range", "scatter_nd", (TWO, ROWS, TWO[:1], 2), {}, ValueError,
         "scatter_nd: `batch_dims` must be in [0, 2), got 2",
     ),
     (
@@ -85,12 +146,77 @@ SENTENCES = [
         "gather: `out` must not be a masked array, its mask would be lost",
     ),
     (
+        "masked_array", "gather", ([np.ma.array([1.0], mask=True)], [0]), {}, TypeError,
+        "gather: `data` must not be a masked array, its mask would be lost",
+    ),
+    (
+        "masked_array", "gather", (TWO, [[1], [np.ma.masked]]), {}, TypeError,
+        "gather: `indices` must not be a masked array, its mask would be lost",
+    ),
+    (
+        "masked_array", "scatter_nd", (TWO, ROWS, [[1, (2, np.ma.array(3.0))]]), {}, TypeError,
+        "scatter_nd: `updates` must not be a masked array, its mask would be lost",
+    ),
+    (
+        "masked_array", "scatter_nd", (PAIRS, ROWS, [(np.ma.masked, 2)]), {}, TypeError,
+        "scatter_nd: `updates` must not be a masked array, its mask would be lost",
+    ),
+    (
+        "masked_array", "gather", (PAIRS, [9]), {"mode": "fill", "fill_value": (np.ma.masked, 2)},
+        TypeError,
+        "gather: `fill_value` must not be a masked array, its mask would be lost",
+    ),
+    (
+        "foreign_array", "gather", (Tensor(), [0]), {}, TypeError,
+        "gather: `data` must be a NumPy array, got a torch.Tensor; write data.numpy(force=True)",
+    ),
+    (
+        "two_frameworks", "gather", (Tensor(), Lazy()), {}, TypeError,
+        "gather: the arrays must be of one framework, got a torch.Tensor as `data` and a dask.Lazy "
+        "as `indices`",
+    ),
+    (
+        "no_array", "gather", (b"data", [0]), {}, TypeError,
+        "gather: `data` must be an array, got bytes",
+    ),
+    (
+        "no_array", "scatter_nd", (TWO, ROWS, None), {}, TypeError,
+        "scatter_nd: `updates` must be an array, got NoneType",
+    ),
+    (
+        "holds_arrays", "gather_nd", (TWO, np.nonzero(TWO == 0)), {}, TypeError,
+        "gather_nd: `indices` must be one array, got a tuple that holds arrays; np.argwhere, or "
+        "np.stack(arrays, -1), makes index tuples",
+    ),
+    (
+        "holds_arrays", "plan", ("gather", TWO, [[0], [np.array(1)]]), {}, TypeError,
+        "gather: `indices` must be one array, got a list that holds arrays; np.argwhere, or "
+        "np.stack(arrays, -1), makes index tuples",
+    ),
+    (
+        "holds_arrays", "index_report", ("gather", (3,), [np.zeros(2), np.zeros(3)]), {}, TypeError,
+        "gather: `indices` must be one array, got a list that holds arrays; np.argwhere, or "
+        "np.stack(arrays, -1), makes index tuples",
+    ),
+    (
         "objects", "gather", (OBJECTS, [0]), {}, TypeError,
         "gather: `data` must have a dtype without objects or references, got object",
     ),
     (
         "not_an_index_dtype", "gather_nd", (TWO, np.zeros((1, 1), bool)), {}, TypeError,
-        "gather_nd: `indices` must have an integer dtype, got bool",
+        "gather_nd: `indices` must have an integer dtype, got bool; np.argwhere makes index tuples "
+        "of a mask",
+    ),
+    (
+        "not_an_index_dtype", "gather", (TWO, [True, False]), {}, TypeError,
+        "gather: `indices` must have an integer dtype, got bool; np.flatnonzero makes indices of a "
+        "mask",
+    ),
+    (
+        "not_an_index_dtype", "index_report", ("scatter_slices", (3,), np.ones(3, bool)), {},
+        TypeError,
+        "scatter_slices: `indices` must have an integer dtype, got bool; np.flatnonzero makes "
+        "indices of a mask",
     ),
     (
         "not_an_index_dtype", "gather", (TWO, [0.5]), {}, TypeError,
@@ -98,16 +224,33 @@ SENTENCES = [
     ),
     (
         "other_dtype", "scatter_nd", (TWO, ROWS, TWO[:1].astype(">f4")), {}, TypeError,
-        "scatter_nd: `updates` must have the dtype of `data`, float32, got >f4",
+        "scatter_nd: `updates` must have the dtype of `data`, float32, got >f4; write "
+        "updates.astype(data.dtype)",
+    ),
+    (
+        "other_dtype", "scatter_nd", (TWO, ROWS, np.float64(0.5)), {}, TypeError,
+        "scatter_nd: `updates` must have the dtype of `data`, float32, got float64; write "
+        "updates.astype(data.dtype)",
     ),
     (
         "other_dtype", "gather", (TWO, [0]), {"out": np.zeros((1, 3))}, TypeError,
         "gather: `out` must have the dtype of `data`, float32, got float64",
     ),
     (
-        "loses_kind", "scatter_nd", (np.zeros((2, 3), int), ROWS, 1.5), {}, TypeError,
-        "scatter_nd: `updates` must convert to the dtype of `data`, int64, without loss of kind, "
-        "got 1.5",
+        "not_convertible", "scatter_nd", (TWO, ROWS, "1.5"), {}, TypeError,
+        "scatter_nd: `updates` must convert to the dtype of `data`, float32, got '1.5'",
+    ),
+    (
+        "loses_kind", "scatter_nd", (np.zeros((2, 3), int), ROWS, 1.5), {}, ValueError,
+        "scatter_nd: `updates` must be an integer where `data` is int64, got 1.5",
+    ),
+    (
+        "loses_kind", "scatter_nd", (TWO, ROWS, [[1, 2j, 3]]), {}, ValueError,
+        "scatter_nd: `updates` must be real numbers where `data` is float32, got [[1, 2j, 3]]",
+    ),
+    (
+        "loses_kind", "gather", (TWO > 0, [0]), {"mode": "fill", "fill_value": 1}, ValueError,
+        "gather: `fill_value` must be True or False where `data` is bool, got 1",
     ),
     (
         "does_not_fit", "scatter_nd", (np.zeros((2, 3), np.int8), ROWS, [[1, 2, 300]]), {},
@@ -116,8 +259,29 @@ SENTENCES = [
         "got [[1, 2, 300]]",
     ),
     (
-        "does_not_fit", "gather", (TWO, [0]), {"mode": "fill", "fill_value": 0.1}, ValueError,
-        "gather: `fill_value` must convert exactly to the dtype of `data`, float32, got 0.1",
+        "not_finite", "scatter_nd", (TWO, ROWS, 1e300), {}, ValueError,
+        "scatter_nd: `updates` must stay finite in the dtype of `data`, float32, got 1e+300",
+    ),
+    (
+        "not_finite", "gather", (TWO, [0]), {"mode": "fill", "fill_value": -1e300}, ValueError,
+        "gather: `fill_value` must stay finite in the dtype of `data`, float32, got -1e+300",
+    ),
+    (
+        "does_not_fit", "gather", (TWO, [0]), {"mode": "fill", "fill_value": np.float64(0.1)},
+        ValueError,
+        "gather: `fill_value` must convert exactly to the dtype of `data`, float32, "
+        "got np.float64(0.1); write fill_value.item() to round it",
+    ),
+    (
+        "does_not_fit", "gather", (TWO, [0]), {"mode": "fill", "fill_value": np.int64(2**24 + 1)},
+        ValueError,
+        "gather: `fill_value` must convert exactly to the dtype of `data`, float32, "
+        "got np.int64(16777217)",
+    ),
+    (
+        "does_not_fit", "gather", (TWO, [0]), {"mode": "fill", "fill_value": TWO}, ValueError,
+        "gather: `fill_value` must convert exactly to the dtype of `data`, float32, "
+        "got an array of float32 (2, 3)",
     ),
     (
         "does_not_fit", "gather", (TWO, [0]), {"mode": "fill", "fill_value": [7] * 50}, ValueError,
@@ -125,11 +289,13 @@ SENTENCES = [
         "got [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,...",
     ),
     (
-        "not_reducible", "scatter_nd", (TWO.astype("S4"), ROWS, b"x", "add"), {}, TypeError,
+        "not_reducible", "scatter_nd", (TWO.astype("S4"), ROWS, b"x"), {"reduction": "add"},
+        TypeError,
         "scatter_nd: `reduction` 'add' is not defined for dtype |S4",
     ),
     (
-        "not_reducible", "scatter_elements", (TWO > 0, ROWS, True, 0, "mean"), {}, TypeError,
+        "not_reducible", "scatter_elements", (TWO > 0, ROWS, True), {"reduction": "mean"},
+        TypeError,
         "scatter_elements: `reduction` 'mean' is not defined for dtype bool",
     ),
     (
@@ -137,24 +303,40 @@ SENTENCES = [
         "gather: `data` must have at least 1 dimension, got 0",
     ),
     (
+        "too_few_dimensions", "scatter_slices", (5.0, 0, 1.0), {}, ValueError,
+        "scatter_slices: `data` must have at least 1 dimension, got 0",
+    ),
+    (
+        "other_shape", "scatter_slices", (TWO, [0, 1], TWO, 1), {}, ValueError,
+        "scatter_slices: `updates` must have shape (2, 2), got (2, 3)",
+    ),
+    (
+        "index_out_of_bounds", "scatter_slices", (TWO, [[1, 0], [3, 9]], 1.0, 1), {}, IndexError,
+        "scatter_slices: index 3 is out of bounds for axis 1 of size 3 (indices[1, 0])",
+    ),
+    (
+        "too_many_dimensions", "scatter_slices", (np.zeros((1,) * 64), [[0]], 0.0), {}, ValueError,
+        "scatter_slices: `updates` must have at most 64 dimensions, got 65",
+    ),
+    (
         "too_few_dimensions", "gather_nd", (TWO, 0), {}, ValueError,
         "gather_nd: `indices` must have at least 1 dimension, got 0",
     ),
     (
-        "too_many_dimensions", "gather", (np.zeros((1,) * 33), 0), {}, ValueError,
-        "gather: `data` must have at most 32 dimensions, got 33",
+        "too_many_dimensions", "plan", ("gather", ((1,) * 65, "f4"), 0), {}, ValueError,
+        "gather: `data` must have at most 64 dimensions, got 65",
     ),
     (
-        "too_many_dimensions", "gather", (TWO, np.zeros((1,) * 33, int)), {}, ValueError,
-        "gather: `indices` must have at most 32 dimensions, got 33",
+        "too_many_dimensions", "plan", ("gather", TWO, ((1,) * 65, int)), {}, ValueError,
+        "gather: `indices` must have at most 64 dimensions, got 65",
     ),
     (
-        "too_many_dimensions", "scatter_nd", (TWO, ROWS, np.zeros((1,) * 33, "f4")), {}, ValueError,
-        "scatter_nd: `updates` must have at most 32 dimensions, got 33",
+        "too_many_dimensions", "plan", ("scatter_nd", TWO, ROWS, ((1,) * 65, "f4")), {}, ValueError,
+        "scatter_nd: `updates` must have at most 64 dimensions, got 65",
     ),
     (
-        "too_many_dimensions", "gather", (np.zeros((1,) * 32), [[0]]), {}, ValueError,
-        "gather: the result must have at most 32 dimensions, got 33",
+        "too_many_dimensions", "gather", (np.zeros((1,) * 64), [[0]]), {}, ValueError,
+        "gather: the result must have at most 64 dimensions, got 65",
     ),
     (
         "other_rank", "gather_elements", (TWO, [0]), {}, ValueError,
@@ -180,6 +362,11 @@ SENTENCES = [
         "that are not batch dimensions, got 3",
     ),
     (
+        "tuple_too_long", "gather_nd", (TWO, [0, 1, 0]), {}, ValueError,
+        "gather_nd: the last dimension of `indices` must be at most 2, the dimensions of `data` "
+        "that are not batch dimensions, got 3; indices[:, None] makes a tuple of each index",
+    ),
+    (
         "tuple_too_long", "gather_nd", (TWO, [[0, 0], [0, 0]], 1), {}, ValueError,
         "gather_nd: the last dimension of `indices` must be at most 1, the dimensions of `data` "
         "that are not batch dimensions, got 2",
@@ -187,6 +374,31 @@ SENTENCES = [
     (
         "other_shape", "scatter_nd", (TWO, ROWS, TWO[:, :2]), {}, ValueError,
         "scatter_nd: `updates` must have shape (1, 3), got (2, 2)",
+    ),
+    (
+        "other_shape", "scatter_nd", (TWO, [0, 1], TWO[0, :2]), {}, ValueError,
+        "scatter_nd: `updates` must have shape (), got (2,)",
+    ),
+    (
+        "other_shape_of_one_tuple", "scatter_nd", (TWO, [0, 1], TWO), {}, ValueError,
+        "scatter_nd: `updates` must have shape (), got (2, 3); indices[:, None] makes a tuple of "
+        "each index",
+    ),
+    (
+        "other_shape", "scatter_elements", (TWO, ROWS, np.zeros((1, 4), "f4")), {}, ValueError,
+        "scatter_elements: `updates` must have shape (1, 1), got (1, 4)",
+    ),
+    (
+        "other_shape_than_indices", "scatter_elements", (TWO, [[0], [1], [0]], TWO[[0, 1, 1]]), {},
+        ValueError,
+        "scatter_elements: `updates` must have the shape of `indices`, (3, 1), got (3, 3); write "
+        "np.broadcast_to(indices, (3, 3)) for an index for each, or call scatter_slices",
+    ),
+    (
+        "other_shape_than_indices", "scatter_elements", (TWO, [[0], [1]], TWO[:, :2]), {},
+        ValueError,
+        "scatter_elements: `updates` must have the shape of `indices`, (2, 1), got (2, 2); write "
+        "np.broadcast_to(indices, (2, 2)) for an index for each",
     ),
     (
         "other_shape", "gather", (TWO, [0]), {"out": TWO.copy()}, ValueError,
@@ -206,6 +418,26 @@ SENTENCES = [
         "operand_too_big", "plan", ("gather", ((3,), "f4"), ((10**20,), "i8")), {}, ValueError,
         "gather: `indices`, shape (100000000000000000000,), has more elements than can be "
         "addressed",
+    ),
+    (
+        "operand_too_big", "index_report", ("gather", (10**30,), [0]), {}, ValueError,
+        "gather: `data`, shape (1000000000000000000000000000000,), has more elements than can be "
+        "addressed",
+    ),
+    (
+        "operand_too_big", "gather_nd", (NOTHING, [[1, 2, 3]]), {}, ValueError,
+        "gather_nd: `data`, shape (1099511627776, 1099511627776, 1099511627776), has more elements "
+        "than can be addressed",
+    ),
+    (
+        "operand_too_big", "scatter_nd", (NOTHING[0, 0], ROWS, NOTHING), {}, ValueError,
+        "scatter_nd: `updates`, shape (1099511627776, 1099511627776, 1099511627776), has more "
+        "elements than can be addressed",
+    ),
+    (
+        "result_too_big", "gather", (NOTHING[0, :, :1], MANY, 1), {}, ValueError,
+        "gather: the result, shape (1099511627776, 1099511627776) of dtype |V0, has more elements "
+        "than can be addressed",
     ),
     (
         "not_a_shape", "plan", ("gather", ((3.5,), "f4"), ((1,), "i8")), {}, TypeError,
@@ -344,8 +576,14 @@ def test_every_sentence_is_tested():
     elsewhere = {
         "other_layout",
         "not_an_operand",
-        "operand_changed",
-    }  # test_hostile.py has the last
+        "operand_changed",  # test_hostile.py
+        "not_a_regular_file",  # test_regular.py
+        "file_too_big",
+        "not_an_accumulator",  # test_accumulator.py
+        "other_accumulator",
+        "order_matters",
+        "damaged_state",
+    }
     assert {row[0] for row in SENTENCES} | elsewhere == functions
 
 
@@ -376,10 +614,38 @@ def test_words_are_equal_not_identical():
     assert gatherum.gather(np.arange(3), np.array([7]), mode=str(mode)).tolist() == [2]
 
 
-@pytest.mark.parametrize("truth", [0, np.bool_(False), "", None])
-def test_what_is_false_counts_as_false(truth):
-    with pytest.raises(IndexError, match=r"^gather: index -1 is out of bounds"):
-        gatherum.gather(np.arange(3), np.array([-1]), negative=truth)
+@pytest.mark.parametrize("module", [gatherum, reference], ids=["functions", "oracle"])
+def test_only_booleans_are_booleans(module):
+    data, at = np.arange(3), np.array([-1])
+    for false in (False, np.bool_(False)):
+        with pytest.raises(IndexError, match=r"^gather: index -1 is out of bounds"):
+            module.gather(data, at, negative=false)
+        replaced = {"reduction": "add", "include_self": false}
+        assert module.scatter_nd(data, at[:, None], 7, **replaced).tolist() == [0, 1, 7]
+    for wrong in (0, 1, 0.0, "", "no", None, np.array(False), np.int8(1), []):
+        for indices in (at, at.tolist()):
+            with pytest.raises(TypeError, match=r"^gather: `negative` must be True or False"):
+                module.gather(data, indices, negative=wrong)
+        for op in operators.SCATTERS:
+            call = [data, at[:, None] if op == "scatter_nd" else at, 7]
+            with pytest.raises(TypeError, match=f"^{op}: `include_self` must be True or False"):
+                getattr(module, op)(*call, include_self=wrong)
+
+
+@pytest.mark.parametrize("module", [gatherum, reference], ids=["functions", "oracle"])
+@pytest.mark.parametrize("op", operators.SCATTERS)
+def test_a_reduction_is_named(module, op):
+    """A fifth argument was a reduction for one scatter and a number of dimensions for the other."""
+    function = getattr(module, op)
+    with pytest.raises(TypeError, match="positional"):
+        function(np.zeros(3), [0], 1.0, 0, "add")
+    indices, updates = {
+        "scatter_slices": ([1, 0], [[1.0, 9.0], [2.0, 8.0]]),
+        "scatter_elements": ([[1], [0]], [[1.0], [2.0]]),
+        "scatter_nd": ([[1], [0]], [1.0, 2.0]),
+    }[op]
+    expected = [[9, 1], [8, 2]] if op == "scatter_slices" else [[0, 1], [2, 0]]
+    assert function(np.zeros((2, 2)), indices, updates, 1).tolist() == expected
 
 
 # --- The order of the checks
@@ -389,10 +655,10 @@ def faulty(op):
     """The faults of a call in the order in which they are due: each an update of its arguments."""
     nd, scatter = op.endswith("_nd"), op.startswith("scatter")
     right = {"data": np.zeros((2, 3), np.float32), "indices": np.zeros((2, 1), np.int64)}
-    if op == "gather":
+    if op in ("gather", "scatter_slices"):
         right["indices"] = np.zeros(2, np.int64)
     if scatter:
-        right["updates"] = np.zeros((2, 3) if nd else (2, 1), np.float32)
+        right["updates"] = np.zeros((2, 1) if op == "scatter_elements" else (2, 3), np.float32)
     result = {"gather": (2, 3), "gather_elements": (2, 1), "gather_nd": (2, 3)}.get(op, (2, 3))
     right["out"] = np.zeros(result, np.float32)
     read_only = right["out"].copy()
@@ -402,11 +668,16 @@ def faulty(op):
         (ValueError, "`out` must be writable", {"out": read_only}),
         (ValueError, "`out` must have shape", {"out": np.zeros(7, np.float32)}),
     ]
-    many = np.full((1,) * 33, 9)
-    steps.append((ValueError, "`indices` must have at most 32", {"indices": many}))
+    many = np.full((*(1,) * 63, 4), 9)
+    wrong = "at most 64 dimensions, got 65"
+    if op.endswith("elements"):
+        wrong = "`indices` must have as many dimensions"
+    elif nd:
+        wrong = "the last dimension of `indices` must be at most 2"
+    steps.append((ValueError, wrong, {"indices": many}))
     steps.append((TypeError, "`indices` must have an integer", {"indices": many * 0.5}))
     name = "batch_dims" if nd else "axis"
-    steps.append((ValueError, f"`{name}` must be in", {name: 40}))
+    steps.append((ValueError, f"`{name}` must be in", {name: 70}))
     return right, steps
 
 
@@ -432,7 +703,82 @@ def test_every_attribute_comes_before_the_operands(op):
             getattr(gatherum, op)(**arguments | {name: "no"})
 
 
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_dtypes_come_before_dimensions_that_are_missing(op, plain):
+    few = "indices" if operators.OPERATORS[op].tuples else "data"
+    wrong = {"data": np.float32(1), "indices": np.float64(0)}
+    if op.startswith("scatter"):
+        wrong["updates"] = np.float64(1)
+    name = "batch_dims" if op.endswith("_nd") else "axis"
+    attributes = {name: 10**30}
+    convert = (lambda value: value.item()) if plain else np.array
+    arguments = {key: convert(value) for key, value in wrong.items()}
+    for call in (getattr(gatherum, op), lambda **a: gatherum.plan(op, *a.values())):
+        arguments["indices"] = convert(np.float64(0))
+        with pytest.raises(TypeError, match=r"`indices` must have an integer dtype, got float64$"):
+            call(**arguments)
+        arguments["indices"] = convert(np.int64(0))
+        if op.startswith("scatter"):
+            words = "be a real number where" if plain else "have the dtype of"
+            arguments["updates"] = convert(np.complex128(1))
+            kind = ValueError if plain else TypeError
+            with pytest.raises(kind, match=f"`updates` must {words} `data`"):
+                call(**arguments)
+            arguments["updates"] = convert(np.float32(1)) if plain else np.float32(1)
+        with pytest.raises(ValueError, match=f"`{few}` must have at least 1 dimension, got 0$"):
+            call(**arguments)
+    with pytest.raises(ValueError, match=f"`{few}` must have at least 1 dimension, got 0$"):
+        getattr(gatherum, op)(**arguments, **attributes)
+
+
 @pytest.mark.parametrize("op", ["scatter_elements", "scatter_nd"])
+def test_dtypes_come_before_the_values_of_updates(op):
+    data, updates = np.zeros((2, 3), np.int8), [[300]]
+    indices = [[0.5]]
+    for call in (getattr(gatherum, op), lambda *a: gatherum.plan(op, *a)):
+        with pytest.raises(TypeError, match="`indices` must have an integer dtype"):
+            call(data, indices, updates)
+        with pytest.raises(TypeError, match="`data` must have a dtype without objects"):
+            call(data.astype(object), indices, updates)
+        with pytest.raises(ValueError, match="`updates` must convert exactly"):
+            call(data, [[0]], updates)
+
+
+def test_a_plan_and_a_report_check_in_the_same_order():
+    masked = np.ma.zeros((1, 3), np.float32)
+    with pytest.raises(ValueError, match="`mode` must be one of"):
+        gatherum.plan("gather", masked, [0], mode="ignore")
+    with pytest.raises(ValueError, match="`axis` must be in"):
+        gatherum.plan("scatter_elements", TWO, ROWS, 1j, axis=2)
+    with pytest.raises(ValueError, match="`indices` must have as many dimensions"):
+        gatherum.plan("gather_elements", TWO, [0], out=masked)
+    with pytest.raises(TypeError, match="`indices` must have an integer dtype"):
+        gatherum.index_report("gather", (), [0.5])
+    with pytest.raises(ValueError, match="`axis` must be in"):
+        gatherum.index_report("gather", (3,), [0.5], axis=1)
+    with pytest.raises(ValueError, match="`data` must have at least 1 dimension"):
+        gatherum.index_report("gather", (), [0])
+
+
+def test_lists_that_hold_lists_that_hold_themselves():
+    endless = [1]
+    endless += [endless, np.array([1])]
+    with pytest.raises(TypeError, match="a list that holds arrays"):
+        gatherum.gather(TWO, endless)
+    doubled = [np.ma.array([1])]
+    for _ in range(60):  # 2^60 of them, if each were looked at as often as it stands there
+        doubled = [doubled, doubled]
+    with pytest.raises(TypeError, match="`data` must not be a masked array"):
+        gatherum.gather(doubled, [0])
+
+
+def test_lists_of_numbers_of_numpy_are_indices():
+    indices = [[np.int8(1)], (np.uint8(0),)]
+    assert gatherum.gather_nd(np.arange(3), indices).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("op", operators.SCATTERS)
 def test_a_refused_scatter_has_written_nothing(op):
     data = np.arange(6.0).reshape(2, 3)
     indices = np.array([[0], [5]])
@@ -459,3 +805,36 @@ def test_the_first_bad_index_counts_in_every_layout():
         assert str(caught.value) == (
             "gather: index 11 is out of bounds for axis 0 of size 10 (indices[7, 30])"
         )
+
+
+FINITE = [
+    *("f2", 65519.0, True), *("f2", 65520.0, False), *("f2", [[1.0, -7e4]], False),
+    *("f4", 3.4028235e38, True), *("f4", 1e39, False), *("f4", 10**39, False),
+    *("f4", 10**400, False), *("f4", [float("inf"), 0.5], True),
+    *("f4", [float("inf"), 1e39], False), *("f4", float("nan"), True),
+    *("f8", 1e308, True), *("f8", 10**309, False),
+    *("c8", 1e39j, False), *("c8", complex(float("inf"), 1e39), False),
+    *("c8", complex(float("nan"), 1), True), *("c16", 1e308j, True),
+    *("bfloat16", 3.4e38, False), *("bfloat16", 3.38e38, True),
+    *("float8_e5m2", 1e5, False), *("float8_e4m3fn", 500.0, False), *("float8_e4m3fn", 448, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "stays"), [FINITE[i : i + 3] for i in range(0, len(FINITE), 3)], ids=repr
+)
+@pytest.mark.parametrize("module", [gatherum, reference], ids=["gatherum", "reference"])
+def test_what_is_finite_stays_so(module, dtype, value, stays):
+    if not dtype[1].isdigit():
+        dtype = getattr(pytest.importorskip("ml_dtypes", reason="install ml_dtypes"), dtype)
+    data = np.zeros((1, 2), dtype)
+    filled = {"mode": "fill", "fill_value": value}
+    if stays:
+        found = module.scatter_nd(data, [[0]], value)
+        assert (np.isfinite(found.astype("c16")) == np.isfinite(value)).all()
+        return
+    with pytest.raises(ValueError, match="`updates` must stay finite in "):
+        module.scatter_nd(data, [[0]], value)
+    if not isinstance(value, list):
+        with pytest.raises(ValueError, match="`fill_value` must "):
+            module.gather(data, [7], **filled)

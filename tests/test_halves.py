@@ -29,7 +29,7 @@ def _every_half(dtype):
     return [(values, partner.astype(dtype)) for partner in [*partners, -partners[2], -values]]
 
 
-def _scatter(values, partners, columns, count, *how):
+def _scatter(values, partners, columns, count, **how):
     """Fold each partner into its value `count` times, a row of so many columns an index."""
     rows = ALL // columns
     used = rows * columns
@@ -37,7 +37,7 @@ def _scatter(values, partners, columns, count, *how):
     if columns == 1:
         data, updates = data[:, 0], updates[:, 0]
     indices = np.tile(np.arange(rows), count)[:, None]
-    found = gatherum.scatter_nd(data, indices, np.concatenate([updates] * count), *how)
+    found = gatherum.scatter_nd(data, indices, np.concatenate([updates] * count), **how)
     return found.reshape(-1).view("u2"), slice(0, used)
 
 
@@ -59,7 +59,7 @@ def test_sums_are_rounded_once_and_to_even(name, count, columns):
             for _ in range(count):
                 wide += partners.astype("f4")
             expected = wide.astype(dtype)
-        found, used = _scatter(values, partners, columns, count, "add")
+        found, used = _scatter(values, partners, columns, count, reduction="add")
         _same(found, expected[used], quiet)
 
 
@@ -71,7 +71,7 @@ def test_means_are_rounded_once_and_to_even(name, columns):
         with np.errstate(all="ignore"):
             wide = values.astype("f4") + partners.astype("f4") + partners.astype("f4")
             expected = (wide / np.float32(3)).astype(dtype)
-        found, used = _scatter(values, partners, columns, 2, "mean")
+        found, used = _scatter(values, partners, columns, 2, reduction="mean")
         _same(found, expected[used], quiet)
 
 
@@ -90,7 +90,7 @@ def test_the_greatest_and_the_least(name, reduction, columns):
                 greater = (other > wide) | ((other == wide) & further)
                 expected = np.where(np.isnan(wide), a, np.where(greater, b, a))
                 expected = np.where(np.isnan(other), b, expected)
-            found, used = _scatter(a, b, columns, 1, reduction)
+            found, used = _scatter(a, b, columns, 1, reduction=reduction)
             _same(found, expected[used], quiet)
 
 

@@ -38,10 +38,10 @@ def test_integers_in_bins(dtype, reduction, settings_restored):
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
         assert np.array_equal(
-            gatherum.scatter_nd(data, indices[:, None], updates, reduction), expected
+            gatherum.scatter_nd(data, indices[:, None], updates, reduction=reduction), expected
         )
         out = guarded_copy(data)
-        gatherum.scatter_nd(out, indices[:, None], updates, reduction, out=out)
+        gatherum.scatter_nd(out, indices[:, None], updates, reduction=reduction, out=out)
         assert np.array_equal(out, expected)
         assert not strays(out)
 
@@ -55,16 +55,14 @@ def test_what_the_order_matters_for_is_folded_in_order(dtype, settings_restored)
     reductions = ["add", "max"] if dtype == "?" else ["add", "max", "mean"]
     for reduction in reductions:
         for include_self in (True, False):
-            found = set()
+            how, found = {"reduction": reduction, "include_self": include_self}, set()
             for threads in (1, 2, 3):
                 gatherum.set_num_threads(threads)
-                call = (data, indices, updates, reduction)
-                found.add(gatherum.scatter_nd(*call, include_self=include_self).tobytes())
+                found.add(gatherum.scatter_nd(data, indices, updates, **how).tobytes())
             assert len(found) == 1
-            few = (data, indices[:2000], updates[:2000], reduction)
+            few = (data, indices[:2000], updates[:2000])
             assert np.array_equal(
-                gatherum.scatter_nd(*few, include_self=include_self),
-                reference.scatter_nd(*few, include_self=include_self),
+                gatherum.scatter_nd(*few, **how), reference.scatter_nd(*few, **how)
             )
 
 
@@ -72,7 +70,7 @@ def test_other_true_bytes_survive_where_nothing_is_folded(settings_restored):
     gatherum.set_num_threads(2)
     data = np.full(100, 7, "u1").view("?")
     indices = np.arange(N)[:, None] % 50
-    found = gatherum.scatter_nd(data, indices, np.ones(N, "?"), "add").view("u1")
+    found = gatherum.scatter_nd(data, indices, np.ones(N, "?"), reduction="add").view("u1")
     assert (found[:50] == 1).all()
     assert (found[50:] == 7).all()
 
@@ -86,7 +84,7 @@ def test_bins_at_any_step(bins, step, settings_restored):
     out = guarded_copy(np.repeat(data, abs(step)))
     view = out[::step]
     before = out.copy()
-    gatherum.scatter_nd(view, indices[:, None], updates, "add", out=view)
+    gatherum.scatter_nd(view, indices[:, None], updates, reduction="add", out=view)
     expected = before
     np.add.at(expected[::step], indices, updates)
     assert np.array_equal(out, expected)
@@ -103,8 +101,10 @@ def test_updates_of_several_axes(threads, settings_restored):
     updates = rng.integers(-9, 9, (1200, 1402))[::2, ::2]
     expected = data.copy()
     np.add.at(expected, (indices[..., 0], indices[..., 1]), updates)
-    assert np.array_equal(gatherum.scatter_nd(data, indices, updates, "add"), expected)
-    turned = gatherum.scatter_nd(data, indices.swapaxes(0, 1), updates.swapaxes(0, 1), "add")
+    assert np.array_equal(gatherum.scatter_nd(data, indices, updates, reduction="add"), expected)
+    turned = gatherum.scatter_nd(
+        data, indices.swapaxes(0, 1), updates.swapaxes(0, 1), reduction="add"
+    )
     assert np.array_equal(turned, expected)
 
 
@@ -136,9 +136,9 @@ def test_a_bad_index_writes_nothing(place, settings_restored):
     indices[place] = 500
     out = guarded_copy(data)
     with pytest.raises(IndexError, match=rf"500 .*{place}"):
-        gatherum.scatter_nd(out, indices[:, None], updates, "add", out=out)
+        gatherum.scatter_nd(out, indices[:, None], updates, reduction="add", out=out)
     assert np.array_equal(out, data)
     assert not strays(out)
-    found = gatherum.scatter_nd(data, indices[:, None], updates, "add", mode="drop")
+    found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
     good = indices < 500
     assert np.array_equal(found, _folded(data, indices[good], updates[good], "add"))

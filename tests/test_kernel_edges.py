@@ -183,7 +183,7 @@ def test_every_destination_belongs_to_one_thread(threads, count, step, settings_
     place = guarded_copy(np.zeros(count, "u1"))
     data = place[::step]
     indices = _rng().permutation(count)[:, None]
-    gatherum.scatter_nd(data, indices, np.ones(count, "u1"), "add", out=data)
+    gatherum.scatter_nd(data, indices, np.ones(count, "u1"), reduction="add", out=data)
     assert data.min() == data.max() == 1
     assert not strays(place)
 
@@ -199,7 +199,7 @@ def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, size, 
     indices = np.concatenate([_rng().integers(0, count, 1 << 18), [0, count - 1]])
     updates = np.ones(indices.size, dtype)
     out = guarded(data.shape, dtype)
-    gatherum.scatter_nd(data, indices[:, None], updates, "add", out=out)
+    gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", out=out)
     assert not strays(out)
     assert np.array_equal(out, np.bincount(indices, minlength=count).astype(dtype))
 
@@ -212,7 +212,7 @@ def test_destinations_without_updates_are_left_alone(reduction, first, last):
     data = np.arange(12, dtype="i4").reshape(4, 3)
     updates = np.array([[10], [20], [30], [70], [10]], "i4") * np.ones((1, 3), "i4")
     found = gatherum.scatter_nd(
-        data, [[3], [1], [1], [3], [3]], updates, reduction, include_self=False
+        data, [[3], [1], [1], [3], [3]], updates, reduction=reduction, include_self=False
     )
     assert np.array_equal(found[[0, 2]], data[[0, 2]])
     assert found[1].tolist() == [first] * 3
@@ -228,7 +228,7 @@ def test_groups_of_many_units(threads, settings_restored):
     updates = _rng().integers(0, 99, indices.shape).astype("f2")
     expected = data.copy()
     np.add.at(expected, (np.arange(4000)[:, None], indices), updates)
-    found = gatherum.scatter_elements(data, indices, updates, 1, "add")
+    found = gatherum.scatter_elements(data, indices, updates, 1, reduction="add")
     assert np.array_equal(found, expected)
 
 

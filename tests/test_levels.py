@@ -1,6 +1,7 @@
 """The core's part of the suite on every instruction-set level that this machine has."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +55,24 @@ def test_the_level_in_use_is_the_best_there_is_unless_forced():
     if "GATHERUM_ISA" not in os.environ:
         assert native.level() == native.available_levels()[0]
     assert gatherum.show_config()["level"] == native.level()
+
+
+OBJECTS = sorted(
+    Path(__file__).parents[1].glob("build/*/CMakeFiles/kernels_*.dir/src/core/kernels.cpp.o")
+)
+
+
+@pytest.mark.skipif(
+    not OBJECTS or shutil.which("nm") is None,
+    reason="reads the objects of a build in this tree with nm: build the wheel here first",
+)
+def test_no_level_offers_code_that_another_could_take():
+    """Of functions that several objects have, a linker keeps one: perhaps for another processor."""
+    for path in OBJECTS:
+        level = "level_" + path.parts[-4].removesuffix(".dir").removeprefix("kernels_")
+        run = subprocess.run(["nm", path], capture_output=True, text=True, check=True)
+        weak = [line for line in run.stdout.splitlines() if line[17:18] in ("W", "V", "u")]
+        assert weak, "the names of this compiler's objects are read otherwise"
+        mangled = f"{len(level)}{level}"  # a namespace, as compilers write it
+        others = [line for line in weak if mangled not in line and "DW.ref." not in line]
+        assert others == [], path

@@ -2,7 +2,11 @@
 
 import copy
 import pickle
+import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,6 +151,23 @@ def test_arrays_of_others_are_left_alone():
     array = np.ones(4 * MIB, np.uint8)
     del array
     assert native.cached_output_bytes() == 0
+
+
+COMPILER = shutil.which("c++")
+CORE = Path(__file__).parent.parent / "src" / "core"
+
+
+@pytest.mark.skipif(
+    COMPILER is None or not CORE.is_dir(), reason="needs a compiler and the sources"
+)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux what is mapped")
+def test_notes_that_there_is_no_memory_for(tmp_path):
+    program = tmp_path / "memory_faults"
+    sources = [Path(__file__).with_name("memory_faults.cpp"), CORE / "memory.cpp"]
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    subprocess.run([COMPILER, *flags, *sources, "-o", program], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
 def test_a_failed_allocation_is_a_memory_error():

@@ -381,6 +381,14 @@ def test_paths_bytes_and_protos(tmp_path: Path) -> None:
     assert check_model(model.SerializeToString(), 0x3000) == expected
 
 
+@pytest.mark.parametrize("suffix", ["onnx", "textproto", "json", "unknown"])
+def test_the_suffix_says_in_which_form_a_model_is_written(tmp_path: Path, suffix: str) -> None:
+    model = graph("g (float[4] t, int64[2] i) => (y) { y = Gather(t, i) }")
+    path = tmp_path / f"model.{suffix}"
+    onnx.save(model, path)
+    assert check_model(path) == check_model(model)
+
+
 def test_weights_kept_elsewhere_are_not_needed(tmp_path: Path) -> None:
     model = graph("g (int64[2] i) => (y) <float[2,2] t = {1, 2, 3, 4}> { y = Gather(t, i) }")
     model.graph.initializer[0].raw_data = bytes(16)

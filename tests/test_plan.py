@@ -1,11 +1,15 @@
 """Plans: what they say, and that they run."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gatherum
+from gatherum.shapes import MAX_BYTES, _meets, overlaps_itself
 from strategies import same_bits
 
 TABLE = ((4, 8), "f4")
@@ -125,7 +129,98 @@ def test_more_plans_than_the_table_holds():
         assert gatherum.gather(data[:size], np.array([size - 1])).tolist() == [size - 1]
 
 
+def _pairs(count):
+    return np.zeros(count, [("a", "i4"), ("b", [("c", "i2"), ("d", "i2", 2)])])
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("planned", [False, True])
+def test_renamed_fields_are_another_dtype(planned, inner):
+    data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
+    call = gatherum.scatter_nd
+    if planned:
+        call = gatherum.plan("scatter_nd", data, indices, updates).run
+    call(data, indices, updates)
+    dtype = updates.dtype["b"] if inner else updates.dtype
+    names = dtype.names
+    dtype.names = ("x", "y")
+    for _ in range(2):
+        with pytest.raises(TypeError, match="`updates`") as caught:
+            call(data, indices, updates)
+        assert str(caught.value) == (
+            f"scatter_nd: `updates` must have the dtype of `data`, {data.dtype}, "
+            f"got {updates.dtype}; write updates.astype(data.dtype)"
+        )
+    dtype.names = names
+    assert same_bits(call(data, indices, updates), data)
+
+
+def test_more_names_than_a_plan_is_looked_up_by():
+    def many(count):
+        inner = [(f"{i}", [("x", "i1")]) for i in range(200)]
+        return np.ones(count, inner)
+
+    data, updates, indices = many(3), many(1), np.array([[1]])
+    gatherum.scatter_nd(data, indices, updates)
+    updates.dtype["199"].names = ("y",)
+    with pytest.raises(TypeError, match="`updates` must have the dtype of `data`"):
+        gatherum.scatter_nd(data, indices, updates)
+    assert same_bits(gatherum.scatter_nd(data, indices, data[:1]), data)
+
+
 def test_an_empty_list_is_of_integers_as_for_the_operator():
     made = gatherum.plan("gather", np.zeros(3), [])
     assert made.signature.indices.dtype == np.int64
     assert made.shape == gatherum.gather(np.zeros(3), []).shape
+
+
+def test_a_dimension_of_size_1_reaches_nowhere():
+    far = MAX_BYTES // 2 + 1
+    data = (1, 1, 2), "i1", (far, far, far - 2)
+    assert gatherum.plan("gather", data, ((3,), "i8"), axis=2).shape == (1, 1, 3)
+    for strides in ((MAX_BYTES + 1, 0, 0), (0, 0, MAX_BYTES + 1)):
+        with pytest.raises(ValueError, match="whose reach can be addressed"):
+            gatherum.plan("gather", (*data[:2], strides), ((3,), "i8"), axis=2)
+
+
+@given(
+    dimensions=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12)), min_size=1, max_size=4),
+    itemsize=st.integers(1, 4),
+)
+def test_overlap_is_exact_on_small_layouts(dimensions, itemsize):
+    sizes, strides = zip(*dimensions, strict=True)
+    places = sorted(
+        sum(i * s for i, s in zip(position, strides, strict=True))
+        for position in itertools.product(*map(range, sizes))
+    )
+    expected = any(b - a < itemsize for a, b in itertools.pairwise(places))
+    assert overlaps_itself(sizes, strides, itemsize) == expected
+    loops = sorted((s, n) for n, s in dimensions if n > 1)
+    if all(s for s, _ in loops):  # what decides for large layouts
+        assert _meets(loops, itemsize) == expected
+
+
+def test_overlap_of_large_layouts_takes_bounded_work():
+    assert not overlaps_itself((2**16, 2**16), (2**16, 1), 1)
+    assert not overlaps_itself((2**16, 2**15), (1, 2**16), 1)
+    assert overlaps_itself((2**16, 2**16), (2**16 - 1, 1), 1)
+    assert overlaps_itself((255,) * 4, (3, 5, 7, 11), 1)
+    assert not overlaps_itself((1200, 1000), (1009, 1201), 1)
+    assert not overlaps_itself((1200, 1000), (2018, 2402), 2)
+    assert overlaps_itself((1200, 1000), (2018, 2402), 3)
+    assert overlaps_itself((2**20, 2), (0, 1), 1)
+    assert _meets([(1, 2), (10, 4), (15, 3)], 1)  # 3 * 10 = 2 * 15, and no step of 1
+    hard = (1000,) * 6, tuple(10**9 + d for d in range(6))
+    assert overlaps_itself(*hard, 1)
+
+
+def test_a_dtype_that_changes_its_size_is_another():
+    """NumPy lets dtype.__setstate__ change one in place."""
+    dtype, indices = np.dtype("V64"), np.zeros((10, 0), int)
+    assert gatherum.gather_nd(np.ndarray((), dtype, bytes(64)), indices).nbytes == 640
+    state = list(dtype.__reduce__()[2])
+    state[5] = 8
+    dtype.__setstate__(tuple(state))
+    for _ in range(3):
+        found = gatherum.gather_nd(np.ndarray((), dtype, bytes(64)), indices)
+        assert (found.nbytes, found.dtype.itemsize) == (80, 8)

@@ -19,7 +19,7 @@ assert np.array_equal(expected, data[::-1])
 
 def works():
     out = np.zeros(1000)
-    gatherum.scatter_nd(out, indices[:, None] % 1000, 1.0, "add", out=out)
+    gatherum.scatter_nd(out, indices[:, None] % 1000, 1.0, reduction="add", out=out)
     again = gatherum.gather(data, indices)
     return bool((out == 600).all() and np.array_equal(again, expected))
 
@@ -85,6 +85,22 @@ threading.Thread(target=work, daemon=True).start()
 time.sleep(0.3)
 print(works())
 """,
+    "with reads of files in daemon threads": """
+import tempfile
+from gatherum import native
+file = tempfile.TemporaryFile()
+data.tofile(file)
+file.flush()
+where, into = (0, 8, 8, data.size), np.zeros(data.nbytes, "u1")
+def work():
+    while True:
+        native.read_file_rows(file.fileno(), where, indices, None, into, 1.0, False, 1 << 20)
+        native.start_writing(file.fileno(), 0, data.nbytes)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+print(works())
+""",
     # The thread is about to come back from a call, or to ask for signals, at any moment.
     "with calls in daemon threads": """
 def work():
@@ -136,17 +152,17 @@ except KeyboardInterrupt:
 INTERRUPTED = {
     "one slab": (
         "data = np.zeros(5, np.int64); indices = np.broadcast_to(np.int8(3), (1 << 27, 1))",
-        "gatherum.scatter_nd(data, indices, 1, 'add', out=data)",
+        "gatherum.scatter_nd(data, indices, 1, reduction='add', out=data)",
         "data.tolist() in ([0] * 5, [0, 0, 0, 1 << 27, 0])",
     ),
     "rows": (
         "data = np.zeros((5, 16)); indices = np.broadcast_to(np.int8(3), (1 << 23, 1))",
-        "gatherum.scatter_nd(data, indices, 1, 'add', out=data)",
+        "gatherum.scatter_nd(data, indices, 1, reduction='add', out=data)",
         "not data[[0, 1, 2, 4]].any() and data[3].tolist() in ([0] * 16, [1 << 23] * 16)",
     ),
     "lines": (
         "data = np.zeros((64, 5)); indices = np.broadcast_to(np.int8(3), (64, 1 << 20))",
-        "gatherum.scatter_elements(data, indices, np.float64(1), 1, 'add', out=data)",
+        "gatherum.scatter_elements(data, indices, np.float64(1), 1, reduction='add', out=data)",
         "not data[:, [0, 1, 2, 4]].any() and data[:, 3].tolist() in ([0] * 64, [1 << 20] * 64)",
     ),
 }
@@ -159,6 +175,90 @@ def test_an_interrupted_scatter_in_place_has_written_all_or_nothing(python, name
     code = ALARM.replace("SETUP", setup).replace("CALL", call).replace("ANSWER", answer)
     done = python(code.replace("THREADS", str(threads)))
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+# A handler forks while helpers are at work, which the child does not have.
+FORKING = """
+import os, signal
+import numpy as np
+import gatherum
+from gatherum import native
+gatherum.set_num_threads(3)
+child = into = None
+def handler(*_):
+    global child
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)  # what ends a child that hangs
+        HANDLED
+signal.signal(signal.SIGALRM, handler)
+SETUP
+while child is None:  # the machine may be so slow that the alarm comes before the call
+    if into is not None:
+        into[:] = 0
+    signal.setitimer(signal.ITIMER_REAL, 0.03)
+    try:
+        found = CALL
+        status = 0 if ANSWER else 1
+    except (IndexError, InterruptedError) as error:
+        status = 2 if "index 5 is" in str(error) else 3
+    signal.setitimer(signal.ITIMER_REAL, 0)
+if child == 0:
+    os._exit(status)
+print(status, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+FORKED = {
+    "a gather": (
+        "data = np.arange(1 << 16); indices = np.arange(1 << 25) % data.size",
+        "gatherum.gather(data, indices)",
+        "np.array_equal(found.reshape(-1, data.size), np.broadcast_to(data, (512, data.size)))",
+        0,
+    ),
+    "a scatter": (
+        "data = np.arange(5); indices = np.broadcast_to(np.int8(3), (1 << 27, 1))",
+        "gatherum.scatter_nd(data, indices, 1, reduction='add')",
+        "found.tolist() == [0, 1, 2, 3 + (1 << 27), 4]",
+        0,
+    ),
+    "in place": (
+        "data = np.zeros((5, 1)); indices = np.broadcast_to(np.int8(3), (1 << 27, 1))",
+        "gatherum.scatter_nd(data, indices, 1, out=data)",
+        "found.tolist() == [[0], [0], [0], [1], [0]]",
+        0,
+    ),
+    "an invalid index": (
+        "data = np.zeros((5, 0)); indices = np.zeros(1 << 26, np.int8); indices[-1] = 5",
+        "gatherum.gather(data, indices)",
+        "False",
+        2,
+    ),
+    "rows of a file": (
+        """
+import tempfile
+file = tempfile.TemporaryFile()
+rows = np.arange(1 << 24).reshape(-1, 4)
+rows.tofile(file)
+file.flush()
+numbers, into = np.arange(len(rows))[::2].copy(), np.zeros((len(rows) // 2, 4), int)
+def read():
+    return native.read_file_rows(file.fileno(), (0, 32, 32, len(rows)), numbers, None,
+                                 into.reshape(-1).view("u1"), 1.0, False, 1 << 20)
+""",
+        "read()",
+        "found[0] == 'done' and np.array_equal(into, rows[::2])",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("name", FORKED)
+def test_a_signal_handler_may_fork(python, name, raises):
+    setup, call, answer, status = FORKED[name]
+    code = FORKING.replace("SETUP", setup).replace("CALL", call).replace("ANSWER", answer)
+    done = python(code.replace("HANDLED", "raise InterruptedError" if raises else "pass"), **QUIET)
+    assert (done.stdout, done.stderr) == (f"{status} {3 if raises else status}\n", "")
 
 
 def test_a_signal_handler_may_call_and_raise(python):

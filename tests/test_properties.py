@@ -13,6 +13,7 @@ from gatherum import reference
 from sizes import SIZES, chosen_from
 from strategies import (
     OPERATORS,
+    SCATTERS,
     Call,
     calls,
     destinations,
@@ -90,7 +91,7 @@ def test_out_gets_the_same_bits_and_nothing_beside_it_changes(op, data):
         assert found is out
 
 
-@pytest.mark.parametrize("op", ["scatter_elements", "scatter_nd"])
+@pytest.mark.parametrize("op", SCATTERS)
 @given(data=st.data())
 @THOROUGH
 def test_a_scatter_in_place_gives_the_same_bits(op, data):

@@ -17,6 +17,7 @@ from strategies import (
     OPERATORS,
     PADDED,
     REDUCTIONS_OF,
+    SCATTERS,
     Call,
     calls,
     outcome,
@@ -25,6 +26,7 @@ from strategies import (
 
 Array = NDArray[Any]
 UNPADDED = [dtype for dtype in REDUCTIONS_OF["none"] if dtype != PADDED]
+FEW = 32  # dimensions: NumPy crashes in `ufunc.at`, and refuses fancy indices, where there are more
 
 
 # --- The shared cases
@@ -51,7 +53,7 @@ def test_the_cases_cover_what_the_operators_offer() -> None:
 # --- NumPy's own indexing, on valid indices
 
 
-@given(calls(ops=["gather"], invalid=0.0, data_dtypes=UNPADDED))
+@given(calls(ops=["gather"], invalid=0.0, data_dtypes=UNPADDED, most_dimensions=FEW))
 def test_gather_is_take(call: Call) -> None:
     data, indices, axis = call.args[0], np.asarray(call.args[1]), call.kwargs.get("axis", 0)
     assume(data.shape[axis] > 0 and indices.size > 0)
@@ -66,7 +68,7 @@ def taken(data: Array, indices: Any, axis: int) -> Array:
 
 
 @given(
-    calls(ops=["gather"], invalid=0.5, data_dtypes=UNPADDED),
+    calls(ops=["gather"], invalid=0.5, data_dtypes=UNPADDED, most_dimensions=FEW),
     st.sampled_from([("clip", False), ("wrap", True), ("wrap", False)]),
 )
 def test_gather_outside_is_take_inside(call: Call, rule: tuple[str, bool]) -> None:
@@ -80,7 +82,7 @@ def test_gather_outside_is_take_inside(call: Call, rule: tuple[str, bool]) -> No
     assert same_bits(result, taken(data, inside, axis))
 
 
-@given(calls(ops=["gather_elements"], invalid=0.0, data_dtypes=UNPADDED))
+@given(calls(ops=["gather_elements"], invalid=0.0, data_dtypes=UNPADDED, most_dimensions=FEW))
 def test_gather_elements_is_take_along_axis(call: Call) -> None:
     data, indices = call.args[0], np.asarray(call.args[1])
     axis = call.kwargs.get("axis", 0) % data.ndim
@@ -99,6 +101,9 @@ def plain(call: Call, **attributes: Any) -> Call:
 def addresses(call: Call) -> tuple[Any, ...]:
     """Give NumPy's fancy index for the elements or slices that a call addresses."""
     data, indices = call.args[0], np.asarray(call.args[1])
+    if call.op == "scatter_slices":
+        axis = call.kwargs.get("axis", 0) % data.ndim
+        return (*[slice(None)] * axis, np.asarray(indices).astype(np.int64))
     if call.op == "scatter_elements":
         axis = call.kwargs.get("axis", 0) % data.ndim
         places = list(np.indices(indices.shape, sparse=True))
@@ -109,7 +114,7 @@ def addresses(call: Call) -> tuple[Any, ...]:
     return (*(np.indices(lead)[:b]), *components)
 
 
-@given(calls(ops=["gather_nd"], invalid=0.0, data_dtypes=UNPADDED))
+@given(calls(ops=["gather_nd"], invalid=0.0, data_dtypes=UNPADDED, most_dimensions=FEW))
 def test_gather_nd_is_fancy_indexing(call: Call) -> None:
     call = plain(call)
     result = outcome(reference, call)
@@ -121,7 +126,7 @@ def test_gather_nd_is_fancy_indexing(call: Call) -> None:
     assert same_bits(result, expected)
 
 
-@given(calls(ops=["scatter_elements", "scatter_nd"], invalid=0.0, data_dtypes=UNPADDED))
+@given(calls(ops=SCATTERS, invalid=0.0, data_dtypes=UNPADDED, most_dimensions=FEW))
 def test_scatter_is_fancy_assignment(call: Call) -> None:
     call = plain(call)
     result, where = outcome(reference, call), addresses(call)
@@ -135,7 +140,7 @@ def test_scatter_is_fancy_assignment(call: Call) -> None:
     ("reduction", "ufunc"),
     [("add", np.add), ("mul", np.multiply), ("max", np.maximum), ("min", np.minimum)],
 )
-@given(call=calls(ops=["scatter_elements", "scatter_nd"], invalid=0.0, data_dtypes=INTEGERS))
+@given(call=calls(ops=SCATTERS, invalid=0.0, data_dtypes=INTEGERS, most_dimensions=FEW))
 def test_integer_reductions_are_ufunc_at(call: Call, reduction: str, ufunc: np.ufunc) -> None:
     call = plain(call, reduction=reduction)
     result, where = outcome(reference, call), addresses(call)
@@ -172,7 +177,9 @@ def fold(
 
     items = np.frombuffer(b"".join(map(item, [old, *updates])), resolved)
     zeros = np.zeros((len(updates), 1), np.int8)
-    result = reference.scatter_nd(items[:1], zeros, items[1:], reduction, include_self=include_self)
+    result = reference.scatter_nd(
+        items[:1], zeros, items[1:], reduction=reduction, include_self=include_self
+    )
     return result.tobytes()[::-1].hex()
 
 
@@ -269,7 +276,7 @@ def test_complex_products_round_each_operation() -> None:
     # ac = (1 + 2^-12)^2 rounds to 1 + 2^-11, which is bd; a fused multiply-add would give 2^-24.
     data = np.array([complex(1 + 2**-12, 1)], np.complex64)
     factor = np.array([complex(1 + 2**-12, 1 + 2**-11)], np.complex64)
-    result = reference.scatter_nd(data, [[0]], factor, "mul")
+    result = reference.scatter_nd(data, [[0]], factor, reduction="mul")
     assert same_bits(result, np.array([complex(0, 2 + 2**-10)], np.complex64))
 
 
@@ -289,7 +296,7 @@ def test_integer_means_floor_a_sum_of_64_bits(
 ) -> None:
     data, more = np.array([old], dtype), np.array(updates, dtype)
     zeros = np.zeros((len(updates), 1), int)
-    mean = reference.scatter_nd(data, zeros, more, "mean")
+    mean = reference.scatter_nd(data, zeros, more, reduction="mean")
     assert same_bits(mean, np.array([result], dtype))
 
 
@@ -297,8 +304,8 @@ def test_means_count_the_old_value_only_when_it_takes_part() -> None:
     data = np.array([100, 7], np.int32)
     updates = np.array([1, 2, 4], np.int32)
     zeros = np.zeros((3, 1), int)
-    assert reference.scatter_nd(data, zeros, updates, "mean").tolist() == [26, 7]
-    alone = reference.scatter_nd(data, zeros, updates, "mean", include_self=False)
+    assert reference.scatter_nd(data, zeros, updates, reduction="mean").tolist() == [26, 7]
+    alone = reference.scatter_nd(data, zeros, updates, reduction="mean", include_self=False)
     assert alone.tolist() == [2, 7]
 
 
@@ -404,11 +411,15 @@ def test_python_values_are_weak_updates(dtype: str, updates: Any, result: list[A
         ("f4", -0.0, -0.0),
         ("f4", np.nan, np.nan),
         ("f4", np.float64(0.5), 0.5),
+        ("f4", 0.1, np.float32(0.1)),
+        ("f4", 2**24 + 1, 2.0**24),
         ("f4", 2**60, 2.0**60),
-        ("i4", 7.0, 7),
+        ("f2", True, 1.0),
+        ("i4", np.float64(7.0), 7),
         ("i4", np.array(7), 7),
         ("u8", 2**64 - 1, 2**64 - 1),
-        ("?", 1, True),
+        ("?", np.int8(1), True),
+        ("c8", 0.1, np.float32(0.1)),
         ("c8", 2, 2),
         ("S3", False, b""),
         ("S3", b"abc", b"abc"),
@@ -425,17 +436,19 @@ def test_exact_fill_values(dtype: str, fill_value: Any, result: Any) -> None:
 @pytest.mark.parametrize(
     ("dtype", "fill_value"),
     [
-        ("f4", 0.1),
-        ("f4", 2**24 + 1),
+        ("f4", np.float64(0.1)),
+        ("f4", np.int64(2**24 + 1)),
         ("f4", 10**400),
         ("f4", 1e300),
         ("f4", 1j),
         ("f4", [1]),
         ("f4", "1"),
         ("i4", 0.5),
+        ("i4", 7.0),
         ("i4", np.nan),
         ("i1", 128),
         ("u1", -1),
+        ("?", 1),
         ("?", 2),
         ("S3", b"abcd"),
         ("S3", "abc"),
@@ -446,7 +459,7 @@ def test_exact_fill_values(dtype: str, fill_value: Any, result: Any) -> None:
 )
 def test_inexact_fill_values(dtype: str, fill_value: Any) -> None:
     data = np.ones(1, dtype)
-    with pytest.raises(ValueError, match=r"^gather: `fill_value` must convert exactly to "):
+    with pytest.raises(ValueError, match=r"^gather: `fill_value` must "):
         reference.gather(data, [0], mode="fill", fill_value=fill_value)
     assert same_bits(reference.gather(data, [0], mode="clip", fill_value=fill_value), data)
 
@@ -469,16 +482,17 @@ RAISED: list[tuple[type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
     (TypeError, "scatter_nd", (TWO, ROWS, np.ma.array([1.0, 2.0])), {}),
     (TypeError, "scatter_nd", (TWO, ROWS, np.float64(1)), {}),
     (TypeError, "scatter_nd", (TWO, ROWS, np.zeros((1, 2), ">f4")), {}),
-    (TypeError, "scatter_nd", (TWO, ROWS, 1j), {}),
-    (TypeError, "scatter_nd", (np.zeros((2, 2), int), ROWS, 1.5), {}),
-    (TypeError, "scatter_nd", (np.zeros((2, 2), bool), ROWS, 1), {}),
+    (TypeError, "scatter_nd", (TWO, ROWS, "1"), {}),
+    (ValueError, "scatter_nd", (TWO, ROWS, 1j), {}),
+    (ValueError, "scatter_nd", (np.zeros((2, 2), int), ROWS, 1.5), {}),
+    (ValueError, "scatter_nd", (np.zeros((2, 2), bool), ROWS, 1), {}),
     (ValueError, "scatter_nd", (np.zeros((2, 2), np.int8), ROWS, 300), {}),
     (ValueError, "gather", (TWO, [0], 2), {}),
     (ValueError, "gather", (TWO, [0], -3), {}),
     (ValueError, "gather", (5, 0), {}),
     (ValueError, "gather", (TWO, [0]), {"mode": "ignore"}),
-    (ValueError, "gather", (np.zeros((1,) * 33), 0), {}),
-    (ValueError, "gather", (np.zeros((1,) * 32), [[0]]), {}),
+    (ValueError, "gather", (np.zeros((1,) * 64), np.zeros((1,) * 2, int)), {}),
+    (ValueError, "gather", (np.zeros((1,) * 2), np.zeros((1,) * 64, int)), {}),
     (
         ValueError,
         "gather",
@@ -494,7 +508,7 @@ RAISED: list[tuple[type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
     (ValueError, "gather_nd", (TWO, np.zeros((4, 1), int), 1), {}),
     (ValueError, "scatter_nd", (TWO, ROWS, np.zeros((1, 3), np.float32)), {}),
     (ValueError, "scatter_nd", (TWO, ROWS, np.zeros((1, 1, 2), np.float32)), {}),
-    (ValueError, "scatter_nd", (TWO, ROWS, TWO[:1], "sum"), {}),
+    (ValueError, "scatter_nd", (TWO, ROWS, TWO[:1]), {"reduction": "sum"}),
     (IndexError, "gather", (TWO, [0, 2]), {}),
     (IndexError, "gather", (TWO, [-1]), {"negative": False}),
     (IndexError, "gather", (TWO, np.array([2**64 - 1], np.uint64)), {}),
@@ -523,14 +537,14 @@ def test_what_does_not_reduce(dtype: Any) -> None:
     assert reference.scatter_nd(data, [[0]], data[:1]).dtype == data.dtype
     for reduction in ("add", "mul", "max", "min", "mean"):
         with pytest.raises(TypeError, match="does not reduce with"):
-            reference.scatter_nd(data, np.zeros((0, 1), int), data[:0], reduction)
+            reference.scatter_nd(data, np.zeros((0, 1), int), data[:0], reduction=reduction)
 
 
 @pytest.mark.parametrize(("dtype", "reduction"), [("c8", "max"), ("c16", "min"), ("?", "mean")])
 def test_reductions_that_have_no_meaning(dtype: str, reduction: str) -> None:
     data = np.zeros(2, dtype)
     with pytest.raises(TypeError, match="does not reduce with"):
-        reference.scatter_elements(data, [0], data[:1], 0, reduction)
+        reference.scatter_elements(data, [0], data[:1], 0, reduction=reduction)
 
 
 def test_the_first_bad_index_is_named() -> None:

@@ -21,12 +21,12 @@ def brute(op, shape, indices, *, axis=0, batch_dims=0, mode="raise", negative=Tr
         if nd:
             place = [*entry[:batch_dims], *(int(v) for v in indices[entry])]
             moving = range(batch_dims, len(place))
-        elif op == "gather":
+        elif op in ("gather", "scatter_slices"):
             place, moving = [int(indices[entry])], [0]
         else:
             place, moving = list(entry), [axis % len(shape)]
             place[axis] = int(indices[entry])
-        shape_of_place = [shape[axis]] if op == "gather" else shape
+        shape_of_place = [shape[axis]] if op in ("gather", "scatter_slices") else shape
         right, reachable = True, True
         for d in moving:
             place[d], good = checked(place[d], shape_of_place[d], mode, negative, indices.dtype)
@@ -131,7 +131,7 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
             {},
             ValueError,
             "index_report: `op` must be one of 'gather', 'gather_elements', 'gather_nd', "
-            "'scatter_elements', 'scatter_nd', got 'take'",
+            "'scatter_slices', 'scatter_elements', 'scatter_nd', got 'take'",
         ),
         (
             ("gather", (3,), [0]),

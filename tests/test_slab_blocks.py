@@ -5,7 +5,7 @@ import pytest
 
 import gatherum
 from gatherum import reference
-from sizes import chosen_from
+from sizes import chosen_from, family
 
 SIZE = 50
 UPDATES = 3 * 256 + 62
@@ -17,7 +17,7 @@ DTYPES = ["i8", "i4", "u8", "u4", "i2", ">i8", ">i4"]
 @pytest.fixture(autouse=True)
 def _slabs_for_few_updates(settings_restored):
     gatherum.set_num_threads(1)
-    with chosen_from({"SMALL": 0, "MANY": 1}):
+    with chosen_from({"small": 0, "many": 1}):
         yield
 
 
@@ -26,7 +26,8 @@ def _operands(index_dtype, dtype="f4"):
     # Sums of these depend on their order.
     data, updates = (rng.standard_normal(n).astype(dtype) for n in (SIZE, UPDATES))
     indices = rng.integers(0, SIZE, (UPDATES, 1)).astype(index_dtype)
-    assert gatherum.plan("scatter_nd", data, indices, updates, reduction="add").algorithm == "slabs"
+    plan = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
+    assert family(plan.algorithm) == "slabs"
     return data, indices, updates
 
 
@@ -36,8 +37,8 @@ def _operands(index_dtype, dtype="f4"):
 def test_blocks_of_every_length(index_dtype, count, reduction):
     data, indices, updates = _operands(index_dtype)
     operands = data, indices[:count], updates[:count]
-    found = gatherum.scatter_nd(*operands, reduction)
-    assert found.tobytes() == reference.scatter_nd(*operands, reduction).tobytes()
+    found = gatherum.scatter_nd(*operands, reduction=reduction)
+    assert found.tobytes() == reference.scatter_nd(*operands, reduction=reduction).tobytes()
 
 
 @pytest.mark.parametrize("index_dtype", DTYPES)
@@ -46,8 +47,8 @@ def test_blocks_of_every_length(index_dtype, count, reduction):
 def test_one_index_that_is_not_valid(index_dtype, place, mode):
     data, indices, updates = _operands(index_dtype)
     indices[place] = SIZE
-    found = gatherum.scatter_nd(data, indices, updates, "add", mode=mode)
-    expected = reference.scatter_nd(data, indices, updates, "add", mode=mode)
+    found = gatherum.scatter_nd(data, indices, updates, reduction="add", mode=mode)
+    expected = reference.scatter_nd(data, indices, updates, reduction="add", mode=mode)
     assert found.tobytes() == expected.tobytes()
 
 
@@ -56,8 +57,10 @@ def test_one_index_that_is_not_valid(index_dtype, place, mode):
 def test_one_negative_index(index_dtype, place):
     data, indices, updates = _operands(index_dtype)
     indices[place] = -SIZE
-    found = gatherum.scatter_nd(data, indices, updates, "add")
-    assert found.tobytes() == reference.scatter_nd(data, indices, updates, "add").tobytes()
+    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    assert (
+        found.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
+    )
 
 
 @pytest.mark.parametrize("index_dtype", DTYPES)
@@ -70,7 +73,7 @@ def test_one_bad_index_changes_nothing(index_dtype, place):
         with pytest.raises(
             IndexError, match=rf"index {SIZE} is out of bounds .*\(indices\[{place}, 0\]\)"
         ):
-            gatherum.scatter_nd(data, indices, updates, "add", **more)
+            gatherum.scatter_nd(data, indices, updates, reduction="add", **more)
     assert out.tobytes() == data.tobytes() == before.tobytes()
 
 
@@ -84,8 +87,12 @@ def test_where_no_update_went_a_nan_keeps_its_payload(dtype, reduction, include_
     bits = data.view("u4" if dtype == "c8" else f"u{data.itemsize}")
     bits[:] = np.array(np.nan, bits.dtype.str.replace("u", "f")).view(bits.dtype) - 5  # signalling
     indices[indices > 40] = 7
-    found = gatherum.scatter_nd(data, indices, updates, reduction, include_self=include_self)
-    expected = reference.scatter_nd(data, indices, updates, reduction, include_self=include_self)
+    found = gatherum.scatter_nd(
+        data, indices, updates, reduction=reduction, include_self=include_self
+    )
+    expected = reference.scatter_nd(
+        data, indices, updates, reduction=reduction, include_self=include_self
+    )
     assert found[41:].tobytes() == data[41:].tobytes()
     assert found.tobytes() == expected.tobytes()
 
@@ -98,8 +105,10 @@ def test_strided_operands(stride, strided):
         indices = np.repeat(indices, abs(stride), axis=0)[::stride]
     if strided != "indices":
         updates = np.repeat(updates, abs(stride))[::stride]
-    found = gatherum.scatter_nd(data, indices, updates, "add")
-    assert found.tobytes() == reference.scatter_nd(data, indices, updates, "add").tobytes()
+    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    assert (
+        found.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
+    )
 
 
 @pytest.mark.parametrize("length", [255, 256, 257, 300, 600])
@@ -108,8 +117,10 @@ def test_lines_that_do_not_go_on_in_one_another(length):
     data, indices, updates = _operands("i8")
     indices = np.resize(indices, (3, 1000, 1))[:, :length]
     updates = np.resize(updates, (3, 1001))[:, :length]
-    found = gatherum.scatter_nd(data, indices, updates, "add")
-    assert found.tobytes() == reference.scatter_nd(data, indices, updates, "add").tobytes()
+    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    assert (
+        found.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
+    )
 
 
 @pytest.mark.parametrize("place", [0, 255, 256, 700])
@@ -117,11 +128,11 @@ def test_lines_that_do_not_go_on_in_one_another(length):
 def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place, order):
     data, indices, updates = _operands("i8")
     pairs = np.array(np.concatenate([indices, np.zeros_like(indices)], axis=1), order=order)
-    found = gatherum.scatter_nd(data[:, None], pairs, updates, "add")
-    assert found.tobytes() == gatherum.scatter_nd(data, indices, updates, "add").tobytes()
+    found = gatherum.scatter_nd(data[:, None], pairs, updates, reduction="add")
+    assert found.tobytes() == gatherum.scatter_nd(data, indices, updates, reduction="add").tobytes()
     pairs[place, 1] = 1
     with pytest.raises(IndexError, match=rf"index 1 .* \(indices\[{place}, 1\]\)"):
-        gatherum.scatter_nd(data[:, None], pairs, updates, "add")
+        gatherum.scatter_nd(data[:, None], pairs, updates, reduction="add")
 
 
 @pytest.mark.parametrize("bad", [600_000, 2**62, -(2**63), -600_001])
@@ -133,17 +144,16 @@ def test_slabs_that_are_fetched_ahead(bad, index_dtype):
     indices = rng.integers(0, data.size, updates.size).astype(index_dtype)
     expected = data.copy()
     np.add.at(expected, indices, updates)
+    plan = gatherum.plan("scatter_nd", data, indices[:, None], updates, reduction="add")
+    assert family(plan.algorithm) == "slabs"
     assert (
-        gatherum.plan("scatter_nd", data, indices[:, None], updates, reduction="add").algorithm
-        == "slabs"
-    )
-    assert (
-        gatherum.scatter_nd(data, indices[:, None], updates, "add").tobytes() == expected.tobytes()
+        gatherum.scatter_nd(data, indices[:, None], updates, reduction="add").tobytes()
+        == expected.tobytes()
     )
     at = [0, 700, 8191, -1]
     bounds = np.iinfo(index_dtype)
     indices[at] = min(max(bad, bounds.min), bounds.max)
-    found = gatherum.scatter_nd(data, indices[:, None], updates, "add", mode="drop")
+    found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
     expected = data.copy()
     np.add.at(expected, np.delete(indices, at), np.delete(updates, at))
     assert found.tobytes() == expected.tobytes()
@@ -159,6 +169,6 @@ def test_each_column_has_counters_of_its_own(columns, reduction, include_self):
     indices = rng.integers(0, SIZE, updates.shape)
     how = {"reduction": reduction, "include_self": include_self}
     plan = gatherum.plan("scatter_elements", data, indices, updates, **how)
-    assert plan.algorithm == "slabs"
+    assert family(plan.algorithm) == "slabs"
     found = gatherum.scatter_elements(data, indices, updates, **how)
     assert found.tobytes() == reference.scatter_elements(data, indices, updates, **how).tobytes()

@@ -20,15 +20,21 @@ SIGNATURES = {
     "gather_nd": (
         "(data, indices, batch_dims=0, *, mode='raise', negative=True, fill_value=0, out=None)"
     ),
+    "scatter_slices": (
+        "(data, indices, updates, axis=0, *, reduction='none', include_self=True, mode='raise', "
+        "negative=True, out=None)"
+    ),
     "scatter_elements": (
-        "(data, indices, updates, axis=0, reduction='none', *, include_self=True, mode='raise', "
+        "(data, indices, updates, axis=0, *, reduction='none', include_self=True, mode='raise', "
         "negative=True, out=None)"
     ),
     "scatter_nd": (
-        "(data, indices, updates, reduction='none', batch_dims=0, *, include_self=True, "
+        "(data, indices, updates, batch_dims=0, *, reduction='none', include_self=True, "
         "mode='raise', negative=True, out=None)"
     ),
     "set_num_threads": "(n)",
+    "get_include": "()",
+    "get_library": "()",
     "get_num_threads": "()",
     "show_config": "()",
     "set_output_cache_limit": "(nbytes)",
@@ -38,7 +44,7 @@ SIGNATURES = {
     "explain": "(op, data=None, indices=None, updates=None, /, **attributes)",
     "index_report": "(op, data_shape, indices, /, **attributes)",
 }
-OTHERS = {"Explanation", "IndexReport", "Plan", "__version__"}
+OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent
 # Peers of the benchmark import their frameworks at once; they have no examples.
 MODULES = sorted(
@@ -69,6 +75,25 @@ def test_the_oracle_takes_the_same_arguments_but_out(op: str) -> None:
     reference = importlib.import_module("gatherum.reference")
     expected = SIGNATURES[op].replace(", out=None", "")
     assert bare(inspect.signature(getattr(reference, op))) == expected
+
+
+ACCUMULATOR = {
+    "__init__": "(self, data, reduction, *, include_self=True, mode='raise', negative=True)",
+    "scatter_nd": "(self, indices, updates, batch_dims=0)",
+    "scatter_elements": "(self, indices, updates, axis=0)",
+    "scatter_slices": "(self, indices, updates, axis=0)",
+    "counts": "(self)",
+    "merge": "(self, other)",
+    "finish": "(self, out=None)",
+}
+
+
+def test_what_an_accumulator_does() -> None:
+    methods = vars(gatherum.Accumulator)
+    found = {name: bare(inspect.signature(methods[name])) for name in ACCUMULATOR}
+    assert found == ACCUMULATOR
+    public = {name for name in methods if not name.startswith("_")} | {"__init__"}
+    assert public == set(ACCUMULATOR)
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

@@ -96,7 +96,7 @@ def test_scatters_of_points(settings_restored, dtype, reduction, include_self, i
     with np.errstate(all="ignore"):
         same_for_any_number(
             lambda: gatherum.scatter_nd(
-                data, indices, VALUES[dtype], reduction, include_self=include_self
+                data, indices, VALUES[dtype], reduction=reduction, include_self=include_self
             )
         )
 
@@ -106,7 +106,9 @@ def test_scatters_of_points(settings_restored, dtype, reduction, include_self, i
 def test_scatters_of_elements(settings_restored, axis, reduction):
     data, indices = ROWS[:10_000], RNG.integers(-64, 64, (10_000, 64))
     updates = ROWS[10_000:]
-    same_for_any_number(lambda: gatherum.scatter_elements(data, indices, updates, axis, reduction))
+    same_for_any_number(
+        lambda: gatherum.scatter_elements(data, indices, updates, axis, reduction=reduction)
+    )
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "min", "mean"])
@@ -114,13 +116,15 @@ def test_scatters_of_elements(settings_restored, axis, reduction):
 def test_scatters_of_rows(settings_restored, reduction, rows):
     data, updates = ROWS[:10_000], ROWS[10_000:]
     indices = RNG.integers(0, rows, (10_000, 1))
-    same_for_any_number(lambda: gatherum.scatter_nd(data, indices, updates, reduction))
+    same_for_any_number(lambda: gatherum.scatter_nd(data, indices, updates, reduction=reduction))
 
 
 def test_a_sum_is_the_left_fold(settings_restored):
     gatherum.set_num_threads(7)
     indices = crowded(5)
-    found = gatherum.scatter_nd(np.zeros(600_000, "f4"), indices[:, None], VALUES["f4"], "add")
+    found = gatherum.scatter_nd(
+        np.zeros(600_000, "f4"), indices[:, None], VALUES["f4"], reduction="add"
+    )
     for destination in range(5):
         fold = np.add.accumulate(np.r_[np.float32(0), VALUES["f4"][indices == destination]])
         assert found[destination] == fold[-1]
@@ -232,7 +236,7 @@ indices = np.broadcast_to(np.int8(0), (4000, 1 << 13))
 updates = np.broadcast_to(np.int64(1), indices.shape)
 data = np.zeros((4000, 2), "i8")
 def add():
-    gatherum.scatter_elements(data, indices, updates, 1, "add", out=data)
+    gatherum.scatter_elements(data, indices, updates, 1, reduction="add", out=data)
 begin = time.perf_counter()
 add()
 whole = time.perf_counter() - begin

@@ -7,6 +7,8 @@ import pytest
 
 import gatherum
 from canaries import byte_rows, guarded, guarded_copy, strays
+from gatherum.operators import OPERATORS
+from sizes import family
 
 RNG = np.random.default_rng(8)
 
@@ -25,8 +27,8 @@ class Work(NamedTuple):
         indices = RNG.integers(-self.size, self.size, self.indices).astype(np.int32)
         shapes = [self.data]
         if self.op.startswith("scatter"):
-            nd = self.op == "scatter_nd"
-            shapes.append(self.indices[:-1] + self.data[1:] if nd else self.indices)
+            axis = self.attributes.get("axis", 0)
+            shapes.append(OPERATORS[self.op].moved(self.data, self.indices, axis))
         values = [RNG.integers(1, 100, shape).astype(self.dtype) for shape in shapes]
         return [guarded_copy(array) for array in (values[0], indices, *values[1:])]
 
@@ -48,6 +50,14 @@ SCATTERS = {
     "lines": Work(
         "slabs", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}
     ),
+    "slices that are columns": Work(
+        "slabs", "scatter_slices", (300, 90), (700,), 90, "f4", {"axis": 1}
+    ),
+    "slices that are rows": Work("units", "scatter_slices", (300, 90), (70, 9), 300, "f4", ADD),
+    "slices, one slab a line": Work(
+        "slabs", "scatter_slices", (300, 90), (700,), 90, "f2", MEAN | {"axis": 1}
+    ),
+    "slices in groups": Work("grouped", "scatter_slices", (300, 90), (700,), 300, "f2", MEAN),
     "a partition": Work(
         "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f4", ADD
     ),
@@ -75,7 +85,7 @@ def _bytes_of(arrays):
 
 
 def _algorithm(work, operands, **more):
-    return gatherum.plan(work.op, *operands, **work.attributes, **more).algorithm
+    return family(gatherum.plan(work.op, *operands, **work.attributes, **more).algorithm)
 
 
 @pytest.mark.parametrize("name", SCATTERS)
@@ -147,3 +157,16 @@ def test_a_gather_writes_nowhere_else(settings_restored, name):
         work.run(operands, out=out, mode="fill")
         assert _bytes_of(operands) == before
         assert [strays(array) for array in watched] == [[]] * 3
+
+
+def test_data_that_must_be_copied_is_not_while_an_index_may_be_bad(settings_restored):
+    data, out = np.arange(18_000.0)[::2], np.full(9_000, 7.0)
+    indices, updates = np.zeros((300_000, 1), np.int32), np.ones(300_000)
+    indices[-1] = 9_000
+    for threads in (1, 4):
+        gatherum.set_num_threads(threads)
+        plan = gatherum.plan("scatter_nd", data, indices, updates, reduction="add", out=out)
+        assert family(plan.algorithm) == "slabs"
+        with pytest.raises(IndexError):
+            gatherum.scatter_nd(data, indices, updates, reduction="add", out=out)
+        assert (out == 7).all()

@@ -11,6 +11,7 @@ import pytest
 
 import gatherum
 from gatherum import corpus, native, reference, verify
+from sizes import family
 from source import SOURCE
 
 ROWS = [row for row in corpus.rows() if corpus.dtype_named(row[1]) is not None]
@@ -82,8 +83,9 @@ def test_the_oracle_gives_the_same_answers_to_the_small_calls(row):
 def test_the_large_calls_take_every_algorithm():
     kinds = [("gather", "none"), ("gather_elements", "none")]
     kinds += [("scatter_elements", "add"), ("scatter_nd", "add"), ("scatter_nd", "mean")]
+    kinds += [("scatter_slices", "none"), ("scatter_slices", "mean")]
     taken = {
-        gatherum.plan(call.op, *call.operands, **call.attributes).algorithm
+        family(gatherum.plan(call.op, *call.operands, **call.attributes).algorithm)
         for op, reduction in kinds
         for call in corpus.large_calls(op, np.dtype("f4"), reduction)
     }

@@ -6,7 +6,7 @@ import pytest
 import gatherum
 from canaries import guarded, strays
 from gatherum import reference
-from sizes import chosen_from
+from sizes import chosen_from, family
 
 # A cache line has 8 or 16 indices: less than one, whole ones, and some more.
 WIDTHS = [1, 7, 8, 15, 16, 17, 64, 200]
@@ -31,12 +31,12 @@ def _columns(width, index_dtype, dtype="f4", rows=70):
 
 
 def _chosen(operator, *operands, **more):
-    return gatherum.plan(operator, *operands, **more).algorithm
+    return family(gatherum.plan(operator, *operands, **more).algorithm)
 
 
 @pytest.mark.parametrize("index_dtype", DTYPES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("sizes", [{"SMALL": 0}, {"SMALL": 0, "OWN": 0}])
+@pytest.mark.parametrize("sizes", [{"small": 0}, {"small": 0, "own": 0}])
 def test_columns_of_every_width(width, index_dtype, sizes):
     """A chunk of columns may end anywhere, the last one before its cache line does."""
     data, indices, updates = _columns(width, index_dtype)
@@ -46,12 +46,11 @@ def test_columns_of_every_width(width, index_dtype, sizes):
         found = gatherum.gather_elements(data, indices, axis=0)
         assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0))
         for reduction in ("none", "add", "mean"):
-            operands = data, indices, updates, 0, reduction
-            more = {"axis": 0, "reduction": reduction}
-            chosen = _chosen("scatter_elements", data, indices, updates, **more)
+            operands, more = (data, indices, updates), {"axis": 0, "reduction": reduction}
+            chosen = _chosen("scatter_elements", *operands, **more)
             assert chosen == "slabs" or width == 1
-            assert _bits(gatherum.scatter_elements(*operands)) == _bits(
-                reference.scatter_elements(*operands)
+            assert _bits(gatherum.scatter_elements(*operands, **more)) == _bits(
+                reference.scatter_elements(*operands, **more)
             )
 
 
@@ -62,17 +61,18 @@ def test_columns_of_every_width(width, index_dtype, sizes):
 def test_one_index_of_a_column(index_dtype, place, index, mode):
     data, indices, updates = _columns(64, index_dtype)
     indices.flat[place] = index
-    operands = data, indices, updates, 0, "add"
-    with chosen_from({"SMALL": 0}):
+    operands = data, indices, updates, 0
+    with chosen_from({"small": 0}):
         if mode == "raise" and not -ROWS <= index < ROWS:
             where = ", ".join(map(str, np.unravel_index(place, indices.shape)))
             with pytest.raises(IndexError, match=rf"index {index} .*\(indices\[{where}\]\)"):
-                gatherum.scatter_elements(*operands)
+                gatherum.scatter_elements(*operands, reduction="add")
             with pytest.raises(IndexError, match=rf"index {index} .*\(indices\[{where}\]\)"):
                 gatherum.gather_elements(data, indices, axis=0)
             return
-        found = gatherum.scatter_elements(*operands, mode=mode)
-        assert _bits(found) == _bits(reference.scatter_elements(*operands, mode=mode))
+        how = {"reduction": "add", "mode": mode}
+        found = gatherum.scatter_elements(*operands, **how)
+        assert _bits(found) == _bits(reference.scatter_elements(*operands, **how))
         filled = "fill" if mode == "drop" else mode
         found = gatherum.gather_elements(data, indices, axis=0, mode=filled)
         assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0, mode=filled))
@@ -90,10 +90,10 @@ def _every(array, step):
 def test_columns_of_strided_operands(of_indices, of_updates):
     """What does not lie side by side is not fetched with the indices, but taken all the same."""
     data, indices, updates = _columns(64, "i8")
-    operands = data, _every(indices, of_indices), _every(updates, of_updates), 0, "add"
-    with chosen_from({"SMALL": 0}):
-        assert _bits(gatherum.scatter_elements(*operands)) == _bits(
-            reference.scatter_elements(*operands)
+    operands = data, _every(indices, of_indices), _every(updates, of_updates), 0
+    with chosen_from({"small": 0}):
+        assert _bits(gatherum.scatter_elements(*operands, reduction="add")) == _bits(
+            reference.scatter_elements(*operands, reduction="add")
         )
 
 
@@ -103,7 +103,7 @@ def test_columns_into_strided_output(of_indices, of_out):
     data, indices, _ = _columns(64, "i8")
     indices = _every(indices, of_indices)
     out = np.zeros((70, 64 * abs(of_out)), "f4")[:, ::of_out]
-    with chosen_from({"SMALL": 0}):
+    with chosen_from({"small": 0}):
         gatherum.gather_elements(data, indices, axis=0, out=out)
     assert np.array_equal(out, np.take_along_axis(data, indices, axis=0))
 
@@ -137,14 +137,14 @@ def test_partitions_of_every_length(index_dtype, count, bad):
     indices = rng.integers(0, size, (count, 1)).astype(index_dtype)
     if bad is not None:
         indices[min(bad, count - 1)] = size
-    with chosen_from({"SMALL": 0, "MANY": 1, "FAR": 0}):
-        operands = data, indices, updates, "add"
-        assert _chosen("scatter_nd", *operands[:3], reduction="add") == "partition"
-        found = gatherum.scatter_nd(*operands, mode="drop")
-        assert _bits(found) == _bits(reference.scatter_nd(*operands, mode="drop"))
+    with chosen_from({"small": 0, "many": 1, "far": 0}):
+        operands, how = (data, indices, updates), {"reduction": "add", "mode": "drop"}
+        assert _chosen("scatter_nd", *operands, reduction="add") == "partition"
+        found = gatherum.scatter_nd(*operands, **how)
+        assert _bits(found) == _bits(reference.scatter_nd(*operands, **how))
         if bad is not None:
             with pytest.raises(IndexError, match=f"index {size} "):
-                gatherum.scatter_nd(*operands)
+                gatherum.scatter_nd(*operands, reduction="add")
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mean"])
@@ -162,5 +162,5 @@ def test_threads_that_share_a_few_columns(width, reduction):
     expected = (expected + more) / (2 if reduction == "mean" else 1)
     for threads in (1, 3, 7):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_elements(data, indices, updates, 0, reduction)
+        found = gatherum.scatter_elements(data, indices, updates, 0, reduction=reduction)
         assert np.array_equal(found, expected), threads

@@ -13,7 +13,7 @@ def render() -> str:
     offered = [reduction for reduction in REDUCTIONS if reduction != "none"]
     alike: dict[tuple[bool, ...], list[str]] = {}
     for value in Value:
-        if value is not Value.NONE:
+        if value is not Value.none:
             name = value.name.lower()
             defined = tuple(is_reducible(np.dtype(name), one) for one in offered)
             alike.setdefault(defined, []).append(name)

@@ -7,7 +7,7 @@ nothing of the engine that makes the bytes.
 from importlib import import_module
 from typing import Any
 
-TARGETS = ("calls", "readers", "descs", "models")
+TARGETS = ("calls", "readers", "stores", "descs", "dispatch", "models")
 
 
 def target(name: str) -> Any:

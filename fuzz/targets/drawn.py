@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaries import byte_rows
+from gatherum.operators import OPERATORS as ROWS
+from gatherum.operators import SCATTERS
 from sizes import SIZES
 from strategies import DATA_DTYPES, INDEX_DTYPES, MODES, REDUCTIONS_OF, value_bytes
 
@@ -18,7 +20,9 @@ from .source import Source
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-OPERATORS = ("gather", "scatter_nd", "gather_elements", "scatter_elements", "gather_nd")
+OPERATORS = (
+    *("gather", "scatter_nd", "gather_elements", "scatter_elements", "gather_nd", "scatter_slices"),
+)
 REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
 LENGTHS = (2, 3, 1, 4, 0, 5, 8, 17)
 LONG = (300, 257, 256, 255, 600)  # around what the core stages at once
@@ -56,8 +60,9 @@ class Memory:
         """Return the offsets of bytes that have changed without being part of the array."""
         changed = self.bytes != self.before
         start = array.__array_interface__["data"][0] - self.bytes.ctypes.data
-        shape, strides = (*array.shape, array.dtype.itemsize), (*array.strides, 1)
-        np.ndarray(shape, bool, buffer=changed, offset=start, strides=strides)[...] = False
+        item = f"V{array.dtype.itemsize}"
+        inside = np.ndarray(array.shape, item, buffer=changed, offset=start, strides=array.strides)
+        inside[...] = np.zeros((), item)
         return [int(offset) for offset in np.flatnonzero(changed)]
 
 
@@ -82,7 +87,7 @@ class Call:
 def drawn(source: Source) -> Call:
     """Return the call that the bytes say."""
     op = source.choice(OPERATORS)
-    scatters = op.startswith("scatter")
+    scatters = op in SCATTERS
     call = Call(op, (), {})
     call.sizes = source.choice(SIZES)
     call.door = source.choice(("function", "function", "plan", "twice"))
@@ -139,17 +144,19 @@ def _dims(source: Source, rank: int, most: int = MOST) -> Shape:
 
 
 def _rank(source: Source, least: int) -> int:
-    return source.choice((30, 31, 32, 33)) if source.once_in(128) else least + source.below(5)
+    # What moves may have two dimensions more.
+    return source.choice((32, 33, 61, 62)) if source.once_in(128) else least + source.below(5)
 
 
 def _shapes(source: Source, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Any, Shape]:
     """Return the shapes of `data` and `indices`, the size that each index has, and what moves."""
-    if op.endswith("_nd"):
+    operator = ROWS[op]
+    if operator.tuples:
         return _nd_shapes(source, kwargs)
     data = _dims(source, max(1, _rank(source, 1)))
     axis = source.below(len(data))
     kwargs["axis"] = axis - len(data) if source.once_in(2) else axis
-    if op == "gather":
+    if operator.slices:
         indices = _dims(source, source.below(4), 24)
         moved = data[:axis] + indices + data[axis + 1 :]
     else:
@@ -172,7 +179,7 @@ def _nd_shapes(source: Source, kwargs: dict[str, Any]) -> tuple[Shape, Shape, An
     data = _dims(source, _rank(source, 0))
     b = source.below(min(2, len(data)) + 1)
     kwargs["batch_dims"] = b
-    k = source.choice((1, 2, 32, 0))
+    k = source.choice((1, 2, 62, 0))
     k = min(k, len(data) - b)
     lead = data[:b] + _dims(source, source.below(3), 24)
     sizes = np.broadcast_to(np.array(data[b : b + k], dtype=np.int64), (*lead, k))
@@ -318,7 +325,7 @@ def _draw_out(
 ) -> None:
     kinds = ("", "", "", "fresh", "fresh", "in place", "overlapping", "refused")
     call.kind = source.choice(kinds)
-    if call.kind == "in place" and not call.op.startswith("scatter"):
+    if call.kind == "in place" and call.op not in SCATTERS:
         call.kind = "fresh"
     if call.kind == "in place":
         _draw_in_place(source, call)

@@ -19,7 +19,8 @@ from gatherum.directml import FeatureLevel
 from .commands import checked
 from .source import Source
 
-FAMILY = ("Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND")
+SCATTERS = ("Scatter", "ScatterElements", "ScatterND")
+FAMILY = ("Gather", "GatherElements", "GatherND", *SCATTERS)
 TYPES = (1, 7, 6, 10, 11, 9, 16, 8, 14, 0, 22, 17)  # float int64 int32 float16 double bool …
 SIZES: tuple[Any, ...] = (2, 3, 1, 2, 4, 3, 2, 1, 0, "n", None, 1 << 40, -1)
 OPSETS = (18, 18, 18, 18, 13, 16, 11, 1, 9, 12, 24, 0, 99, -1)
@@ -110,7 +111,7 @@ def _drawn(source: Source) -> onnx.ModelProto:
 
 def _node(source: Source, number: int) -> onnx.NodeProto:
     op = source.choice(FAMILY)
-    inputs = ["table", "ids", "new"][: 3 if op.startswith("Scatter") else 2]
+    inputs = ["table", "ids", "new"][: 3 if op in SCATTERS else 2]
     how = source.below(10)
     if how == 1:
         inputs = inputs[:-1]

@@ -6,14 +6,10 @@ call gives a result that the format's own package reads, or one of the documente
 line, and leaves nothing else behind. Nothing is unpickled.
 """
 
-import contextlib
 import io
 import json
 import math
-import os
-import pickle
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,34 +18,19 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum import cli, files
+from gatherum.operators import SCATTERS
 
+from .runs import OPERANDS, TABLE, by_command, by_function, contents, no_pickle, own_folder
 from .source import Source
 
 FORMATS = ("npy", "npz", "safetensors", "zarr3", "zarr2")
 ROLES = ("table", "indices", "updates")
-OPERATORS = ("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements")
+OPERATORS = (
+    *("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements", "scatter_slices"),
+)
 DOORS = ("function", "function", "command", "in place")
-ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
 # What a mutated shape may ask of a run that is to end soon.
 MOST = 1 << 20
-
-TABLE = np.arange(12, dtype=np.float32).reshape(4, 3)
-OPERANDS = {
-    "gather": {"table": TABLE, "indices": np.array([2, 0])},
-    "gather_elements": {"table": TABLE, "indices": np.array([[2, 0, 1]])},
-    "gather_nd": {"table": TABLE, "indices": np.array([[2, 0], [1, 1]])},
-    "scatter_nd": {
-        "table": TABLE,
-        "indices": np.array([[2], [0]]),
-        "updates": np.ones((2, 3), np.float32),
-    },
-    "scatter_elements": {
-        "table": TABLE,
-        "indices": np.array([[2, 0, 1]]),
-        "updates": np.ones((1, 3), np.float32),
-    },
-}  # fmt: skip
 
 WORDS = """
     'descr': 'fortran_order': 'shape': '<f4' '|O' '>i8' '|b1' '<f2' True False (4,3) (12,) () (0,4)
@@ -70,19 +51,19 @@ def run(data: bytes) -> str:
     form, role = source.choice(FORMATS), source.choice(ROLES)
     op, door = source.choice(OPERATORS), source.choice(DOORS)
     if role == "updates" or door == "in place":
-        op = "scatter_nd" if op.startswith("gather") else op
+        op = op if op in SCATTERS else "scatter_nd"
     content = source.rest()
     if not _is_small(form, content):
         return "too large to run"
-    with _folder() as folder, _no_pickle():
+    with own_folder() as folder, no_pickle():
         paths = _written(folder, op, role, form, content)
-        before = _contents(folder)
+        before = contents(folder)
         out = paths["table"] if door == "in place" else str(folder / "out.npy")
         if door == "command":
-            label = _command(op, paths, out)
+            label = by_command(op, paths, out)
         else:
-            label = _function(op, paths, out, in_place=door == "in place")
-        after = _contents(folder)
+            label = by_function(op, paths, out, in_place=door == "in place")
+        after = contents(folder)
         if label != "result":
             assert after == before, f"{label} left {set(after) ^ set(before)}: {content!r}"
             return f"{form} {label}"
@@ -96,7 +77,7 @@ def run(data: bytes) -> str:
 
 def seeds() -> Iterator[bytes]:
     """Yield valid files and files that are almost valid, of every format."""
-    with _folder() as folder:
+    with own_folder() as folder:
         for form in range(len(FORMATS)):
             for content in _valid(FORMATS[form], folder):
                 for role, op, door in (
@@ -116,31 +97,6 @@ def seeds() -> Iterator[bytes]:
 # --- The call, and what must hold
 
 
-def _function(op: str, paths: dict[str, str], out: str, *, in_place: bool) -> str:
-    more = {"in_place": True} if in_place else {}
-    try:
-        getattr(files, f"{op}_file")(*paths.values(), out, memory="1MiB", **more)
-    except ERRORS as error:
-        assert str(error) and "\n" not in str(error), f"not one line: {error!r}"
-        return type(error).__name__
-    return "result"
-
-
-def _command(op: str, paths: dict[str, str], out: str) -> str:
-    texts = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(texts[0]), contextlib.redirect_stderr(texts[1]):
-        status = cli.run(
-            [op.replace("_", "-"), *paths.values(), "-o", out, "--memory", "1MiB", "--no-progress"]
-        )
-    lines = texts[1].getvalue().splitlines()
-    if status == 0:
-        assert lines == [], lines
-        return "result"
-    assert status == 1 and len(lines) == 1 and lines[0].startswith("gatherum: "), (status, lines)
-    assert "internal error" not in lines[0], lines
-    return "refused"
-
-
 def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, role: str) -> None:
     """Compare with the same call in memory, where NumPy itself reads the file so."""
     found = np.load(out, allow_pickle=False)
@@ -155,36 +111,6 @@ def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, ro
     expected = getattr(gatherum, op)(*(arrays[name] for name in paths))
     assert expected.dtype == found.dtype and expected.shape == found.shape, (expected, found)
     assert expected.tobytes() == found.tobytes(), (expected, found)
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    """Return every file of the folder, by its name."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"/"
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    fast = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(prefix="gatherum-fuzz-", dir=fast) as folder:
-        yield Path(folder)
-
-
-@contextlib.contextmanager
-def _no_pickle() -> Iterator[None]:
-    """Fail where anything is unpickled."""
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("something was unpickled")
-
-    kept = pickle.loads, pickle.load, pickle.Unpickler
-    pickle.loads, pickle.load, pickle.Unpickler = refuse, refuse, refuse  # type: ignore
-    try:
-        yield
-    finally:
-        pickle.loads, pickle.load, pickle.Unpickler = kept  # type: ignore
 
 
 # --- The files

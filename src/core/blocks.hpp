@@ -11,6 +11,39 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+// Steps through the points of a few loops in row-major order, from any linear position.
+class Odometer {
+ public:
+  Odometer(const Loop* loops, int rank, int64_t position) : loops_(loops), rank_(rank) {
+    if (position == 0) {
+      std::fill_n(at_, rank, 0);
+      return;
+    }
+    for (int i = rank - 1; i >= 0; --i) {
+      at_[i] = position % loops[i].extent;
+      position /= loops[i].extent;
+      place_ = advance(place_, loops[i], at_[i]);
+    }
+  }
+
+  const Place& place() const { return place_; }
+
+  void next() {
+    for (int i = rank_ - 1; i >= 0; --i) {
+      place_ = advance(place_, loops_[i], 1);
+      if (++at_[i] < loops_[i].extent) return;
+      place_ = advance(place_, loops_[i], -at_[i]);
+      at_[i] = 0;
+    }
+  }
+
+ private:
+  const Loop* loops_;
+  int rank_;
+  int64_t at_[kMaxLoops];
+  Place place_;
+};
+
 // One staged stretch of the line: where it begins, how many tuples, and their checked offsets. Scatters that
 // call `choose` write the chosen ones.
 struct Block {

@@ -206,17 +206,17 @@ struct Arithmetic<Half, R> {
   }
 };
 template <Reduction R>
-struct Arithmetic<Brain, R> {
+struct Arithmetic<Bfloat16, R> {
   using Stored = uint16_t;
   using Sum = HalfSum<R>;
   template <class Rare>
   static GATHERUM_INLINE Sum widen(Stored v) {
-    if constexpr (std::is_same_v<Sum, float>) return brain_to_float(v);
+    if constexpr (std::is_same_v<Sum, float>) return bfloat16_to_float(v);
     return v;
   }
   template <class Rare>
   static GATHERUM_INLINE Stored narrow(Sum v) {
-    if constexpr (std::is_same_v<Sum, float>) return float_to_brain(v);
+    if constexpr (std::is_same_v<Sum, float>) return float_to_bfloat16(v);
     return v;
   }
 };
@@ -252,6 +252,12 @@ struct Fold : Arithmetic<V, R> {
   // Whether every order of folding gives the same bits. (Booleans do too, but a fold by the identity makes a
   // 1 of any other true byte.)
   static constexpr bool kAnyOrder = std::is_integral_v<V> && R != Reduction::mean;
+
+  // Whether every order gives the same bits where the first value is copied, and is not folded into anything.
+  static constexpr bool kAnyOrderOfFirsts =
+      std::is_integral_v<V> || std::is_same_v<V, Boolean> || R == Reduction::max || R == Reduction::min;
+  // Whether an accumulator that is kept between batches starts from its first update (accumulate.hpp).
+  static constexpr bool copies_first(bool include_self) { return kAnyOrderOfFirsts || !include_self; }
 
   // What changes nothing that it is folded into.
   static constexpr Sum identity() {

@@ -1,6 +1,7 @@
 // The two questions that the kernels ask: how wide is an item, and what is its value type.
 #pragma once
 
+#include <cstdlib>
 #include <type_traits>
 
 #include "combine.hpp"
@@ -42,10 +43,17 @@ auto fold_of() {
     return Fold<V, R>{};
 }
 
+// What the plan excludes: complete() refuses a program whose reduction has no meaning for its value type.
+[[noreturn]] inline void impossible() { std::abort(); }
+
 template <class V, bool Mean, class F>
 auto by_reduction(Reduction r, F&& f) {
   constexpr bool ordered = !std::is_same_v<V, Complex<float>> && !std::is_same_v<V, Complex<double>>;
   switch (r) {
+    case Reduction::none:
+      break;
+    case Reduction::add:
+      return f(fold_of<V, Reduction::add>());
     case Reduction::mul:
       return f(fold_of<V, Reduction::mul>());
     case Reduction::max:
@@ -57,17 +65,17 @@ auto by_reduction(Reduction r, F&& f) {
     case Reduction::mean:
       if constexpr (Mean && !std::is_same_v<V, Boolean>) return f(fold_of<V, Reduction::mean>());
       break;
-    default:
-      break;
   }
-  return f(fold_of<V, Reduction::add>());
+  impossible();
 }
 
-// Calls f with the Fold of a value type and reduction. The plan refuses the pairs without meaning, and
-// mean where there are no counters (`Mean` false).
+// Calls f with the Fold of a value type and reduction; without mean where there are no counters (`Mean`
+// false).
 template <bool Mean, class F>
 auto by_value(Value value, Reduction r, F&& f) {
   switch (value) {
+    case Value::none:
+      break;
     case Value::boolean:
       return by_reduction<Boolean, Mean>(r, f);
     case Value::int8:
@@ -89,16 +97,17 @@ auto by_value(Value value, Reduction r, F&& f) {
     case Value::float16:
       return by_reduction<Half, Mean>(r, f);
     case Value::bfloat16:
-      return by_reduction<Brain, Mean>(r, f);
+      return by_reduction<Bfloat16, Mean>(r, f);
     case Value::float32:
       return by_reduction<float, Mean>(r, f);
+    case Value::float64:
+      return by_reduction<double, Mean>(r, f);
     case Value::complex64:
       return by_reduction<Complex<float>, Mean>(r, f);
     case Value::complex128:
       return by_reduction<Complex<double>, Mean>(r, f);
-    default:
-      return by_reduction<double, Mean>(r, f);
   }
+  impossible();
 }
 
 // Calls f(fold) if the fold gives the same bits in any order; else false.
@@ -118,7 +127,7 @@ template <class F>
 auto by_slab(const Combine& how, int64_t item, F&& f) {
   if (how.reduction == Reduction::none)
     return by_item(item, [&](auto width) { return f(Replace<decltype(width)::value>{}, std::false_type{}); });
-  if (!how.include_self || how.reduction == Reduction::mean)
+  if (needs_counter(how))
     return by_value<true>(how.value, how.reduction, [&](auto fold) { return f(fold, std::true_type{}); });
   return by_value<false>(how.value, how.reduction, [&](auto fold) { return f(fold, std::false_type{}); });
 }

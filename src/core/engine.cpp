@@ -3,23 +3,12 @@
 #include <atomic>
 #include <cstring>
 
-#include "schedule.hpp"
+#include "implementations/implementations.hpp"
 
 namespace gatherum {
 namespace {
 
 const Kernels* chosen = nullptr;
-
-// clip and wrap cannot make an index valid in a dimension of size 0: the first tuple is the culprit.
-Outcome nothing_to_address(const Program& p, const char* index) {
-  Nest probe = p.checks;
-  probe.mode = Mode::raise;
-  probe.components = 1;
-  probe.component[0] = p.checks.component[p.unaddressable];
-  Invalid invalid = chosen->first_invalid(probe, index, {probe.line_loop().extent, 0, 1});
-  invalid.component = p.unaddressable;
-  return {Status::invalid_index, invalid};
-}
 
 // What a look at an invalid index has told. Where it found nothing wrong any more, the indices have
 // changed meanwhile, which position -1 reports.
@@ -30,7 +19,17 @@ Outcome told(Invalid invalid) {
 
 }  // namespace
 
-bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
+Outcome check_addressable(const Program& p, const char* index) {
+  if (p.unaddressable < 0) return {};  // nor is it where there is no tuple
+  Nest probe = p.checks;
+  probe.mode = Mode::raise;
+  probe.components = 1;
+  probe.component[0] = p.checks.component[p.unaddressable];
+  // The first tuple is the culprit.
+  Invalid invalid = chosen->first_invalid(probe, index, {probe.line_loop().extent, 0, 1});
+  invalid.component = p.unaddressable;
+  return {Status::invalid_index, invalid};
+}
 
 Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   const Nest& nest = p.checks;
@@ -39,7 +38,8 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
         chosen->first_invalid(nest, index, {nest.line_loop().extent, 0, nest.outer_count()});
     return invalid.position < 0 ? Outcome{} : told(invalid);
   }
-  const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(p.tuples, kTupleBytes));
+  const int64_t bytes = times(p.tuples, kTupleBytes);
+  const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, bytes, threads_for(bytes));
   std::atomic<int64_t> first{s.units};
   const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
     if (begin >= first.load(std::memory_order_relaxed)) return;
@@ -53,10 +53,82 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   return told(chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units}));
 }
 
+bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  const int64_t bytes = times(nest.block, points(nest, nest.rank));
+  if (bytes == nest.block && bytes < kLongBytes) {
+    std::memcpy(to, source, static_cast<size_t>(bytes));
+    return true;
+  }
+  const int threads = threads_for(times(2, bytes));
+  if (bytes == nest.block) {  // one contiguous run
+    return run_tasks((bytes + kPiece - 1) / kPiece, threads, poll, [&](int64_t i, int) {
+      const int64_t begin = i * kPiece, n = std::min(kPiece, bytes - begin);
+      if (bytes >= kParallelBytes)
+        chosen_kernels().copy(to + begin, source + begin, n);
+      else
+        std::memcpy(to + begin, source + begin, static_cast<size_t>(n));
+    });
+  }
+  Operands at;
+  at.data = const_cast<char*>(source);  // a gather only reads it
+  at.other = to;
+  const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(2, bytes), threads);
+  return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
+    chosen_kernels().gather(nest, nest.line, at, {s.chunk, begin, end});
+  });
+}
+
+namespace {
+
+// The index that a run has met; with position -1 where it has changed meanwhile.
+Outcome report_invalid(const Program& p, const char* index, const Poll& poll) {
+  Outcome outcome = check_indices(p, index, poll);
+  if (outcome.status == Status::done) outcome.status = Status::invalid_index;
+  return outcome;
+}
+
+Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
+  const int threads = threads_for(work_bytes(p));
+  const Run run = choose(p, threads).run(p, {at, nullptr, true, threads, poll});
+  if (!run.memory) return {Status::no_memory, {}};
+  if (!run.finished) return {Status::interrupted, {}};
+  return run.valid ? Outcome{} : report_invalid(p, at.index, poll);
+}
+
+// Copies the data, where the implementation does not read it itself, and checks the indices, where it would
+// find an invalid one too late.
+Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
+  const int threads = threads_for(work_bytes(p));
+  const Implementation* how = p.moves ? &choose(p, threads) : nullptr;
+  const bool reads_source = source != nullptr && p.tiles && p.moves && how->reads_source;
+  const bool copies = source != nullptr && p.copies && !reads_source;
+  // A fresh result that turns out wrong is thrown away, so its scatter may find the bad index itself.
+  const bool finds_invalid =
+      p.moves && (fresh ? how->finds != Finds::never : how->finds == Finds::before_writing && !copies);
+  if (p.tuples > 0 && p.raises && !finds_invalid) {
+    const Outcome outcome = check_indices(p, at.index, poll);
+    if (outcome.status != Status::done) return outcome;
+  }
+  if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
+  if (!p.moves) return {};
+  const Poll quiet = fresh ? poll : Poll{};  // what has begun to write is finished
+  const Run run = how->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
+  if (!run.memory) return {Status::no_memory, {}};
+  if (!run.finished) return {Status::interrupted, {}};
+  if (!run.valid && p.raises && finds_invalid) return report_invalid(p, at.index, quiet);
+  return {};
+}
+
+}  // namespace
+
+bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
+
 Outcome execute(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
-  if (p.unaddressable >= 0 && p.tuples > 0) return nothing_to_address(p, at.index);
-  if (p.scatter) return run_scatter(p, at, source, fresh, poll);
-  if (p.moves) return run_gather(p, at, poll);
+  const Outcome addressable = check_addressable(p, at.index);
+  if (addressable.status != Status::done) return addressable;
+  if (p.scatter) return scatter(p, at, source, fresh, poll);
+  if (p.moves) return gather(p, at, poll);
   return p.tuples > 0 && p.raises ? check_indices(p, at.index, poll) : Outcome{};
 }
 
@@ -76,23 +148,19 @@ const Level kLevels[] = {
 #if GATHERUM_V3
     {"v3", 3, kernels_v3},
 #endif
-#if GATHERUM_V2
-    {"v2", 2, kernels_v2},
-#endif
     {"portable", 0, kernels_portable}};
 
 }  // namespace
 
-std::vector<std::string> available_levels() {
-  std::vector<std::string> names;
+const char* available_level(int i) {
   for (const Level& level : kLevels)
-    if (processor_has(level.number)) names.push_back(level.name);
-  return names;
+    if (processor_has(level.number) && i-- == 0) return level.name;
+  return nullptr;
 }
 
-bool choose_level(const std::string& name) {
+bool choose_level(const char* name) {
   for (const Level& level : kLevels)
-    if ((name.empty() || name == level.name) && processor_has(level.number)) {
+    if ((name[0] == 0 || std::strcmp(name, level.name) == 0) && processor_has(level.number)) {
       chosen = &level.kernels();
       return true;
     }
@@ -100,5 +168,7 @@ bool choose_level(const std::string& name) {
 }
 
 const Kernels& chosen_kernels() { return *chosen; }
+
+[[maybe_unused]] const bool started = choose_level("");
 
 }  // namespace gatherum

@@ -62,11 +62,29 @@ struct Addressed {
   }
 };
 
+// Whether a nest is one line that is staged at once, as small calls are: no walk is needed.
+GATHERUM_INLINE bool is_one_block(const Nest& nest) {
+  return nest.line == 0 && nest.line_loop().extent <= kBlock;
+}
+
+template <int W>
+GATHERUM_NOINLINE bool gather_one_block(const Nest& nest, const Operands& at) {
+  const Loop& line = nest.line_loop();
+  const int n = static_cast<int>(line.extent);
+  alignas(64) int64_t offsets[kBlock];
+  const bool any_invalid = stage(nest, at.index, line.index, n, offsets);
+  if (any_invalid && nest.mode == Mode::raise) return false;
+  if (line.data != 0) add_steps(line.data, 0, n, offsets);
+  move_items<W>(nest, at, {}, offsets, n, any_invalid);
+  return true;
+}
+
 // Gathers a range of units; false when it has met an invalid index that nothing stands for. While a block
 // moves, the lines of the next are fetched, one for one: fetched all at once they are more than a core can
 // have under way, and a Zen 3 waits for them.
 template <int W>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
+  if (is_one_block(nest) && range.chunk >= nest.line_loop().extent) return gather_one_block<W>(nest, at);
   const Loop& line = nest.line_loop();
   Walk walk(nest, units, range, at.index, line.data, by_column);
   for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);

@@ -14,11 +14,11 @@ namespace gatherum::GATHERUM_LEVEL {
 struct Half {
   using Stored = uint16_t;
 };
-struct Brain {
+struct Bfloat16 {
   using Stored = uint16_t;
 };
 template <class V>
-inline constexpr bool kIsHalf = std::is_same_v<V, Half> || std::is_same_v<V, Brain>;
+inline constexpr bool kIsHalf = std::is_same_v<V, Half> || std::is_same_v<V, Bfloat16>;
 
 // By masks: of `c ? a : b` compilers make a branch where `a` or `b` takes floating-point arithmetic, and then
 // no vectors (rows of 64 float16 in cache: 2.2 ns an element instead of 0.5).
@@ -62,13 +62,13 @@ GATHERUM_INLINE uint16_t float_to_half(float f) {
   return static_cast<uint16_t>(select(magnitude > 0x7F800000u, nan, number) | (bits >> 16 & 0x8000u));
 }
 
-GATHERUM_INLINE float brain_to_float(uint16_t b) {
+GATHERUM_INLINE float bfloat16_to_float(uint16_t b) {
   return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
 }
 
-// A NaN must have zeros in its lower half, as the canonical one and those of brain_to_float have: rounding
+// A NaN must have zeros in its lower half, as the canonical one and those of bfloat16_to_float have: rounding
 // then leaves it as it is.
-GATHERUM_INLINE uint16_t float_to_brain(float f) {
+GATHERUM_INLINE uint16_t float_to_bfloat16(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }

@@ -3,6 +3,7 @@
 // of one level for another's.
 #include <cmath>
 
+#include "accumulate.hpp"
 #include "dispatch.hpp"
 #include "gather_packed.hpp"
 #include "gather_stretches.hpp"
@@ -188,6 +189,55 @@ void number(const Nest& ids, const char* index, int64_t* numbers) {
   }
 }
 
+template <class Apply>
+bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+                     const Apply& apply) {
+  return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
+}
+
+bool accumulate_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                    const Accumulators& to, const Owned* owned) {
+  if (how.reduction == Reduction::none)
+    return by_width(nest.block, [&](auto width) {
+      const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
+      return accumulate_with(nest, units, at, range, owned, moved);
+    });
+  const FloatMode mode;
+  return by_value<true>(how.value, how.reduction, [&](auto fold) {
+    const Accumulate<decltype(fold)> folded(to, how, nest.block);
+    return accumulate_with(nest, units, at, range, owned, folded);
+  });
+}
+
+bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                const Accumulators& to) {
+  return accumulate_any(nest, units, at, range, how, to, nullptr);
+}
+
+bool accumulate_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                      const Accumulators& to, int64_t low, int64_t high) {
+  const Owned owned{low, high};
+  return accumulate_any(nest, units, at, range, how, to, &owned);
+}
+
+void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {
+  by_value<true>(how.value, how.reduction,
+                 [&](auto fold) { GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n); });
+}
+
+void finish_sums(const Combine& how, const Finish& f) {
+  const FloatMode mode;
+  by_value<true>(how.value, how.reduction,
+                 [&](auto fold) { GATHERUM_LEVEL::finish_sums<decltype(fold)>(f, how.include_self); });
+}
+
+void merge_sums(const Combine& how, const Merge& m) {
+  const FloatMode mode;
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (decltype(fold)::kAnyOrderOfFirsts) GATHERUM_LEVEL::merge_sums<decltype(fold)>(m);
+  });
+}
+
 }  // namespace
 
 const Kernels& kernels() {
@@ -213,6 +263,11 @@ const Kernels& kernels() {
       group_updates,
       fold_groups,
       number,
+      accumulate,
+      accumulate_owned,
+      begin_sums,
+      finish_sums,
+      merge_sums,
   };
   return table;
 }

@@ -9,33 +9,6 @@
 
 namespace gatherum {
 
-enum class Value : uint8_t {
-  none,
-  boolean,
-  int8,
-  int16,
-  int32,
-  int64,
-  uint8,
-  uint16,
-  uint32,
-  uint64,
-  float16,
-  bfloat16,
-  float32,
-  float64,
-  complex64,
-  complex128,
-};
-enum class Reduction : uint8_t { none, add, mul, max, min, mean };
-
-// How a scatter combines: `none` moves bits; the others need the value type.
-struct Combine {
-  Reduction reduction = Reduction::none;
-  Value value = Value::none;
-  bool include_self = true;
-};
-
 struct Operands {
   char* data = nullptr;         // D: read by gathers, written by scatters
   const char* index = nullptr;  // X
@@ -114,6 +87,7 @@ struct GroupedScatter {
   const Nest* ids;                // as in SlabScatter
   int units;                      // as in Range
   int64_t updates, destinations;  // of one unit
+  bool counted;                   // updates are counted out to their destinations; else sorted
   Combine combine;
 };
 
@@ -123,6 +97,30 @@ struct PackedGather {
   const Nest* nest;
   int units;
   int64_t chunk, destinations, step;
+};
+
+// What a fold keeps between batches (accumulate.hpp): an accumulator and a count for each element of the
+// data.
+struct Accumulators {
+  char* sums;
+  int64_t* counts;
+};
+
+// n elements side by side that become a result. `data` only where the order does not matter.
+struct Finish {
+  const char* data;
+  const char* sums;
+  const int64_t* counts;
+  char* out;
+  int64_t n;
+};
+
+// n accumulators side by side, and those of another fold.
+struct Merge {
+  Accumulators to;
+  const char* other_sums;
+  const int64_t* other_counts;
+  int64_t n;
 };
 
 struct Kernels {
@@ -156,17 +154,25 @@ struct Kernels {
   // The two passes of a scatter by groups, of one unit. `group_updates` puts its updates in order, in
   // `grouped_bytes` of scratch, and returns how many there are to fold, invalid ones left out; `fold_groups`
   // folds one of `shares`.
-  int64_t (*grouped_bytes)(int64_t updates, int64_t destinations);
+  int64_t (*grouped_bytes)(const GroupedScatter&);
   int64_t (*group_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
   void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,
                       int64_t shares, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.
   void (*number)(const Nest& ids, const char* index, int64_t* numbers);
+  // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.
+  bool (*accumulate)(const Nest&, int units, const Operands&, const Range&, const Combine&,
+                     const Accumulators&);
+  bool (*accumulate_owned)(const Nest&, int units, const Operands&, const Range&, const Combine&,
+                           const Accumulators&, int64_t low, int64_t high);
+  // Of folds with a reduction; `begin_sums` where the order matters, `merge_sums` where it does not.
+  void (*begin_sums)(const Combine&, const char* data, char* sums, int64_t n);
+  void (*finish_sums)(const Combine&, const Finish&);
+  void (*merge_sums)(const Combine&, const Merge&);
 };
 
 const Kernels& kernels_portable();
 // Of x86-64's levels, those that the build has.
-const Kernels& kernels_v2();
 const Kernels& kernels_v3();
 const Kernels& kernels_v4();
 

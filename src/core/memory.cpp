@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -52,14 +53,18 @@ void* take_cached(Memory& m, size_t bytes, size_t& got) {
   return p;
 }
 
+void give_back(const MemoryBlock& block) {
+  permit(block.start, block.bytes);
+  unmap_huge(block.start, block.bytes);
+}
+
 // Gives the oldest blocks back to the system until at most `limit` bytes are cached.
 void shrink(Memory& m, size_t limit) {
   size_t kept = 0;
   while (m.cached_bytes > limit) {
     const MemoryBlock block = m.cached[kept++];
     m.cached_bytes -= block.bytes;
-    permit(block.start, block.bytes);
-    unmap_huge(block.start, block.bytes);
+    give_back(block);
   }
   m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
 }
@@ -72,7 +77,7 @@ void fence(void* p, size_t bytes, size_t rounded) {
 
 }  // namespace
 
-void* allocate_large(size_t bytes) {
+void* allocate_large(size_t bytes) noexcept {
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   if (bytes > SIZE_MAX - 2 * kHugePage) return nullptr;
@@ -84,25 +89,36 @@ void* allocate_large(size_t bytes) {
     p = map_huge(rounded);
   }
   if (p == nullptr) return nullptr;
-  m.used.emplace(p, rounded);
+  try {
+    m.used.emplace(p, rounded);
+  } catch (const std::bad_alloc&) {  // a block that nobody would know again
+    give_back({p, rounded});
+    return nullptr;
+  }
   fence(p, bytes, rounded);
   return p;
 }
 
-bool free_large(void* p) {
+bool free_large(void* p) noexcept {
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto it = m.used.find(p);
   if (it == m.used.end()) return false;
-  m.cached.push_back({p, it->second});
-  m.cached_bytes += it->second;
-  forbid(p, it->second);
+  const MemoryBlock block{p, it->second};
   m.used.erase(it);
+  try {
+    m.cached.push_back(block);
+  } catch (const std::bad_alloc&) {  // no room to note that it could be used again
+    give_back(block);
+    return true;
+  }
+  m.cached_bytes += block.bytes;
+  forbid(p, block.bytes);
   shrink(m, m.limit);
   return true;
 }
 
-size_t resize_large(void* p, size_t bytes) {
+size_t resize_large(void* p, size_t bytes) noexcept {
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto it = m.used.find(p);

@@ -12,18 +12,19 @@
 #include <cstdint>
 
 #include "platform.hpp"
+#include "types.hpp"
 
 namespace gatherum {
 
 inline constexpr int kMaxLoops = 64;
-inline constexpr int kMaxComponents = 32;
+inline constexpr int kMaxComponents = 64;
 // The widest block that is loaded and stored as one value.
 inline constexpr int kWidestBlock = 16;
 
 // The product of two numbers that are not negative, at most kMany: more than there is memory, yet a
 // sum of a few of them does not overflow. Broadcast operands can have so many elements.
 inline constexpr int64_t kMany = int64_t{1} << 60;
-inline int64_t times(int64_t a, int64_t b) { return b > 0 && a > kMany / b ? kMany : a * b; }
+GATHERUM_INLINE int64_t times(int64_t a, int64_t b) { return b > 0 && a > kMany / b ? kMany : a * b; }
 
 struct Loop {
   int64_t extent, data, index, other;
@@ -32,8 +33,6 @@ struct Loop {
 struct Component {
   int64_t size, stride, offset;
 };
-
-enum class Mode : uint8_t { raise, clip, wrap, drop };
 
 struct IndexType {
   uint8_t width = 8;  // bytes: 1, 2, 4, 8
@@ -56,17 +55,17 @@ struct Nest {
   int64_t item = 0;             // bytes of one element
   bool far = false;             // the addressed data is larger than a core's cache: prefetch pays
   bool fetches_indices = true;  // whether contiguous indices are prefetched
-  Loop loops[kMaxLoops] = {};
+  Loop loops[kMaxLoops] = {{1, 0, 0, 0}};
   Component component[kMaxComponents] = {};
 
-  int64_t outer_count() const {
+  GATHERUM_INLINE int64_t outer_count() const {
     int64_t n = 1;
     for (int i = 0; i < line; ++i) n *= loops[i].extent;
     return n;
   }
-  const Loop& line_loop() const { return loops[line]; }
-  const Loop* rows() const { return loops + line + 1; }
-  int row_rank() const { return rank - line - 1; }
+  GATHERUM_INLINE const Loop& line_loop() const { return loops[line]; }
+  GATHERUM_INLINE const Loop* rows() const { return loops + line + 1; }
+  GATHERUM_INLINE int row_rank() const { return rank - line - 1; }
 };
 
 // Byte offsets into the three operands.
@@ -77,38 +76,5 @@ struct Place {
 GATHERUM_INLINE Place advance(Place p, const Loop& loop, int64_t steps) {
   return {p.data + steps * loop.data, p.index + steps * loop.index, p.other + steps * loop.other};
 }
-
-// Steps through the points of a few loops in row-major order, from any linear position.
-class Odometer {
- public:
-  Odometer(const Loop* loops, int rank, int64_t position) : loops_(loops), rank_(rank) {
-    if (position == 0) {
-      std::fill_n(at_, rank, 0);
-      return;
-    }
-    for (int i = rank - 1; i >= 0; --i) {
-      at_[i] = position % loops[i].extent;
-      position /= loops[i].extent;
-      place_ = advance(place_, loops[i], at_[i]);
-    }
-  }
-
-  const Place& place() const { return place_; }
-
-  void next() {
-    for (int i = rank_ - 1; i >= 0; --i) {
-      place_ = advance(place_, loops_[i], 1);
-      if (++at_[i] < loops_[i].extent) return;
-      place_ = advance(place_, loops_[i], -at_[i]);
-      at_[i] = 0;
-    }
-  }
-
- private:
-  const Loop* loops_;
-  int rank_;
-  int64_t at_[kMaxLoops];
-  Place place_;
-};
 
 }  // namespace gatherum

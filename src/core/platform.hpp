@@ -208,17 +208,12 @@ class FloatMode {
   FloatMode& operator=(const FloatMode&) = delete;
 };
 
-// Instruction-set levels: the psABI's x86-64-v2, v3 and v4; `portable` is the compiler's default.
+// Whether the processor has an instruction-set level: 3 and 4 are x86-64-v3 and v4, 0 the compiler's default.
 inline bool processor_has(int level) {
-#if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
+#if GATHERUM_X86 && defined(__GNUC__) && !(defined(__clang__) && __clang_major__ < 18)
   __builtin_cpu_init();
-  if (level == 2) return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  if (level == 3)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
-  if (level == 4)
-    return processor_has(3) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+  if (level == 3) return __builtin_cpu_supports("x86-64-v3");
+  if (level == 4) return __builtin_cpu_supports("x86-64-v4");
 #endif
   return level == 0;
 }

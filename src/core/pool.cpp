@@ -13,11 +13,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
+std::atomic<uint32_t> forked{0};
+
 // The tasks of one loop, handed out one at a time.
 struct Job {
   ParallelLoop loop;
   std::atomic<int64_t> next{0};
   std::atomic<bool> cancelled{false};
+  const uint32_t born = forks();
+
+  // In a child that a poll has forked, which has no other thread that works on this.
+  bool is_orphan() const { return forks() != born; }
 
   bool take(int64_t& i) {
     if (cancelled.load(std::memory_order_relaxed)) return false;
@@ -35,7 +41,7 @@ struct Job {
     for (int64_t i; take(i);) {
       loop.task(loop.context, i, 0);
       if (loop.poll == nullptr || Clock::now() - asked < kPollInterval) continue;
-      if (loop.poll(loop.poll_context)) cancelled.store(true, std::memory_order_relaxed);
+      if (loop.poll(loop.poll_context) || is_orphan()) cancelled.store(true, std::memory_order_relaxed);
       asked = Clock::now();
     }
     return !cancelled.load(std::memory_order_relaxed);
@@ -57,7 +63,11 @@ class Pool {
     signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
     if (helpers > 0) signal_.notify_all();
     finished = job.work_and_poll();
-    for (int left; (left = running_.load(std::memory_order_acquire)) != 0;) running_.wait(left);
+    while (!job.is_orphan()) {
+      const int left = running_.load(std::memory_order_acquire);
+      if (left == 0) break;
+      running_.wait(left);
+    }
     busy_.clear(std::memory_order_release);
     return true;
   }
@@ -97,10 +107,13 @@ class Pool {
 
 // Never destroyed: its workers may sleep in it until the process ends.
 std::atomic<Pool*> pool{nullptr};
-std::atomic<int> threads{1};
+std::atomic<int> threads{std::min(usable_processors(), kMostThreads)};
 
 // The parent's workers do not exist in a forked child, and one of its threads may be at work.
-void forget_pool() { pool.store(nullptr); }
+void forget_pool() {
+  pool.store(nullptr);
+  forked.fetch_add(1);
+}
 
 Pool& the_pool() {
   Pool* p = pool.load(std::memory_order_acquire);
@@ -123,6 +136,8 @@ bool parallel_run(const ParallelLoop& loop, int wanted) {
   if (helpers > 0 && the_pool().try_run(job, helpers, finished)) return finished;
   return job.work_and_poll();
 }
+
+uint32_t forks() { return forked.load(std::memory_order_relaxed); }
 
 void set_threads(int n) { threads.store(n); }
 int get_threads() { return threads.load(); }

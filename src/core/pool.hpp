@@ -22,6 +22,13 @@ struct ParallelLoop {
 // short by poll.
 bool parallel_run(const ParallelLoop& loop, int threads);
 
+// More threads than this are never used.
+inline constexpr int kMostThreads = 1024;
+
+// How many forks lie between this process and the one that loaded the core. A loop of a call that
+// a poll has forked is cut short in the child, which has none of the threads that took part.
+uint32_t forks();
+
 void set_threads(int n);
 int get_threads();
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "platform.hpp"
+#include "pool.hpp"
 
 namespace gatherum {
 namespace {
@@ -50,20 +51,28 @@ class Reader {
     expect_scattered_reads(r_.file, small || r_.once);
     const auto helpers =
         static_cast<size_t>(std::min<int64_t>(threads_, static_cast<int64_t>(cuts_.size()) - 1) - 1);
-    std::vector<std::thread> crew;
-    crew.reserve(helpers);
+    auto crew = std::make_unique<std::vector<std::thread>>();
+    crew->reserve(helpers);
     try {
-      while (crew.size() < helpers) crew.emplace_back([this] { work(false); });
+      while (crew->size() < helpers) crew->emplace_back([this] { work(false); });
     } catch (const std::exception&) {
       // no more threads to be had: those there are do the work
     }
     work(true);
-    for (std::thread& one : crew) one.join();
+    if (is_orphan()) {
+      static_cast<void>(crew.release());  // nobody to wait for, and no way to say so to std::thread
+      outcome_.status = ReadStatus::interrupted;
+      return outcome_;
+    }
+    for (std::thread& one : *crew) one.join();
     outcome_.bytes = bytes_.load();
     return outcome_;
   }
 
  private:
+  // In a child that a poll has forked: it has no other thread of these, and one may hold the mutex.
+  bool is_orphan() const { return forks() != born_; }
+
   int64_t place_of(int64_t i) const { return r_.places == nullptr ? i : r_.places[i]; }
   int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
   int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
@@ -162,7 +171,9 @@ class Reader {
       }
       if (!polls || poll_.ask == nullptr || std::chrono::steady_clock::now() - asked < kPollInterval)
         continue;
-      if (poll_.ask(poll_.context)) stop({ReadStatus::interrupted});
+      const bool asked_to_stop = poll_.ask(poll_.context);
+      if (is_orphan()) return;
+      if (asked_to_stop) stop({ReadStatus::interrupted});
       asked = std::chrono::steady_clock::now();
     }
   }
@@ -258,6 +269,7 @@ class Reader {
 
   const RowReads& r_;
   const Poll& poll_;
+  const uint32_t born_ = forks();
   int threads_ = 1;
   int64_t span_ = 0, bridge_ = 0, planned_ = 0;
   std::vector<int64_t> cuts_;

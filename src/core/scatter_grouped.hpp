@@ -131,14 +131,9 @@ class FoldGroups {
   const char* updates_;
 };
 
-// Whether the updates of a unit are counted out to their destinations (few of those), or sorted.
-inline bool counts_out(int64_t updates, int64_t destinations) {
-  return destinations <= updates && updates < int64_t{0xFFFFFFFF};
-}
-
-inline int64_t grouped_bytes(int64_t updates, int64_t destinations) {
-  if (counts_out(updates, destinations)) return (destinations + 1 + 2 * updates) * 4;
-  return times(updates, sizeof(Entry));
+inline int64_t grouped_bytes(const GroupedScatter& call) {
+  if (call.counted) return (call.destinations + 1 + 2 * call.updates) * 4;
+  return times(call.updates, sizeof(Entry));
 }
 
 // A share of the updates in their new order: the groups that begin in [begin, end).
@@ -226,7 +221,7 @@ class SortedGroups {
 
 template <class Visit>
 auto with_groups(const GroupedScatter& call, char* scratch, const Visit& visit) {
-  if (counts_out(call.updates, call.destinations)) return visit(CountedGroups(call, scratch));
+  if (call.counted) return visit(CountedGroups(call, scratch));
   return visit(SortedGroups(call, scratch));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "engine.hpp"
@@ -20,17 +21,11 @@ inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
 // A task of at most so many bytes, where there are many, is over in milliseconds: Ctrl-C waits for it.
 inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 
-inline int64_t work_bytes(const Program& p) {
-  return std::min(p.bytes, kMany) + times(p.tuples, kTupleBytes);
-}
-inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
+// Tuples that are walked as one piece, where the updates of one unit are shared.
+inline constexpr int64_t kPieceChunk = 16384;
 
-// The number of points of the first few loops of a nest.
-inline int64_t points(const Nest& nest, int loops) {
-  int64_t n = 1;
-  for (int i = 0; i < loops; ++i) n *= nest.loops[i].extent;
-  return n;
-}
+inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
+inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
 
 // Tasks of `per_task` units each; a unit is a point of the leading loops times `chunk` of the line.
 struct Split {
@@ -40,9 +35,10 @@ struct Split {
 
 // Cuts `points` units of `line` tuples each, together worth `bytes`, into tasks. A line is cut only
 // when its points are independent (`split_line`), then into at most `line_chunk` (0: any number).
-inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes) {
+inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes,
+                   int threads) {
   Split s{};
-  s.threads = threads_for(bytes);
+  s.threads = threads;
   const int64_t most = std::clamp<int64_t>(bytes / kLongestTask, 1024, 1 << 20);
   const int64_t target = std::clamp<int64_t>(bytes / kTaskBytes, 1, most);
   s.chunk = line;
@@ -78,6 +74,28 @@ bool run_split(const Split& s, const Poll& poll, const Body& body) {
   });
 }
 
+// Whether a scatter is one unit, whose points may meet anywhere.
+inline bool is_one_unit(const Program& p) { return points(p.nest, p.units) == 1 && !p.split_line; }
+
+// Runs body(range) over the independent units of a scatter. False: cut short by poll.
+template <class Body>
+bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
+  const Split s = split(points(p.nest, p.units), p.nest.line_loop().extent, p.split_line, p.line_chunk,
+                        work_bytes(p), threads);
+  return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
+}
+
+// Runs body(range, low, high) for one unit: for a share of the offsets that destinations have, each looked
+// for by a thread of its own. False: cut short by poll.
+template <class Body>
+bool run_shares(const Program& p, int threads, const Poll& poll, const Body& body) {
+  const int64_t share = p.components_reach / threads + 1;
+  return run_tasks(threads, threads, poll, [&](int64_t i, int) {
+    const int64_t low = p.components_low + i * share;
+    body(Range{p.nest.line_loop().extent, 0, 1}, low, low + share);
+  });
+}
+
 // Scratch memory, one piece of `bytes` a worker; null when there is none to be had.
 class WorkerScratch {
  public:
@@ -102,13 +120,11 @@ class WorkerScratch {
   char* start_;
 };
 
-Outcome run_gather(const Program& p, const Operands& at, const Poll& poll);
 // Moves every point of a nest without components: the copy that a functional scatter begins with.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
-// `source`: what a functional scatter starts from; null in place. `fresh`: nobody sees the output if
-// the call fails.
-Outcome run_scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll);
 // The first invalid index in row-major order, looked for by all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);
+// What no mode can do: clip and wrap make no index valid in a dimension of size 0.
+Outcome check_addressable(const Program& p, const char* index);
 
 }  // namespace gatherum

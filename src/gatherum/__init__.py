@@ -1,6 +1,6 @@
 """Gather and scatter on arrays.
 
-Five operators, one published meaning, the same bits for any number of threads.
+Six operators, one published meaning, the same bits for any number of threads.
 """
 
 import os
@@ -8,11 +8,14 @@ import sys
 from typing import TYPE_CHECKING
 
 try:
+    from .accumulator import Accumulator
     from .config import show_config
     from .explain import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
     from .native import (
         clear_output_cache,
+        get_include,
+        get_library,
         get_num_threads,
         get_output_cache_limit,
         set_num_threads,
@@ -20,7 +23,7 @@ try:
     )
     from .plan import Plan, plan
     from .report import IndexReport, index_report
-    from .scatters import scatter_elements, scatter_nd
+    from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
     # The command tells it in one line, but Python imports this package before the command's module.
     # Then, and for what else runs under such a name, the first use of a name tells it.
@@ -38,6 +41,7 @@ except ValueError as _wrong_setting:  # an environment variable
 from .version import __version__
 
 __all__ = [
+    "Accumulator",
     "Explanation",
     "IndexReport",
     "Plan",
@@ -47,12 +51,15 @@ __all__ = [
     "gather",
     "gather_elements",
     "gather_nd",
+    "get_include",
+    "get_library",
     "get_num_threads",
     "get_output_cache_limit",
     "index_report",
     "plan",
     "scatter_elements",
     "scatter_nd",
+    "scatter_slices",
     "set_num_threads",
     "set_output_cache_limit",
     "show_config",

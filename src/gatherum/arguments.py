@@ -5,19 +5,32 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from . import errors
+from . import arrays, errors
 from .dtypes import MODES, REDUCTIONS, DType
 from .errors import Shape
+from .operators import OPERATORS
 from .shapes import MAX_BYTES
-from .signature import Array, axis_name, check_axis
+from .signature import Array, check_before_updates
 
+# Lists in lists of which NumPy makes dimensions: at most as many as an array may have.
+_DEEPEST = 64
+# What a list may hold that needs no look.
+_ITEMS = frozenset((bool, int, float, complex, str, bytes))
 # How far each kind of plain Python value reaches: bool < int < float < complex.
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+# What numbers of each kind are called, one and several.
+_KIND_NAMES = (
+    ("True or False", "True or False"),
+    ("an integer", "integers"),
+    ("a real number", "real numbers"),
+)
 
 
 def as_axis(op: str, value: object) -> int:
@@ -25,7 +38,18 @@ def as_axis(op: str, value: object) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
     except TypeError:
-        raise errors.not_an_integer(op, axis_name(op), value) from None
+        attribute, instead = OPERATORS[op].attribute, _keyword(op, value)
+        raise errors.not_an_integer(op, attribute, value, instead) from None
+
+
+def _keyword(op: str, value: object) -> str:
+    """Return how to write a word that stands in the place of a number, "" for any other value."""
+    if not isinstance(value, str):
+        return ""
+    word = errors.NAMES_ELSEWHERE.get(value, value)
+    if OPERATORS[op].scatters and word in REDUCTIONS:
+        return f"reduction={word!r}"
+    return f"mode={word!r}" if word in MODES else ""
 
 
 def as_shape(op: str, name: str, value: Iterable[object]) -> Shape:
@@ -45,8 +69,9 @@ def as_strides(op: str, operand: str, shape: Shape, value: object) -> Shape:
         strides = tuple(operator.index(step) for step in value)  # type: ignore[attr-defined]
     except TypeError:
         strides = ()
-    reach = sum(abs(step) * max(n - 1, 1) for n, step in zip(shape, strides, strict=False))
-    if len(strides) != len(shape) or reach > MAX_BYTES:
+    reach = sum(abs(step) * max(n - 1, 0) for n, step in zip(shape, strides, strict=False))
+    far = max([reach, *map(abs, strides)])
+    if len(strides) != len(shape) or far > MAX_BYTES:
         raise errors.other_strides(op, operand, len(shape), value)
     return strides
 
@@ -56,6 +81,13 @@ def as_choice(op: str, name: str, value: object, choices: tuple[str, ...]) -> st
     if not isinstance(value, str) or value not in choices:
         raise errors.not_one_of(op, name, value, choices)
     return choices[choices.index(value)]
+
+
+def as_boolean(op: str, name: str, value: object) -> bool:
+    """Return Python's or NumPy's boolean as Python's; nothing else counts as one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise errors.not_a_boolean(op, name, value)
+    return bool(value)
 
 
 def is_masked(value: object) -> bool:
@@ -73,19 +105,72 @@ def is_plain(value: object) -> bool:
     return issubclass(type(value), np.ndarray) and not is_masked(value)
 
 
+def _arrays_in(value: object) -> Iterator[object]:
+    """Yield the arrays that a list or tuple holds, at any depth that NumPy looks at, those of other
+    frameworks too.
+
+    Level by level, each list once: a list may hold itself, or another one many times.
+    """
+    level = [value] if isinstance(value, (list, tuple)) else []
+    for _ in range(_DEEPEST):
+        kinds = set(map(type, chain.from_iterable(level))) - _ITEMS
+        lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
+        held = {kind for kind in kinds if issubclass(kind, np.ndarray) or arrays.foreign(kind)}
+        if held:
+            yield from (item for item in chain.from_iterable(level) if type(item) in held)
+        if not lists:
+            return
+        inner = (item for item in chain.from_iterable(level) if type(item) in lists)
+        level = list({id(item): item for item in inner}.values())
+
+
+def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> None:
+    """Raise TypeError for masked arrays and those of other frameworks, in lists too."""
+    for array in (value, *held):
+        if type(array) in arrays.COMMON:
+            continue
+        if is_masked(array) or arrays.lacks_values(array):
+            raise errors.masked_array(op, operand)
+        arrays.refuse(op, operand, type(array))
+
+
 def as_array(op: str, operand: str, value: object) -> Array:
     """Return what `numpy.asarray` makes of an operand, as a plain ndarray."""
-    if is_masked(value):
-        raise errors.masked_array(op, operand)
+    _refuse(op, operand, value, _arrays_in(value))
+    _refuse_text(op, operand, value)
+    return _convert(op, operand, value)
+
+
+def _refuse_text(op: str, operand: str, value: object) -> None:
+    if isinstance(value, (str, bytes)) and not isinstance(value, np.generic):
+        raise errors.no_array(op, operand, value)
+
+
+def _convert(op: str, operand: str, value: object) -> Array:
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError as why:  # ragged lists
         raise errors.not_an_array(op, operand, why) from None
+    if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(value, (int, np.ndarray)):
+        raise errors.no_array(op, operand, value)
+    return array
+
+
+def as_out(op: str, out: object) -> Array:
+    """Return `out` as it is, an ndarray without a mask."""
+    if is_plain(out):
+        return out  # type: ignore[return-value]  # is_plain has looked
+    raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
 
 
 def as_indices(op: str, value: object) -> Array:
     """Return `indices` as an array; an empty list is one of integers."""
-    array = as_array(op, "indices", value)
+    held = list(_arrays_in(value))
+    if held and not any(map(is_masked, held)):
+        raise errors.holds_arrays(op, value)
+    _refuse(op, "indices", value, held)
+    _refuse_text(op, "indices", value)
+    array = _convert(op, "indices", value)
     if isinstance(value, (list, tuple)) and array.size == 0 and array.dtype.kind == "f":
         return array.astype(np.int64)
     return array
@@ -97,16 +182,17 @@ def as_updates(op: str, value: object, dtype: DType) -> Array:
         value, (bool, int, float, complex, str, bytes, list, tuple)
     ):
         return as_array(op, "updates", value)
-    return _convert_weak(op, value, dtype)
+    return _convert_weak(op, "updates", value, dtype)
 
 
-def _convert_weak(op: str, value: object, dtype: DType) -> Array:
+def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
-    range of an integer; floats round.
+    range of an integer; floats round, and what is finite stays so.
     """
     if dtype.names is not None:
         return _convert_records(op, value, dtype)
-    found = as_array(op, "updates", value)
+    _refuse(op, operand, value, _arrays_in(value))
+    found = _convert(op, operand, value)
     if found.size == 0:
         return np.empty(found.shape, dtype)
     if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):
@@ -117,16 +203,20 @@ def _convert_weak(op: str, value: object, dtype: DType) -> Array:
     if rank is None or wanted is None:
         return _convert_same_kind(op, value, found, dtype)
     if rank > wanted:
-        raise errors.loses_kind(op, dtype, value)
+        kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
+        raise errors.loses_kind(op, operand, dtype, kind, value)
     try:
         with np.errstate(all="ignore"):
             # Large integers by way of float64, which every float type can be made from.
             by_float = found.dtype.kind == "O" and wanted == 2
             converted = (found.astype(np.float64) if by_float else found).astype(dtype)
     except OverflowError:
-        raise errors.does_not_fit(op, "updates", dtype, value) from None
+        unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
+        raise unfit(op, operand, dtype, value) from None
     if is_integer(dtype) and not _same_integers(found, converted):
-        raise errors.does_not_fit(op, "updates", dtype, value)
+        raise errors.does_not_fit(op, operand, dtype, value)
+    if not _stays_finite(found, converted):
+        raise errors.not_finite(op, operand, dtype, value)
     return converted
 
 
@@ -146,10 +236,28 @@ def _same_integers(found: Array, converted: Array) -> bool:
     return bool(np.array_equal(found.astype(object), wide.astype(object)))
 
 
+def _stays_finite(found: Array, converted: Array) -> bool:
+    """Whether numbers that are finite still are after a conversion, each part of complex ones."""
+    if (_kind_rank(converted.dtype) or 0) < 2:
+        return True
+    with np.errstate(all="ignore"):
+        before, after = (np.isfinite(_parts(array)) for array in (found, converted))
+    return bool((after | ~before).all())
+
+
+def _parts(array: Array) -> NDArray[np.float64]:
+    return np.ascontiguousarray(array.astype(np.complex128)).view(np.float64)
+
+
 def _kind_rank(dtype: DType) -> int | None:
     if _is_extension(dtype):
         return 1 if is_integer(dtype) else 2
     return _KIND_RANK.get(dtype.kind)
+
+
+def _keeps_kind(found: DType, wanted: DType) -> bool:
+    ranks = _kind_rank(found), _kind_rank(wanted)
+    return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]  # not None
 
 
 def is_integer(dtype: DType) -> bool:
@@ -164,10 +272,11 @@ def _is_extension(dtype: DType) -> bool:
 
 def _convert_records(op: str, value: object, dtype: DType) -> Array:
     """Convert tuples, or lists of them, to records."""
+    _refuse(op, "updates", value, _arrays_in(value))
     try:
         return np.array(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise errors.loses_kind(op, dtype, value) from None
+        raise errors.not_convertible(op, dtype, value) from None
 
 
 def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Array:
@@ -175,25 +284,28 @@ def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Ar
     if found.dtype.kind in _KIND_RANK or (
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
-        raise errors.loses_kind(op, dtype, value)
+        raise errors.not_convertible(op, dtype, value)
     try:
         converted = np.asarray(value, dtype=dtype)
-    except (TypeError, ValueError):
-        raise errors.loses_kind(op, dtype, value) from None
+    except (TypeError, ValueError, OverflowError):
+        raise errors.not_convertible(op, dtype, value) from None
     if found.dtype.kind == dtype.kind and not np.array_equal(found, converted):
         raise errors.does_not_fit(op, "updates", dtype, value)
     return converted
 
 
 def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
-    """Return `fill_value` as one item of the data's dtype, or raise ValueError unless it converts
-    exactly. An integer 0 is the all-zero item of any dtype.
+    """Return `fill_value` as one item of the data's dtype, or raise ValueError. Numbers of Python
+    convert as updates do, and whatever else must convert exactly. An integer 0 is the all-zero
+    item of any dtype.
     """
     item = np.zeros((), dtype)
     if _is_integer_zero(fill_value):
         return item
-    if is_masked(fill_value):
-        raise errors.masked_array(op, "fill_value")
+    plain = isinstance(fill_value, (int, float, complex)) and not isinstance(fill_value, np.generic)
+    if plain and _kind_rank(dtype) is not None:
+        return _convert_weak(op, "fill_value", fill_value, dtype)
+    _refuse(op, "fill_value", fill_value, _arrays_in(fill_value))
     try:
         given = np.array(fill_value, dtype=dtype if dtype.names else None)
         source = fill_value
@@ -202,11 +314,15 @@ def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a part that is lost is found by comparison
             converted = given if given.dtype == dtype else np.asarray(source, dtype=dtype)
+        finite = not _is_number(given) or _stays_finite(given, converted)
         exact = given.shape == () and _is_same_value(fill_value, given, converted)
     except (TypeError, ValueError, OverflowError):
-        exact = False
+        finite, exact = True, False
+    if not finite:
+        raise errors.not_finite(op, "fill_value", dtype, fill_value)
     if not exact:
-        raise errors.does_not_fit(op, "fill_value", dtype, fill_value)
+        rounds = isinstance(fill_value, np.inexact) and _keeps_kind(fill_value.dtype, dtype)
+        raise errors.does_not_fit(op, "fill_value", dtype, fill_value, rounds)
     return np.array(converted, copy=True)
 
 
@@ -221,14 +337,18 @@ def _is_same_value(value: object, given: Array, converted: Array) -> bool:
         return _is_same_record(value, converted)
     if given.dtype == converted.dtype:
         return True
-    number = given.dtype.kind in _KIND_RANK or (given.dtype.kind == "O" and _all_integers(given))
-    if number and _kind_rank(converted.dtype) is not None:
+    if _is_number(given) and _kind_rank(converted.dtype) is not None:
         return _is_same_number(given[()], converted)
     if given.dtype.kind != converted.dtype.kind:
         return False
     if given.dtype.kind in "mM" and np.isnat(given):
         return bool(np.isnat(converted))
     return bool(given == converted)
+
+
+def _is_number(given: Array) -> bool:
+    """Whether values are numbers, as NumPy or as Python has them."""
+    return given.dtype.kind in _KIND_RANK or (given.dtype.kind == "O" and _all_integers(given))
 
 
 def _is_same_record(value: object, converted: Array) -> bool:
@@ -250,7 +370,8 @@ def _is_same_number(given: Any, converted: Array) -> bool:
     if isinstance(given, (int, np.integer, np.bool_)):
         whole = bool(np.isfinite(found)) and bool(found == np.trunc(found))
         return whole and int(found) == int(given)
-    same = np.longdouble(found) == np.longdouble(given)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        same = np.longdouble(found) == np.longdouble(given)
     return bool(same) or bool(np.isnan(found) and np.isnan(given))
 
 
@@ -270,10 +391,18 @@ def normalise(
     """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
     axis = as_axis(op, axis)
     reduction = as_choice(op, "reduction", reduction, REDUCTIONS)
+    include_self = as_boolean(op, "include_self", include_self)
     mode = as_choice(op, "mode", mode, MODES)
+    negative = as_boolean(op, "negative", negative)
+    if not arrays.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
+        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
+        arrays.check_one_framework(op, operands | {"fill_value": fill_value})
     data, indices = as_array(op, "data", data), as_indices(op, indices)
-    check_axis(op, data.shape, indices.shape, axis)
-    if op.startswith("scatter"):
+    operator = OPERATORS[op]
+    check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
+    if not (indices if operator.tuples else data).shape:
+        axis = 0  # no number would do; the core keeps to those of 64 bits
+    if operator.scatters:
         updates = as_updates(op, updates, data.dtype)
     return (
         op,
@@ -282,9 +411,9 @@ def normalise(
         updates,
         axis,
         reduction,
-        bool(include_self),
+        include_self,
         mode,
-        bool(negative),
+        negative,
         fill_value,
         out,
     )

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .dtypes import MODES, REDUCTIONS, DType, is_reducible
+from .operators import OPERATORS
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
@@ -56,10 +56,10 @@ def dtype_named(name: str) -> DType | None:
 
 def rows() -> Iterator[tuple[str, str, str]]:
     """Yield operator, dtype name and reduction of every row of the corpus."""
-    for op in OPERATORS:
+    for op, operator in OPERATORS.items():
         for name in DTYPES:
             yield op, name, "none"
-            if op.startswith("scatter"):
+            if operator.scatters:
                 stand_in = np.dtype("float32" if name == "bfloat16" else name)
                 for reduction in REDUCTIONS[1:]:
                     if is_reducible(stand_in, reduction):
@@ -156,11 +156,9 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
         picked = {"negative": attributes["negative"], "invalid": mode != "raise"}
         places, named = _places(op, turn, index, next(seeds), picked)
         operands: tuple[Array, ...] = (data, places)
-        if op.startswith("scatter"):
-            shape = places.shape
-            if op == "scatter_nd":
-                b = named["batch_dims"]
-                shape = places.shape[:-1] + data.shape[b + places.shape[-1] :]
+        operator = OPERATORS[op]
+        if operator.scatters:
+            shape = operator.moved(data.shape, places.shape, named[operator.attribute])
             operands = (data, places, values(dtype, next(seeds), shape, wild=True))
             named |= {"reduction": reduction, "include_self": turn % 4 < 2}
         yield Call(op, operands, attributes | named)
@@ -178,10 +176,10 @@ def _places(
             return found
         return np.where(found < 0, found + size, found).astype(found.dtype)
 
-    if op == "gather":
+    if OPERATORS[op].slices:
         axis = turn % 3
         return pick((2, 6), sizes[axis]), {"axis": axis}
-    if op.endswith("elements"):
+    if OPERATORS[op].elements:
         axis = turn % 3
         shape = tuple(9 if d == axis else n for d, n in enumerate(sizes))
         return pick(shape, sizes[axis]), {"axis": axis}
@@ -195,13 +193,16 @@ def _places(
 def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
     """Yield calls of a row that are long enough for several threads, one an algorithm or more."""
     item = dtype.itemsize
-    if op.startswith("gather"):
+    operator, named = OPERATORS[op], {"reduction": reduction}
+    if not operator.scatters:
         yield from _large_gathers(op, dtype, item)
         return
-    named = {"reduction": reduction}
-    if op == "scatter_elements":
+    if operator.elements:
         for axis, shape in ((1, (96, 1024)), (0, (512, 192))):
             yield _scatter(op, dtype, shape, shape, 11 + axis, {**named, "axis": axis})
+        return
+    if operator.slices:
+        yield from _large_slices(op, dtype, named)
         return
     far = (8 << 20) // item + 1000
     for seed, (size, updates, row) in enumerate(
@@ -218,18 +219,34 @@ def _scatter(
 ) -> Call:
     size = shape[named.get("axis", 0)]
     places = indices("<i4", 100 + seed, tuples, size, invalid=False)
-    given = tuples if op == "scatter_elements" else tuples[:-1] + shape[1:]
+    operator = OPERATORS[op]
+    given = operator.moved(shape, tuples, named.get(operator.attribute, 0))
     data = values(dtype, 200 + seed, shape, wild=False)
     return Call(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
 
 
+# Axis, and the shapes of data and indices: scalars, rows, columns, and rows inside of batches.
+_SLICES: tuple[tuple[int, Shape, Shape], ...] = (
+    (0, (3000,), (280_000,)),
+    (0, (700, 24), (150, 60)),
+    (1, (200, 300), (300, 5)),
+    (1, (60, 50, 16), (400,)),
+)
+
+
+def _large_slices(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Call]:
+    for number, (axis, shape, places) in enumerate(_SLICES):
+        attributes = {**named, "axis": axis, "include_self": number % 2 == 0}
+        yield _scatter(op, dtype, shape, places, 41 + number, attributes)
+
+
 def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Call]:
-    if op == "gather":
+    if OPERATORS[op].slices:
         table = values(dtype, 1, (3000, 40), wild=True)
         yield Call(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
         yield Call(op, (table, indices("<i4", 3, (3000,), 40, invalid=False)), {"axis": 1})
         return
-    if op == "gather_nd":
+    if OPERATORS[op].tuples:
         cube = values(dtype, 4, (40, 50, 60), wild=True)
         found = [
             indices("<i8", 5 + c, (150_000,), n, invalid=False) for c, n in enumerate((40, 50))

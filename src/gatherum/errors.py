@@ -7,31 +7,65 @@ where.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
 Shape = tuple[int, ...]
 
+# What reductions are called in other packages, and here.
+NAMES_ELSEWHERE = {
+    "sum": "add",
+    "prod": "mul",
+    "multiply": "mul",
+    "amax": "max",
+    "maximum": "max",
+    "amin": "min",
+    "minimum": "min",
+    "replace": "none",
+    "update": "none",
+}
+
+_TUPLE_OF_EACH = "; indices[:, None] makes a tuple of each index"
+
 
 def _choices(values: Iterable[str]) -> str:
     return ", ".join(repr(value) for value in values)
 
 
+def _short(value: object) -> str:
+    """Write a value in one short line: an array by its looks, and the rest cut."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} {value.shape}"
+    whole = value[:60] if isinstance(value, (list, tuple)) else value
+    text = " ".join(repr(whole).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan") -> ValueError:
-    return ValueError(f"{caller}: `op` must be one of {_choices(operators)}, got {op!r}")
+    return ValueError(f"{caller}: `op` must be one of {_choices(operators)}, got {_short(op)}")
 
 
 def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
     return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}")
 
 
-def not_an_integer(op: str, name: str, value: object) -> TypeError:
-    return TypeError(f"{op}: `{name}` must be an integer, got {value!r}")
+def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
+    hint = f"; write {instead}" if instead else ""
+    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{hint}")
+
+
+def not_a_boolean(op: str, name: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{name}` must be True or False, got {_short(value)}")
 
 
 def not_one_of(op: str, name: str, value: object, choices: Sequence[str]) -> ValueError:
-    return ValueError(f"{op}: `{name}` must be one of {_choices(choices)}, got {value!r}")
+    ours = NAMES_ELSEWHERE.get(value) if isinstance(value, str) else None
+    hint = f"; its name here is {ours!r}" if ours in choices else ""
+    return ValueError(
+        f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{hint}"
+    )
 
 
 def out_of_range(op: str, name: str, value: int, low: int, high: int) -> ValueError:
@@ -46,37 +80,75 @@ def masked_array(op: str, operand: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must not be a masked array, its mask would be lost")
 
 
+def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}; {instead}")
+
+
+def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:
+    return TypeError(
+        f"{op}: the arrays must be of one framework, got a {found} as `{one}` and a {found_there} "
+        f"as `{other}`"
+    )
+
+
+def no_array(op: str, operand: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
+
+
+def holds_arrays(op: str, value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `indices` must be one array, got a {type(value).__name__} that holds arrays; "
+        "np.argwhere, or np.stack(arrays, -1), makes index tuples"
+    )
+
+
 def objects(op: str, operand: str, dtype: np.dtype[Any]) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must have a dtype without objects or references, got {dtype}"
     )
 
 
-def not_an_index_dtype(op: str, dtype: np.dtype[Any]) -> TypeError:
-    return TypeError(f"{op}: `indices` must have an integer dtype, got {dtype}")
+def not_an_index_dtype(op: str, dtype: np.dtype[Any], tuples: bool) -> TypeError:
+    made = "np.argwhere makes index tuples" if tuples else "np.flatnonzero makes indices"
+    hint = f"; {made} of a mask" if dtype.kind == "b" else ""
+    return TypeError(f"{op}: `indices` must have an integer dtype, got {dtype}{hint}")
 
 
 def other_dtype(op: str, operand: str, expected: np.dtype[Any], found: np.dtype[Any]) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}")
-
-
-def loses_kind(op: str, expected: np.dtype[Any], value: object) -> TypeError:
+    hint = "; write updates.astype(data.dtype)" if operand == "updates" else ""
     return TypeError(
-        f"{op}: `updates` must convert to the dtype of `data`, {expected}, without loss of kind, "
-        f"got {_short(value)}"
+        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{hint}"
     )
 
 
-def does_not_fit(op: str, operand: str, dtype: np.dtype[Any], value: object) -> ValueError:
+def not_convertible(op: str, expected: np.dtype[Any], value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `updates` must convert to the dtype of `data`, {expected}, got {_short(value)}"
+    )
+
+
+def loses_kind(
+    op: str, operand: str, expected: np.dtype[Any], kind: str, value: object
+) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must be {kind} where `data` is {expected}, got {_short(value)}"
+    )
+
+
+def does_not_fit(
+    op: str, operand: str, dtype: np.dtype[Any], value: object, rounds: bool = False
+) -> ValueError:
+    hint = f"; write {operand}.item() to round it" if rounds else ""
     return ValueError(
         f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
-        f"got {_short(value)}"
+        f"got {_short(value)}{hint}"
     )
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def not_finite(op: str, operand: str, dtype: np.dtype[Any], value: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must stay finite in the dtype of `data`, {dtype}, got {_short(value)}"
+    )
 
 
 def not_reducible(op: str, reduction: str, dtype: np.dtype[Any]) -> TypeError:
@@ -110,10 +182,11 @@ def other_batch_shape(op: str, expected: Shape, found: Shape) -> ValueError:
     )
 
 
-def tuple_too_long(op: str, limit: int, found: int) -> ValueError:
+def tuple_too_long(op: str, limit: int, found: int, alone: bool) -> ValueError:
     return ValueError(
         f"{op}: the last dimension of `indices` must be at most {limit}, "
         f"the dimensions of `data` that are not batch dimensions, got {found}"
+        f"{_TUPLE_OF_EACH if alone else ''}"
     )
 
 
@@ -121,9 +194,22 @@ def other_shape(op: str, operand: str, expected: Shape, found: Shape) -> ValueEr
     return ValueError(f"{op}: `{operand}` must have shape {expected}, got {found}")
 
 
-def result_too_big(op: str, shape: Shape, dtype: np.dtype[Any]) -> ValueError:
+def other_shape_of_one_tuple(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: `updates` must have shape {expected}, got {found}{_TUPLE_OF_EACH}")
+
+
+def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: bool) -> ValueError:
+    instead = ", or call scatter_slices" if slices else ""
     return ValueError(
-        f"{op}: the result, shape {shape} of dtype {dtype}, has more bytes than can be addressed"
+        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}; write "
+        f"np.broadcast_to(indices, {found}) for an index for each{instead}"
+    )
+
+
+def result_too_big(op: str, shape: Shape, dtype: np.dtype[Any]) -> ValueError:
+    what = "bytes" if dtype.itemsize else "elements"
+    return ValueError(
+        f"{op}: the result, shape {shape} of dtype {dtype}, has more {what} than can be addressed"
     )
 
 
@@ -132,7 +218,7 @@ def operand_too_big(op: str, operand: str, shape: Shape) -> ValueError:
 
 
 def not_a_shape(op: str, name: str, value: object) -> TypeError:
-    return TypeError(f"{op}: `{name}` must be a tuple of integers, got {value!r}")
+    return TypeError(f"{op}: `{name}` must be a tuple of integers, got {_short(value)}")
 
 
 def negative_size(op: str, name: str, shape: Shape) -> ValueError:
@@ -142,7 +228,7 @@ def negative_size(op: str, name: str, shape: Shape) -> ValueError:
 def other_strides(op: str, operand: str, rank: int, strides: object) -> ValueError:
     return ValueError(
         f"{op}: `{operand}` must have {rank} strides, one for each dimension, whose reach can be "
-        f"addressed, got {strides!r}"
+        f"addressed, got {_short(strides)}"
     )
 
 
@@ -189,6 +275,38 @@ def index_out_of_bounds(
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
     return IndexError(f"{op}: index {value} {problem} ({_where(position)})")
+
+
+def not_an_accumulator(value: object) -> TypeError:
+    return TypeError(
+        f"Accumulator.merge: `other` must be an Accumulator, got {type(value).__name__}"
+    )
+
+
+def other_accumulator(name: str, expected: object, found: object) -> ValueError:
+    return ValueError(
+        f"Accumulator.merge: `other` must have the {name} of this accumulator, {expected}, "
+        f"got {found}"
+    )
+
+
+def order_matters(reduction: str, dtype: np.dtype[Any]) -> ValueError:
+    return ValueError(
+        f"Accumulator.merge: accumulators of {reduction!r} of dtype {dtype} cannot be merged, "
+        "because the result depends on the order of the updates"
+    )
+
+
+def damaged_state(why: object) -> ValueError:
+    return ValueError(f"Accumulator: the pickled state cannot be read: {why}")
+
+
+def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
+    return OSError(f"{fspath(path)}: is {kind}, not a regular file")
+
+
+def file_too_big(path: str | PathLike[str], limit: int) -> OSError:
+    return OSError(f"{fspath(path)}: has more than {limit} bytes, which is too much to read whole")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

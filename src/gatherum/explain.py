@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from . import arguments, errors, native
 from .dtypes import MODES
-from .plan import Plan, is_description, set_html_view
-from .plan import plan as make_plan
+from .names import ExplainAttributes, OperatorName
+from .operators import find
+from .plan import Plan, is_description, planned, set_html_view
 from .pseudocode import loop_lines, rule
-from .report import IndexReport, index_report
-from .signature import Array, Operand, Signature, axis_name, check_axis
+from .report import IndexReport, reported
+from .signature import Array, Operand, Signature
 
 # What a call takes that moves nothing, in seconds, about.
 OVERHEAD = 2e-7
@@ -52,8 +54,8 @@ class Explanation:
         s = self.plan.signature
         if self.indices is None:
             return None
-        attributes = {axis_name(s.op): s.axis, "mode": s.mode, "negative": s.negative}
-        return index_report(s.op, s.data.shape, self.indices, **attributes)
+        attributes = {s.operator.attribute: s.axis, "mode": s.mode, "negative": s.negative}
+        return reported(s.operator, s.data.shape, self.indices, attributes)
 
     @property
     def refusal(self) -> str:
@@ -123,19 +125,20 @@ class Explanation:
 
 
 def explain(
-    op: str | Plan,
+    op: OperatorName | Callable[..., Any] | Plan,
     data: object = None,
     indices: object = None,
     updates: object = None,
     /,
-    **attributes: object,
+    **attributes: Unpack[ExplainAttributes],
 ) -> Explanation:
     """Explain what a call would do, without running it.
 
     Parameters
     ----------
-    op : str or Plan
-        One of the five operators' names, or a plan; then the operands may be left out.
+    op : str, callable or Plan
+        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
+        itself, or a plan; then the operands may be left out.
     data, indices, updates : array_like or (shape, dtype) or (shape, dtype, strides)
         The operands, or what they look like; as of `gatherum.plan`. Values are drawn where they are
         given.
@@ -166,19 +169,21 @@ def explain(
     >>> gatherum.explain("gather", [1, 2, 3], [0, 7]).refusal
     'gather: index 7 is out of bounds for axis 0 of size 3 (indices[1])'
     """
+    given: dict[str, object] = dict(attributes)
     if isinstance(op, Plan):
-        return _of_plan(op, data, indices, updates, attributes)
+        return _of_plan(op, data, indices, updates, given)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
-    fill_value = attributes.pop("fill_value", 0)
+    operator, fill_value = find(op, "explain"), given.pop("fill_value", 0)
     values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
     if not is_description(data):
-        values["data"] = arguments.as_array(op, "data", data)
+        values["data"] = arguments.as_array(operator.name, "data", data)
     if not is_description(indices):
-        values["indices"] = arguments.as_indices(op, indices)
-    made = make_plan(op, values["data"], values["indices"], updates, **attributes)
+        values["indices"] = arguments.as_indices(operator.name, indices)
+    made = planned(operator, values["data"], values["indices"], updates, given)
     if made.signature.updates is not None and not is_description(updates):
-        values["updates"] = arguments.as_updates(op, updates, made.signature.data.dtype)
+        dtype = made.signature.data.dtype
+        values["updates"] = arguments.as_updates(operator.name, updates, dtype)
     _check_fill(made.signature, fill_value)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
     return Explanation(made, **known, fill_value=fill_value)
@@ -212,9 +217,9 @@ def _check_fill(s: Signature, fill_value: object) -> None:
 
 def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
     """Return the sentence for the first index that the mode does not take."""
-    axis = check_axis(s.op, s.data.shape, indices.shape, s.axis)
-    nd = s.op.endswith("_nd")
-    sizes = s.data.shape[axis : axis + indices.shape[-1]] if nd else s.data.shape[axis : axis + 1]
+    axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
+    indexed = s.operator.indexed(indices.shape, axis)
+    sizes = [s.data.shape[d] for d in indexed]
     forced = s.mode in ("clip", "wrap")
     if s.mode in MODES[3:] or (forced and 0 not in sizes) or report.first_invalid is None:
         return ""
@@ -226,10 +231,10 @@ def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
         for c, (value, size) in enumerate(zip(tuple_, sizes, strict=True))
         if (size == 0 if forced else not -low * size <= value < size)
     ]
-    position = (*where, bad[0]) if nd else where
+    position = (*where, bad[0]) if s.operator.tuples else where
     return str(
         errors.index_out_of_bounds(
-            s.op, tuple_[bad[0]], axis + bad[0], sizes[bad[0]], position, s.mode
+            s.op, tuple_[bad[0]], indexed[bad[0]], sizes[bad[0]], position, s.mode
         )
     )
 

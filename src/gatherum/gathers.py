@@ -12,9 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import plan as _plan  # noqa: F401  # gives the core its planner
-from .native import call
+from .names import ModeName
+from .native import entry
 
 Item = TypeVar("Item", bound=np.generic)
+
+_gather = entry("gather", False)
+_gather_elements = entry("gather_elements", False)
+_gather_nd = entry("gather_nd", False)
 
 
 @overload
@@ -23,7 +28,7 @@ def gather(
     indices: ArrayLike,
     axis: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Item] | None = None,
@@ -36,7 +41,7 @@ def gather(
     indices: ArrayLike,
     axis: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Any] | None = None,
@@ -46,7 +51,7 @@ def gather(
     indices: ArrayLike,
     axis: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Any] | None = None,
@@ -59,7 +64,7 @@ def gather(
     Parameters
     ----------
     data : array_like
-        The array to take from, of rank 1 to 32. Any dtype of a fixed size without objects.
+        The array to take from, of rank 1 to 64. Any dtype of a fixed size without objects.
     indices : array_like of int
         The numbers of the slices, of any shape, 0-d included.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
@@ -73,8 +78,9 @@ def gather(
         Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
         are invalid; ``"clip"`` then takes them to 0.
     fill_value : scalar, default 0
-        What ``"fill"`` and ``"drop"`` give, of a value that `data`'s dtype holds exactly. 0 is the
-        item whose bytes are all zero, of any dtype. Other modes do not look at it.
+        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
+        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
+        Other modes do not look at it.
     out : numpy.ndarray, optional
         Where the result goes: of its shape and dtype, with any strides, sharing no memory with
         an input.
@@ -88,8 +94,9 @@ def gather(
     Raises
     ------
     TypeError
-        If `axis` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, an operand is a masked array, or `out` is no ndarray or of another dtype.
+        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
+        not of an integer dtype, an operand is no array, masked, or of another framework, or `out`
+        is no ndarray or of another dtype.
     ValueError
         If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -101,6 +108,7 @@ def gather(
     --------
     gather_elements : One element for every index.
     gather_nd : Slices by tuples of indices.
+    scatter_slices : The way back.
 
     Notes
     -----
@@ -132,7 +140,7 @@ def gather(
     Traceback (most recent call last):
     IndexError: gather: index 3 is out of bounds for axis 0 of size 3 (indices[1])
     """
-    return call("gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out)
+    return _gather(data, indices, axis, mode, negative, fill_value, out)
 
 
 @overload
@@ -141,7 +149,7 @@ def gather_elements(
     indices: ArrayLike,
     axis: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Item] | None = None,
@@ -154,7 +162,7 @@ def gather_elements(
     indices: ArrayLike,
     axis: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Any] | None = None,
@@ -164,7 +172,7 @@ def gather_elements(
     indices: ArrayLike,
     axis: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Any] | None = None,
@@ -177,7 +185,7 @@ def gather_elements(
     Parameters
     ----------
     data : array_like
-        The array to take from, of rank 1 to 32. Any dtype of a fixed size without objects.
+        The array to take from, of rank 1 to 64. Any dtype of a fixed size without objects.
     indices : array_like of int
         Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
         addresses the leading part; nothing broadcasts.
@@ -192,8 +200,9 @@ def gather_elements(
         Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
         are invalid; ``"clip"`` then takes them to 0.
     fill_value : scalar, default 0
-        What ``"fill"`` and ``"drop"`` give, of a value that `data`'s dtype holds exactly. 0 is the
-        item whose bytes are all zero, of any dtype. Other modes do not look at it.
+        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
+        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
+        Other modes do not look at it.
     out : numpy.ndarray, optional
         Where the result goes: of its shape and dtype, with any strides, sharing no memory with
         an input.
@@ -206,8 +215,9 @@ def gather_elements(
     Raises
     ------
     TypeError
-        If `axis` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, an operand is a masked array, or `out` is no ndarray or of another dtype.
+        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
+        not of an integer dtype, an operand is no array, masked, or of another framework, or `out`
+        is no ndarray or of another dtype.
     ValueError
         If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -244,9 +254,7 @@ def gather_elements(
     >>> gatherum.gather_elements(scores, [[1, 0, -1]])
     array([[9, 1, 7]])
     """
-    return call(
-        "gather_elements", data, indices, None, axis, "none", True, mode, negative, fill_value, out
-    )
+    return _gather_elements(data, indices, axis, mode, negative, fill_value, out)
 
 
 @overload
@@ -255,7 +263,7 @@ def gather_nd(
     indices: ArrayLike,
     batch_dims: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Item] | None = None,
@@ -268,7 +276,7 @@ def gather_nd(
     indices: ArrayLike,
     batch_dims: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Any] | None = None,
@@ -278,7 +286,7 @@ def gather_nd(
     indices: ArrayLike,
     batch_dims: int = 0,
     *,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
     out: NDArray[Any] | None = None,
@@ -291,7 +299,7 @@ def gather_nd(
     Parameters
     ----------
     data : array_like
-        The array to take from, of rank up to 32. Any dtype of a fixed size without objects.
+        The array to take from, of rank up to 64. Any dtype of a fixed size without objects.
     indices : array_like of int
         Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
         dimension of `data` behind the batch dimensions. Tuples of no component address all of them.
@@ -306,8 +314,9 @@ def gather_nd(
         Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
         are invalid; ``"clip"`` then takes them to 0.
     fill_value : scalar, default 0
-        What ``"fill"`` and ``"drop"`` give, of a value that `data`'s dtype holds exactly. 0 is the
-        item whose bytes are all zero, of any dtype. Other modes do not look at it.
+        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
+        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
+        Other modes do not look at it.
     out : numpy.ndarray, optional
         Where the result goes: of its shape and dtype, with any strides, sharing no memory with
         an input.
@@ -321,8 +330,9 @@ def gather_nd(
     Raises
     ------
     TypeError
-        If `batch_dims` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, an operand is a masked array, or `out` is no ndarray or of another dtype.
+        If `batch_dims` is not an integer, `negative` is not a boolean, `data` holds objects,
+        `indices` is not of an integer dtype, an operand is no array, masked, or of another
+        framework, or `out` is no ndarray or of another dtype.
     ValueError
         If `mode`, `batch_dims` or `fill_value` is not one of its values, the shapes do not fit,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -362,6 +372,4 @@ def gather_nd(
     >>> gatherum.gather_nd(table, [[1], [0], [1]], batch_dims=1)
     array([2, 3, 6])
     """
-    return call(
-        "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
-    )
+    return _gather_nd(data, indices, batch_dims, mode, negative, fill_value, out)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
-from .signature import Layout
+from .shapes import Layout
 
 
 class Loop(NamedTuple):
@@ -72,7 +72,7 @@ EMPTY = Nest(0, (ONCE,), (), 0)
 LINE_CHUNK = 128
 
 
-def gather_loops(
+def slices_loops(
     data: Layout, indices: Layout, other: Layout, axis: int
 ) -> tuple[list[Loop], list[Component]]:
     """``out[a.., i.., s..] = data[a.., indices[i..], s..]``."""

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import copyreg
 import operator
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from . import _core
 
 Program = _core.Program
+describe = _core.describe
+implementation_names = _core.implementation_names
+thresholds = _core.thresholds
+set_thresholds = _core.set_thresholds
+Fold = _core.Fold
 call = _core.call
+entry = _core.entry
 run = _core.run
 set_hooks = _core.set_hooks
 clear_plans = _core.clear_plans
@@ -19,6 +29,41 @@ read_file_rows = _core.read_file_rows
 start_writing = _core.start_writing
 
 _DEFAULT_CACHE = 1 << 30
+
+
+def read_program(data: bytes) -> Program:
+    """Return the program that ``bytes(program)`` gave; ValueError for what are no such bytes."""
+    return Program.from_bytes(data)
+
+
+def _reduce(program: Program) -> tuple[Callable[[bytes], Program], tuple[bytes]]:
+    return read_program, (bytes(program),)
+
+
+copyreg.pickle(Program, _reduce)
+
+
+def get_include() -> str:
+    """Return the folder of ``gatherum.h``, the core's C interface.
+
+    Returns
+    -------
+    str
+        A path for a compiler's ``-I``.
+    """
+    return str(Path(_core.__file__).parent / "include")
+
+
+def get_library() -> str:
+    """Return the path of the core as a shared library, which needs no Python.
+
+    Returns
+    -------
+    str
+        The file that a C program links with; what it declares stands in ``gatherum.h``.
+    """
+    names = {"darwin": "libgatherum.dylib", "win32": "gatherum.lib"}
+    return str(Path(_core.__file__).parent / "lib" / names.get(sys.platform, "libgatherum.so"))
 
 
 def level() -> str:

@@ -9,18 +9,21 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 
-from . import algorithms, arguments, errors, lowering, native, shapes
-from .algorithms import ALGORITHMS, WIDTHS, Choice
-from .dtypes import MODES, REDUCTIONS, value_of
+from . import arguments, arrays, errors, lowering, native, shapes
+from ._core import Reduction
+from .dtypes import MODES, REDUCTIONS, core_mode, value_of
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
-from .signature import OPERATORS, Array, Checked, Layout, Operand, Signature, axis_name, check
+from .names import OperatorName, PlanAttributes
+from .operators import OPERATORS, Operator, find
+from .shapes import Layout
+from .signature import Array, Checked, Operand, Signature, check, check_before_updates
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +39,41 @@ class Plan:
     kernel : str
         The kernel that the innermost run chooses: ``gather_rows``, ``gather_lines``,
         ``scatter_rows`` or ``scatter_lines``.
-    algorithm : str
-        How the work is done so that every thread count gives the same bits; see
-        ``gatherum.algorithms``.
-    reason : str
-        Why this algorithm: the rule that chose it, with the numbers it looked at.
     nest : Nest
         The loops that run.
     bytes : int
         Bytes that the call must read and write, indices included.
-    scratch : int
-        Bytes of working memory that grow with the operands, at most; buffers of up to 4 MiB a
-        thread come on top. Where each thread folds units of its own into accumulators, those of
-        one thread.
+    program : Program
+        The same for the core: a value that can be compared, sent as bytes, and run elsewhere.
     """
 
     signature: Signature
     shape: Shape
     kernel: str
-    algorithm: str
-    reason: str
     nest: Nest
     bytes: int
-    scratch: int
     program: native.Program = field(repr=False, compare=False)
+
+    @property
+    def algorithm(self) -> str:
+        """The implementation that runs on the present number of threads, by name.
+
+        Every one gives the same bits; ``docs/performance.md`` says what each does.
+        """
+        return native.describe(self.program)[0]
+
+    @property
+    def reason(self) -> str:
+        """Why this algorithm: the rule that chose it, with the numbers it looked at."""
+        return native.describe(self.program)[1]
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of working memory on the present number of threads, at most.
+
+        Buffers of up to 4 MiB a thread come on top.
+        """
+        return native.describe(self.program)[2]
 
     def run(
         self,
@@ -91,19 +105,6 @@ class Plan:
         ValueError
             If an operand looks different from what the plan was made for.
         """
-        s = self.signature
-        given = (
-            ("data", s.data, data),
-            ("indices", s.indices, indices),
-            ("updates", s.updates, updates),
-            ("out", s.out, out),
-        )
-        for name, expected, array in given:
-            if array is not None and not arguments.is_plain(array):
-                raise errors.not_an_operand(s.op, name, array)
-            found = None if array is None else Operand.of(array)
-            if expected != found:
-                raise errors.other_layout(s.op, name, expected, found)
         result: Array = native.run(self, data, indices, updates, fill_value, out)
         return result
 
@@ -114,7 +115,7 @@ class Plan:
         for name in ("data", "indices", "updates", "out"):
             if (operand := getattr(s, name)) is not None:
                 lines.append(f"  {name:<9} {operand}")
-        attributes = f"{axis_name(s.op)}={s.axis}, mode={s.mode!r}, negative={s.negative}"
+        attributes = f"{s.operator.attribute}={s.axis}, mode={s.mode!r}, negative={s.negative}"
         if s.updates is not None:
             attributes += f", reduction={s.reduction!r}, include_self={s.include_self}"
         return [*lines, f"  with      {attributes}"]
@@ -148,45 +149,46 @@ def set_html_view(view: Callable[[Plan], str]) -> None:
 def build(s: Signature) -> Plan:
     """Check a call by its looks and lower it."""
     checked = check(s)
-    loops, components = _loops(s, checked)
-    tuples = _tuple_layout(s)
-    if 0 in checked.other.shape:
-        choice = _NOTHING
-    elif s.updates is None:
-        choice = algorithms.choose_gather(s, loops, components)
-    else:
-        choice = algorithms.choose_scatter(s, value_of(s.data.dtype), loops, components)
-    nest = choice.lowered.nest
+    loops, components = s.operator.loops(
+        checked.data, s.indices.layout, checked.other, checked.axis
+    )
+    entries = s.operator.entries(s.indices.layout)
+    lowered, whole = _lower(s, checked, loops, components)
     return Plan(
         signature=s,
         shape=checked.shape,
-        kernel=_kernel(s, nest),
-        algorithm=choice.algorithm,
-        reason=choice.reason,
-        nest=nest,
-        bytes=_bytes_moved(s, checked, prod(tuples.shape) * len(components)),
-        scratch=choice.scratch,
-        program=_program(s, checked, choice, components, tuples),
+        kernel=_kernel(s, lowered.nest),
+        nest=lowered.nest,
+        bytes=_bytes_moved(s, checked, prod(entries.shape) * len(components)),
+        program=_program(s, checked, lowered, whole, components, entries),
     )
 
 
-_NOTHING = Choice("units", Lowered(lowering.EMPTY, 0, False, 0), 0, "nothing moves")
+_NOTHING = Lowered(lowering.EMPTY, 0, False, 0)
 
 
-def _loops(s: Signature, checked: Checked) -> tuple[list[Loop], list[Component]]:
-    operands = checked.data, s.indices.layout, checked.other
-    if s.op == "gather":
-        return lowering.gather_loops(*operands, checked.axis)
-    if s.op.endswith("_elements"):
-        return lowering.elements_loops(*operands, checked.axis)
-    return lowering.nd_loops(*operands, checked.axis)
+def _lower(
+    s: Signature, checked: Checked, loops: list[Loop], components: list[Component]
+) -> tuple[Lowered, Lowered]:
+    """Lower a call; and, for a scatter, once more with the whole fold inside each unit."""
+    item = s.data.dtype.itemsize
+    if not _moves(s, checked):
+        return _NOTHING, _NOTHING
+    if s.updates is None:
+        return lowering.lower_gather(loops, components, item), _NOTHING
+    return (
+        lowering.lower_scatter(loops, components, item),
+        lowering.lower_grouped(loops, components, item),
+    )
 
 
-def _tuple_layout(s: Signature) -> Layout:
-    """Shape and strides of the index tuples: those of `indices`, less the tuple dimension."""
-    if s.op.endswith("_nd"):
-        return Layout(s.indices.shape[:-1], s.indices.strides[:-1])
-    return s.indices.layout
+def _moves(s: Signature, checked: Checked) -> bool:
+    """Whether there is any byte to move; indices are checked in any case."""
+    return 0 not in checked.other.shape and s.data.dtype.itemsize > 0
+
+
+# Bytes of a block that kernels load and store as one value.
+WIDTHS = (1, 2, 4, 8, 16)
 
 
 def _kernel(s: Signature, nest: Nest) -> str:
@@ -194,7 +196,7 @@ def _kernel(s: Signature, nest: Nest) -> str:
         line = not nest.rows and nest.block in WIDTHS
     else:
         line = not nest.rows and nest.block == s.data.dtype.itemsize
-    return ("gather" if s.updates is None else "scatter") + ("_lines" if line else "_rows")
+    return s.operator.family + ("_lines" if line else "_rows")
 
 
 def _bytes_moved(s: Signature, checked: Checked, indices: int) -> int:
@@ -204,53 +206,39 @@ def _bytes_moved(s: Signature, checked: Checked, indices: int) -> int:
     return moved + (2 * prod(checked.shape) * item if functional else 0)
 
 
-# More bytes than there is memory; broadcast operands can stand for more than an int64 counts.
-_MOST = 1 << 60
-
-
 def _program(
-    s: Signature, checked: Checked, choice: Choice, components: list[Component], tuples: Layout
+    s: Signature,
+    checked: Checked,
+    lowered: Lowered,
+    whole: Lowered,
+    components: list[Component],
+    entries: Layout,
 ) -> native.Program:
     """Compile the plan's numbers for the core."""
     item, index = s.data.dtype.itemsize, s.indices.dtype
-    count = prod(tuples.shape) if components else 0
-    scatter = s.updates is not None
-    copies = scatter and 0 not in s.data.shape
-    forced = s.mode in ("clip", "wrap")
-    empty = [c for c, component in enumerate(components) if component.size == 0]
-    lowered, target = choice.lowered, algorithms.target_of(components)
+    copies = s.operator.scatters and 0 not in s.data.shape and item > 0
+    checks = components and 0 not in entries.shape
     return native.Program(
-        {
-            "scatter": scatter,
-            "item": item,
-            "algorithm": ALGORITHMS.index(choice.algorithm),
-            "reduction": REDUCTIONS.index(s.reduction),
-            "value": int(value_of(s.data.dtype)),
-            "include_self": s.include_self,
-            "mode": min(MODES.index(s.mode), MODES.index("fill")),  # the core drops for both
-            "negative": s.negative,
-            "index_width": index.itemsize,
-            "index_signed": index.kind == "i",
-            "index_swapped": not index.isnative,
-            "units": lowered.units,
-            "line_chunk": lowered.line_chunk,
-            "split_line": lowered.split_line,
-            "destinations": target.count,
-            "step": target.step,
-            "tiles": _tiles(s, checked),
-            "moves": 0 not in checked.other.shape,
-            "copies": copies,
-            "unaddressable": empty[0] if forced and empty else -1,
-            "tuples": count,
-            "bytes": min(2 * lowering.points(lowered.nest) * lowered.nest.block, _MOST),
-            "nest": lowered.nest,
-            "ids": lowering.number_destinations(lowered.nest),
-            "checks": lowering.lower_checks(tuples, components) if count else lowering.EMPTY,
-            "copy": lowering.lower_copy(s.data.layout, checked.data, item)
-            if copies
-            else lowering.EMPTY,
-            "shape": checked.shape,
-        }
+        scatter=s.operator.scatters,
+        mode=core_mode(s.mode),
+        negative=s.negative,
+        index_width=index.itemsize,
+        index_signed=index.kind == "i",
+        index_swapped=not index.isnative,
+        item=item,
+        reduction=Reduction[s.reduction],
+        value=value_of(s.data.dtype),
+        include_self=s.include_self,
+        nest=lowered.nest,
+        units=lowered.units,
+        split_line=lowered.split_line,
+        line_chunk=lowered.line_chunk,
+        whole=whole.nest,
+        whole_units=whole.units,
+        tiles=_tiles(s, checked),
+        checks=lowering.lower_checks(entries, components) if checks else lowering.EMPTY,
+        copy=lowering.lower_copy(s.data.layout, checked.data, item) if copies else lowering.EMPTY,
+        shape=checked.shape,
     )
 
 
@@ -260,21 +248,27 @@ def _tiles(s: Signature, checked: Checked) -> bool:
     """
     if checked.data.strides != s.data.strides:
         return False
-    if s.op == "scatter_elements":
+    if s.operator.elements:
         across = s.indices.shape[: checked.axis] + s.indices.shape[checked.axis + 1 :]
         return across == s.data.shape[: checked.axis] + s.data.shape[checked.axis + 1 :]
     return True
 
 
 def plan(
-    op: str, data: object, indices: object, updates: object = None, /, **attributes: object
+    op: OperatorName | Callable[..., Any],
+    data: object,
+    indices: object,
+    updates: object = None,
+    /,
+    **attributes: Unpack[PlanAttributes],
 ) -> Plan:
     """Return the plan of a call without running it.
 
     Parameters
     ----------
-    op : str
-        One of the five operators' names.
+    op : str or callable
+        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
+        itself.
     data, indices, updates : array_like or (shape, dtype) or (shape, dtype, strides)
         The operands, or what they look like (strides in bytes; C order when left out).
     **attributes
@@ -297,42 +291,49 @@ def plan(
     >>> p.shape, p.kernel
     ((3, 8), 'gather_rows')
     """
-    if op not in OPERATORS:
-        raise errors.unknown_operator(op, OPERATORS)
-    a = _attributes(op, attributes)
+    return planned(find(op), data, indices, updates, dict(attributes))
+
+
+def planned(
+    operator: Operator,
+    data: object,
+    indices: object,
+    updates: object,
+    attributes: dict[str, object],
+) -> Plan:
+    """Return the plan of an operator's call, as `plan` does."""
+    op, a = operator.name, _attributes(operator, attributes)
+    axis = arguments.as_axis(op, a[operator.attribute])
+    reduction = arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
+    include_self = arguments.as_boolean(op, "include_self", a["include_self"])
+    mode = arguments.as_choice(op, "mode", a["mode"], MODES)
+    negative = arguments.as_boolean(op, "negative", a["negative"])
     if not is_description(data):
         data = arguments.as_array(op, "data", data)
     if not is_description(indices):
         indices = arguments.as_indices(op, indices)
-    operands = [_describe(op, "data", data), _describe(op, "indices", indices)]
-    if op.startswith("scatter"):
+    to, of = _describe(op, "data", data), _describe(op, "indices", indices)
+    other = None
+    if operator.scatters:
+        check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
         if not is_description(updates):
-            updates = arguments.as_updates(op, updates, operands[0].dtype)
-        operands.append(_describe(op, "updates", updates))
-    out = None if a["out"] is None else _describe(op, "out", a["out"])
-    return build(
-        Signature(
-            op,
-            operands[0],
-            operands[1],
-            operands[2] if len(operands) > 2 else None,
-            arguments.as_axis(op, a[axis_name(op)]),
-            arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS),
-            bool(a["include_self"]),
-            arguments.as_choice(op, "mode", a["mode"], MODES),
-            bool(a["negative"]),
-            out,
-        )
-    )
+            updates = arguments.as_updates(op, updates, to.dtype)
+        other = _describe(op, "updates", updates)
+    s = Signature(op, to, of, other, axis, reduction, include_self, mode, negative, None)
+    if a["out"] is not None:
+        check(s)  # what is wrong with the others comes first
+        s = replace(s, out=_describe(op, "out", a["out"]))
+    return build(s)
 
 
-def _attributes(op: str, given: dict[str, object]) -> dict[str, Any]:
-    defaults: dict[str, object] = {axis_name(op): 0, "mode": "raise", "negative": True, "out": None}
-    if op.startswith("scatter"):
+def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:
+    defaults: dict[str, object] = {operator.attribute: 0, "mode": "raise", "negative": True}
+    defaults["out"] = None
+    if operator.scatters:
         defaults |= {"reduction": "none", "include_self": True}
     for name in given:
         if name not in defaults:
-            raise errors.unknown_attribute(op, name, tuple(defaults))
+            raise errors.unknown_attribute(operator.name, name, tuple(defaults))
     return {"reduction": "none", "include_self": True} | defaults | given
 
 
@@ -349,8 +350,7 @@ def _describe(op: str, operand: str, value: Any) -> Operand:
             raise errors.not_an_operand(op, operand, value)
         return Operand.of(value)
     shape, dtype = arguments.as_shape(op, operand, value[0]), np.dtype(value[1])
-    if prod(max(n, 1) for n in shape) * max(dtype.itemsize, 1) > shapes.MAX_BYTES:
-        raise errors.operand_too_big(op, operand, shape)
+    shapes.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
         return Operand(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
     return Operand(shape, dtype, arguments.as_strides(op, operand, shape, value[2]))
@@ -367,13 +367,14 @@ def apply(
     **attributes: object,
 ) -> Array:
     """Run an operator by name: the way of the functional API, for the layers beside it."""
-    a = _attributes(op, attributes)
+    operator = find(op, "apply")
+    a = _attributes(operator, attributes)
     result: Array = native.call(
-        op,
+        operator.name,
         data,
         indices,
         updates,
-        a[axis_name(op)],
+        a[operator.attribute],
         a["reduction"],
         a["include_self"],
         a["mode"],
@@ -387,17 +388,17 @@ def apply(
 # What the core asks for; see calls.hpp.
 
 
-def _normalise(*call: object) -> tuple[object, ...]:
+def _normalise(*call: object) -> object:
+    if type(call[1]) not in arrays.COMMON and (room := arrays.room_for(type(call[1]))):
+        op, data, indices, updates, *_, out = call
+        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
+        arrays.check_one_framework(str(op), operands)
+        return room(*call)
     plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not arguments.is_plain(out):
         _make_plan(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
-        op = str(plain[0])
-        raise (
-            errors.masked_array(op, "out")
-            if arguments.is_masked(out)
-            else errors.out_not_an_array(op, out)
-        )
+        arguments.as_out(str(plain[0]), out)
     return plain
 
 
@@ -413,8 +414,9 @@ def _make_plan(
     negative: bool,
     out: Array | None,
 ) -> Plan:
-    if updates is None and op.startswith("scatter"):
-        updates = np.asarray(updates)  # None is no array: the checks answer, in their order
+    if updates is None and OPERATORS[op].scatters:
+        check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
+        updates = arguments.as_updates(op, updates, data.dtype)  # refuses None
     return build(
         Signature(
             op,
@@ -429,6 +431,27 @@ def _make_plan(
             None if out is None else Operand.of(out),
         )
     )
+
+
+def _check_operands(
+    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
+) -> None:
+    """Raise for arrays that look different from what a plan was made for."""
+    s = plan.signature
+    given = (
+        ("data", s.data, data),
+        ("indices", s.indices, indices),
+        ("updates", s.updates, updates),
+        ("out", s.out, out),
+    )
+    for name, expected, array in given:
+        if array is not None and not arguments.is_plain(array):
+            raise errors.not_an_operand(s.op, name, array)
+        found = None if array is None else Operand.of(array)
+        if expected != found:
+            raise errors.other_layout(s.op, name, expected, found)
+    if s.data.dtype.names is not None:
+        check(s)  # fields can have been renamed since the plan was made
 
 
 # Work that an overlap test may do before "undecided" counts as overlap.
@@ -470,19 +493,14 @@ def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoR
     s = plan.signature
     if s.indices.dtype.kind == "u":
         value %= 1 << 8 * s.indices.dtype.itemsize
-    tuples = _tuple_layout(s).shape
-    nd = s.op.endswith("_nd")
-    axis = _positive_axis(s) + component if nd else _positive_axis(s)
+    shape = s.indices.shape
+    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
     where: Shape | None = None
     if position >= 0:
-        where = tuple(int(n) for n in np.unravel_index(position, tuples)) + (
-            (component,) if nd else ()
-        )
+        entries = s.operator.entries(s.indices.layout).shape
+        where = tuple(int(n) for n in np.unravel_index(position, entries))
+        where += (component,) if s.operator.tuples else ()
     raise errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
-
-
-def _positive_axis(s: Signature) -> int:
-    return s.axis % len(s.data.shape) if s.axis < 0 else s.axis
 
 
 def _raise_changed(plan: Plan, number: int) -> NoReturn:
@@ -491,4 +509,12 @@ def _raise_changed(plan: Plan, number: int) -> NoReturn:
     raise errors.operand_changed(plan.signature.op, name)
 
 
-native.set_hooks(_normalise, _make_plan, _check_out, _make_fill, _raise_invalid, _raise_changed)
+native.set_hooks(
+    _normalise,
+    _make_plan,
+    _check_operands,
+    _check_out,
+    _make_fill,
+    _raise_invalid,
+    _raise_changed,
+)

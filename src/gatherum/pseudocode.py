@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 
-from .dtypes import Value, needs_accumulator, value_of
+from ._core import Value
+from .dtypes import needs_accumulator, value_of
 from .lowering import Component, Nest
 from .plan import Plan
 from .signature import Signature
 
 _NAMES = "ijklmnpqrstu"
 _CHECKED = "xyz"
-_HALF = (Value.FLOAT16, Value.BFLOAT16)
+_HALF = (Value.float16, Value.bfloat16)
 
 
 def loop_lines(plan: Plan) -> list[str]:
@@ -109,6 +110,6 @@ def _fold(s: Signature, size: str) -> str:
         remarks.append("folded in float32 and rounded once")
     if s.reduction == "mean":
         remarks.append("summed, and divided by the count at the end")
-    accumulates = needs_accumulator(value_of(s.data.dtype), s.reduction, s.include_self)
+    accumulates = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
     remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])
     return ", ".join(remarks)

@@ -1,9 +1,9 @@
-"""The five operators as plain loops, straight from their definitions.
+"""The six operators as plain loops, straight from their definitions.
 
 This is the oracle that the compiled core is tested against. It is slow, it
 imports NumPy alone and it shares no code with the rest of the package. Items
-are moved as rows of bytes, because NumPy's own assignment may leave out the
-padding of structured items; indices are resolved as Python integers, which
+are moved as so many plain bytes, because NumPy's own assignment may leave out
+the padding of structured items; indices are resolved as Python integers, which
 cannot overflow.
 
 The arguments are those of the public functions without `out`, and so are the
@@ -20,7 +20,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd"]
+__all__ = [
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "scatter_elements",
+    "scatter_nd",
+    "scatter_slices",
+]
 
 Array: TypeAlias = NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
@@ -29,7 +36,7 @@ Items: TypeAlias = list[bytes]
 
 MODES = ("raise", "clip", "wrap", "fill", "drop")
 REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
-MAX_RANK = 32
+MAX_RANK = 64  # that of NumPy
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # what kind of number; None is no number
 
@@ -39,7 +46,7 @@ FLOATS = frozenset({"float32", "float64"})
 COMPLEXES = frozenset({"complex64", "complex128"})
 
 
-# --- The five operators
+# --- The six operators
 
 
 def gather(
@@ -65,13 +72,14 @@ def gather(
     data, indices = _array(op, "data", data), _indices(op, indices)
     axis = _axis(op, axis, data.ndim)
     _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
     _check_dtypes(op, data, indices)
     fill = _fill_item(op, fill_value, data.dtype, mode)
     _check_ranks(op, data, indices)
     before, after = data.shape[:axis], data.shape[axis + 1 :]
     out = _blank(op, before + indices.shape + after, data.dtype)
 
-    source = _byte_rows(data)
+    source = _as_bytes(data)
     resolved = _resolved(op, data, indices, lambda position: axis, mode=mode, negative=negative)
     for a in np.ndindex(before):
         for i in np.ndindex(indices.shape):
@@ -104,13 +112,14 @@ def gather_elements(
     data, indices = _array(op, "data", data), _indices(op, indices)
     axis = _axis(op, axis, data.ndim)
     _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
     _check_dtypes(op, data, indices)
     fill = _fill_item(op, fill_value, data.dtype, mode)
     _check_ranks(op, data, indices)
     _check_elements(op, data, indices, axis)
     out = _blank(op, indices.shape, data.dtype)
 
-    source = _byte_rows(data)
+    source = _as_bytes(data)
     resolved = _resolved(op, data, indices, lambda position: axis, mode=mode, negative=negative)
     for p in np.ndindex(indices.shape):
         valid = resolved[p] is not None
@@ -140,13 +149,14 @@ def gather_nd(
     data, indices = _array(op, "data", data), _indices(op, indices)
     b = _batch_dims(op, batch_dims, indices.ndim)
     _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
     _check_dtypes(op, data, indices)
     fill = _fill_item(op, fill_value, data.dtype, mode)
     _check_ranks(op, data, indices)
     slice_shape = _nd_slice(op, data, indices, b)
     out = _blank(op, indices.shape[:-1] + slice_shape, data.dtype)
 
-    source = _byte_rows(data)
+    source = _as_bytes(data)
     resolved = _resolved(
         op, data, indices, lambda position: b + position[-1], mode=mode, negative=negative
     )
@@ -157,13 +167,61 @@ def gather_nd(
     return _typed(out, data.dtype)
 
 
+def scatter_slices(
+    data: ArrayLike,
+    indices: ArrayLike,
+    updates: ArrayLike,
+    axis: int = 0,
+    *,
+    reduction: str = "none",
+    include_self: bool = True,
+    mode: str = "raise",
+    negative: bool = True,
+) -> Array:
+    """Copy `data` and write to the slices along `axis` that `indices` names.
+
+    ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``
+
+    Examples
+    --------
+    >>> scatter_slices([[1, 2], [3, 4], [5, 6]], [2, 0], [[7, 8], [9, 0]])
+    array([[9, 0],
+           [3, 4],
+           [7, 8]])
+    """
+    op = "scatter_slices"
+    data, indices = _array(op, "data", data), _indices(op, indices)
+    axis = _axis(op, axis, data.ndim)
+    _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
+    _check_choice(op, "reduction", reduction, REDUCTIONS)
+    _check_boolean(op, "include_self", include_self)
+    _check_dtypes(op, data, indices)
+    updates = _updates(op, updates, data.dtype)
+    _check_reducible(op, data.dtype, reduction)
+    _check_ranks(op, data, indices, updates)
+    before, after = data.shape[:axis], data.shape[axis + 1 :]
+    _check_result_rank(op, len(before + indices.shape + after))
+    update_items = _as_bytes(_broadcast(op, updates, before + indices.shape + after))
+
+    resolved = _resolved(op, data, indices, lambda position: axis, mode=mode, negative=negative)
+    arrivals: dict[Position, Items] = {}
+    for a in np.ndindex(before):
+        for i in np.ndindex(indices.shape):
+            if resolved[i] is not None:
+                for s in np.ndindex(after):
+                    item = update_items[a + i + s].tobytes()
+                    arrivals.setdefault((*a, int(resolved[i]), *s), []).append(item)
+    return _scattered(op, data, arrivals, reduction, include_self)
+
+
 def scatter_elements(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
     axis: int = 0,
-    reduction: str = "none",
     *,
+    reduction: str = "none",
     include_self: bool = True,
     mode: str = "raise",
     negative: bool = True,
@@ -181,20 +239,22 @@ def scatter_elements(
     data, indices = _array(op, "data", data), _indices(op, indices)
     axis = _axis(op, axis, data.ndim)
     _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
     _check_choice(op, "reduction", reduction, REDUCTIONS)
+    _check_boolean(op, "include_self", include_self)
     _check_dtypes(op, data, indices)
     updates = _updates(op, updates, data.dtype)
     _check_reducible(op, data.dtype, reduction)
     _check_ranks(op, data, indices, updates)
     _check_elements(op, data, indices, axis)
-    update_rows = _byte_rows(_broadcast(op, updates, indices.shape))
+    update_items = _as_bytes(_broadcast(op, updates, indices.shape))
 
     resolved = _resolved(op, data, indices, lambda position: axis, mode=mode, negative=negative)
     arrivals: dict[Position, Items] = {}
     for p in np.ndindex(indices.shape):
         if resolved[p] is not None:
             address = (*p[:axis], resolved[p], *p[axis + 1 :])
-            arrivals.setdefault(address, []).append(update_rows[p].tobytes())
+            arrivals.setdefault(address, []).append(update_items[p].tobytes())
     return _scattered(op, data, arrivals, reduction, include_self)
 
 
@@ -202,9 +262,9 @@ def scatter_nd(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
-    reduction: str = "none",
     batch_dims: int = 0,
     *,
+    reduction: str = "none",
     include_self: bool = True,
     mode: str = "raise",
     negative: bool = True,
@@ -222,13 +282,15 @@ def scatter_nd(
     data, indices = _array(op, "data", data), _indices(op, indices)
     b = _batch_dims(op, batch_dims, indices.ndim)
     _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
     _check_choice(op, "reduction", reduction, REDUCTIONS)
+    _check_boolean(op, "include_self", include_self)
     _check_dtypes(op, data, indices)
     updates = _updates(op, updates, data.dtype)
     _check_reducible(op, data.dtype, reduction)
     _check_ranks(op, data, indices, updates)
     slice_shape = _nd_slice(op, data, indices, b)
-    update_rows = _byte_rows(_broadcast(op, updates, indices.shape[:-1] + slice_shape))
+    update_items = _as_bytes(_broadcast(op, updates, indices.shape[:-1] + slice_shape))
 
     resolved = _resolved(
         op, data, indices, lambda position: b + position[-1], mode=mode, negative=negative
@@ -238,7 +300,7 @@ def scatter_nd(
         address = tuple(resolved[p])
         if None not in address:
             for s in np.ndindex(slice_shape):
-                item = update_rows[p + s].tobytes()
+                item = update_items[p + s].tobytes()
                 arrivals.setdefault(p[:b] + address + s, []).append(item)
     return _scattered(op, data, arrivals, reduction, include_self)
 
@@ -246,14 +308,24 @@ def scatter_nd(
 # --- Arguments
 
 
+def _arrays_in(value: Any) -> list[Array]:
+    if isinstance(value, list | tuple):
+        return [array for item in value for array in _arrays_in(item)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
 def _array(op: str, operand: str, value: Any) -> Array:
-    if isinstance(value, np.ma.MaskedArray):
+    if any(isinstance(array, np.ma.MaskedArray) for array in _arrays_in(value)):
         raise TypeError(f"{op}: `{operand}` must not be a masked array, its mask would be lost")
+    if operand != "updates" and isinstance(value, bytes | str):
+        raise TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
     return np.asarray(value)
 
 
 def _indices(op: str, value: Any) -> Array:
     array = _array(op, "indices", value)
+    if isinstance(value, list | tuple) and _arrays_in(value):
+        raise TypeError(f"{op}: `indices` must be one array, got {type(value)} of arrays")
     if isinstance(value, list | tuple) and array.size == 0 and array.dtype.kind == "f":
         return array.astype(np.int64)
     return array
@@ -271,41 +343,56 @@ def _updates(op: str, value: Any, dtype: DType) -> Array:
     return array
 
 
-def _weak(op: str, value: Any, shape: Sequence[int], dtype: DType) -> Array:
+def _weak(op: str, value: Any, shape: Sequence[int], dtype: DType, name: str = "updates") -> Array:
     if dtype.kind == "V" and _kind(dtype) is None:
         try:
             return np.asarray(value, dtype=dtype)  # tuples are records here, not dimensions
         except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"{op}: `updates` must convert to {dtype}, got {value!r}") from None
+            raise TypeError(f"{op}: `{name}` must convert to {dtype}, got {value!r}") from None
     leaves = np.asarray(value, dtype=object)
-    result = _typed(np.zeros((*shape, dtype.itemsize), dtype=np.uint8), dtype)
+    result = _typed(np.zeros(shape, f"V{dtype.itemsize}"), dtype)
     with np.errstate(all="ignore"):
         for position in np.ndindex(*shape):
-            result[position] = _weak_leaf(op, leaves[position], dtype)
+            result[position] = _weak_leaf(op, name, leaves[position], dtype)
+            if not _stays_finite(leaves[position], result[position], dtype):
+                leaf = leaves[position]
+                raise ValueError(f"{op}: `{name}` must stay finite in {dtype}, got {leaf!r}")
     return result
 
 
-def _weak_leaf(op: str, leaf: Any, dtype: DType) -> Any:
+def _stays_finite(leaf: Any, item: Any, dtype: DType) -> bool:
+    if _kind(dtype) not in (FLOAT, COMPLEX):
+        return True
+    before, after = complex(leaf), complex(item)
+    return all(
+        math.isfinite(now) or not math.isfinite(then)
+        for then, now in ((before.real, after.real), (before.imag, after.imag))
+    )
+
+
+def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
     target, kind = _kind(dtype), _kind_of_leaf(leaf)
     if target is None and kind is None:
         own = np.asarray(leaf).dtype
         if "S" in (own.kind, dtype.kind) or "U" in (own.kind, dtype.kind):
             if own.kind != dtype.kind:
-                raise TypeError(f"{op}: `updates` must convert to {dtype}, got {leaf!r}")
+                raise TypeError(f"{op}: `{name}` must convert to {dtype}, got {leaf!r}")
             if own.itemsize > max(dtype.itemsize, 4 if own.kind == "U" else 1):
-                raise ValueError(f"{op}: `updates` must fit {dtype}, got {leaf!r}")
+                raise ValueError(f"{op}: `{name}` must fit {dtype}, got {leaf!r}")
         return leaf
-    if target is None or kind is None or kind > target:
-        raise TypeError(f"{op}: `updates` must convert to {dtype}, got {leaf!r}")
+    if target is None or kind is None:
+        raise TypeError(f"{op}: `{name}` must convert to {dtype}, got {leaf!r}")
+    if kind > target:
+        raise ValueError(f"{op}: `{name}` must be of the kind of {dtype}, got {leaf!r}")
     if target == INTEGER:
         low, high = _integer_range(dtype)
         if not low <= int(leaf) <= high:
-            raise ValueError(f"{op}: `updates` must fit {dtype}, got {leaf!r}")
+            raise ValueError(f"{op}: `{name}` must fit {dtype}, got {leaf!r}")
     if target >= FLOAT and kind == INTEGER:
         try:
             return float(leaf)
         except OverflowError:
-            raise ValueError(f"{op}: `updates` must fit {dtype}, got {leaf!r}") from None
+            raise ValueError(f"{op}: `{name}` must stay finite in {dtype}, got {leaf!r}") from None
     return leaf
 
 
@@ -334,6 +421,8 @@ def _integer_range(dtype: DType) -> tuple[int, int]:
 
 def _axis(op: str, axis: Any, rank: int) -> int:
     axis = operator.index(axis)
+    if rank == 0:
+        return 0  # _check_ranks refuses it, after the dtypes
     if not -rank <= axis < rank:
         raise ValueError(f"{op}: `axis` must be in [{-rank}, {rank}), got {axis}")
     return int(axis + rank if axis < 0 else axis)
@@ -341,6 +430,8 @@ def _axis(op: str, axis: Any, rank: int) -> int:
 
 def _batch_dims(op: str, batch_dims: Any, rank: int) -> int:
     batch_dims = operator.index(batch_dims)
+    if rank == 0:
+        return 0  # _check_ranks refuses it, after the dtypes
     if not 0 <= batch_dims < rank:
         raise ValueError(f"{op}: `batch_dims` must be in [0, {rank}), got {batch_dims}")
     return int(batch_dims)
@@ -349,6 +440,11 @@ def _batch_dims(op: str, batch_dims: Any, rank: int) -> int:
 def _check_choice(op: str, name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{op}: `{name}` must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _check_boolean(op: str, name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{op}: `{name}` must be True or False, got {value!r}")
 
 
 def _check_dtypes(op: str, data: Array, indices: Array) -> None:
@@ -374,6 +470,8 @@ def _check_ranks(op: str, *operands: Array) -> None:
     for name, operand in zip(("data", "indices", "updates"), operands, strict=False):
         if operand.ndim > MAX_RANK:
             raise ValueError(f"{op}: `{name}` must have rank 0 to {MAX_RANK}, got {operand.ndim}")
+    if operands[1 if op.endswith("_nd") else 0].ndim == 0:
+        raise ValueError(f"{op}: there is no dimension to index or to tell tuples apart")
 
 
 def _check_elements(op: str, data: Array, indices: Array, axis: int) -> None:
@@ -457,50 +555,53 @@ def _resolve(value: int, size: int, mode: str, negative: bool) -> int | None:
 
 
 class _Bytes:
-    """The memory of an array, seen as one more dimension of single bytes."""
+    """The memory of an array, seen as items of plain bytes."""
 
     def __init__(self, array: Array) -> None:
         self.owner = array
         self.__array_interface__ = {
             "version": 3,
-            "typestr": "|u1",
+            "typestr": f"|V{array.dtype.itemsize}",
             "data": (array.__array_interface__["data"][0], True),
-            "shape": (*array.shape, array.dtype.itemsize),
-            "strides": (*array.strides, 1),
+            "shape": array.shape,
+            "strides": array.strides,
         }
 
 
-def _byte_rows(array: Array) -> Array:
+def _as_bytes(array: Array) -> Array:
     return np.asarray(_Bytes(array))
 
 
 def _blank(op: str, shape: Position, dtype: DType) -> Array:
-    """Make the rows of a result, all zero."""
+    """Make the items of a result, all zero."""
     _check_result_rank(op, len(shape))
     nbytes = dtype.itemsize
     for size in shape:
         nbytes *= max(size, 1)  # NumPy bounds the other dimensions of an empty array, too
     if nbytes > np.iinfo(np.intp).max:
         raise ValueError(f"{op}: the result of shape {shape} is too large for an address")
-    return np.zeros((*shape, dtype.itemsize), dtype=np.uint8)
+    return np.zeros(shape, f"V{dtype.itemsize}")
 
 
-def _typed(rows: Array, dtype: DType) -> Array:
-    return np.ndarray(rows.shape[:-1], dtype, buffer=rows)
+def _typed(items: Array, dtype: DType) -> Array:
+    return np.ndarray(items.shape, dtype, buffer=items)
 
 
 def _fill_item(op: str, fill_value: Any, dtype: DType, mode: str) -> Array:
     """Give the bytes that an invalid index reads; the other modes never look at it."""
-    blank = np.zeros(dtype.itemsize, dtype=np.uint8)
+    blank = np.zeros((), f"V{dtype.itemsize}")
     if isinstance(fill_value, np.ndarray) and fill_value.ndim == 0:
         fill_value = fill_value[()]
     zero = isinstance(fill_value, bool | int | np.bool_ | np.integer) and fill_value == 0
     if zero or mode not in ("fill", "drop"):
         return blank
     if isinstance(fill_value, np.generic) and fill_value.dtype == dtype:
-        return _byte_rows(np.asarray(fill_value))
+        return _as_bytes(np.asarray(fill_value))
     item = _typed(blank, dtype)
     value, target, kind = fill_value, _kind(dtype), _kind_of_leaf(fill_value)
+    if target is not None and type(value) in (bool, int, float, complex):
+        item[()] = _weak(op, value, (), dtype, "fill_value")[()]
+        return blank
     if kind == COMPLEX and target in (BOOL, INTEGER, FLOAT) and value.imag == 0:
         value = value.real
     try:
@@ -556,7 +657,7 @@ def _scattered(
     op: str, data: Array, arrivals: dict[Position, Items], reduction: str, include_self: bool
 ) -> Array:
     """Copy `data` and let the updates that arrive at each element join it, in their order."""
-    out = np.array(_byte_rows(data), order="C")
+    out = np.array(_as_bytes(data), order="C")
     for address, items in arrivals.items():
         if reduction == "none":
             item = items[-1]
@@ -564,7 +665,7 @@ def _scattered(
             item = _folded([out[address].tobytes(), *items], data.dtype, reduction)
         else:
             item = _folded(items, data.dtype, reduction)
-        out[address] = np.frombuffer(item, dtype=np.uint8)
+        out[address] = np.void(item)
     return _typed(out, data.dtype)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments, errors, lowering, native, shapes
-from .dtypes import MODES, is_index
+from .dtypes import MODES, core_mode, is_index
 from .errors import Shape
-from .lowering import Component, Loop
-from .signature import OPERATORS, Array, Layout, axis_name, check_axis
+from .names import IndexAttributes, OperatorName
+from .operators import Operator, find
+from .shapes import Layout
+from .signature import Array, check_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +57,19 @@ def _counted(number: int, what: str, first: Shape | None) -> str:
 
 
 def index_report(
-    op: str, data_shape: Iterable[int], indices: ArrayLike, /, **attributes: object
+    op: OperatorName | Callable[..., Any],
+    data_shape: Iterable[int],
+    indices: ArrayLike,
+    /,
+    **attributes: Unpack[IndexAttributes],
 ) -> IndexReport:
     """Count the invalid and the duplicate entries of a call's indices, and find the first of each.
 
     Parameters
     ----------
-    op : str
-        One of the five operators' names.
+    op : str or callable
+        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
+        itself.
     data_shape : tuple of int
         The shape of the call's data.
     indices : array_like of int
@@ -89,117 +97,100 @@ def index_report(
     >>> print(report)
     4 entries, 1 invalid (first at [3]), 1 duplicate (first at [2])
     """
-    if op not in OPERATORS:
-        raise errors.unknown_operator(op, OPERATORS, "index_report")
-    axis, mode, negative = _attributes(op, attributes)
-    shape = arguments.as_shape(op, "data_shape", data_shape)
-    array = arguments.as_indices(op, indices)
-    axis = check_axis(op, shape, array.shape, axis)
-    space = _numbered_space(op, shape, array, axis)
-    tuples = array.shape[:-1] if op.endswith("_nd") else array.shape
-    numbers = number_entries(op, space, array, axis, "drop", negative)
+    return reported(find(op, "index_report"), data_shape, indices, dict(attributes))
+
+
+def reported(
+    operator: Operator,
+    data_shape: Iterable[int],
+    indices: ArrayLike,
+    attributes: dict[str, object],
+) -> IndexReport:
+    """Return the report on an operator's indices, as `index_report` does."""
+    axis, mode, negative = _attributes(operator, attributes)
+    shape = arguments.as_shape(operator.name, "data_shape", data_shape)
+    array = arguments.as_indices(operator.name, indices)
+    pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
+    check_range(operator, shape, array.shape, axis)
+    if not is_index(array.dtype):
+        raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
+    axis = operator.resolve(shape, array.shape, axis)
+    space, axis = _numbered_space(operator, shape, array, axis)
+    entries = operator.entries(Layout(array.shape, array.strides)).shape
+    numbers = number_entries(operator, space, array, axis, "drop", negative)
     invalid = numbers < 0
     if mode in ("clip", "wrap") and 0 not in space and invalid.any():
-        numbers = number_entries(op, space, array, axis, mode, negative)
+        numbers = number_entries(operator, space, array, axis, mode, negative)
+    del pin
     duplicates = _duplicates(numbers)
     return IndexReport(
         entries=numbers.size,
         invalid=int(np.count_nonzero(invalid)),
         duplicates=duplicates.size,
-        first_invalid=_place(int(invalid.argmax()), tuples) if invalid.any() else None,
-        first_duplicate=_place(int(duplicates.min()), tuples) if duplicates.size else None,
+        first_invalid=_place(int(invalid.argmax()), entries) if invalid.any() else None,
+        first_duplicate=_place(int(duplicates.min()), entries) if duplicates.size else None,
     )
 
 
-def _attributes(op: str, given: dict[str, object]) -> tuple[int, str, bool]:
-    defaults = {axis_name(op): 0, "mode": "raise", "negative": True}
+def _attributes(operator: Operator, given: dict[str, object]) -> tuple[int, str, bool]:
+    op, defaults = operator.name, {operator.attribute: 0, "mode": "raise", "negative": True}
     for name in given:
         if name not in defaults:
             raise errors.unknown_attribute(op, name, tuple(defaults))
     a = defaults | given
-    axis = arguments.as_axis(op, a[axis_name(op)])
-    return axis, arguments.as_choice(op, "mode", a["mode"], MODES), bool(a["negative"])
+    return (
+        arguments.as_axis(op, a[operator.attribute]),
+        arguments.as_choice(op, "mode", a["mode"], MODES),
+        arguments.as_boolean(op, "negative", a["negative"]),
+    )
 
 
-def _numbered_space(op: str, data: Shape, indices: Array, axis: int) -> Shape:
-    """Check the call, and return the dimensions of the data that tell destinations apart."""
-    if not is_index(indices.dtype):
-        raise errors.not_an_index_dtype(op, indices.dtype)
+def _numbered_space(
+    operator: Operator, data: Shape, indices: Array, axis: int
+) -> tuple[Shape, int]:
+    """Check the shapes, and return the dimensions of the data that tell destinations apart, and
+    `axis` counted among them.
+    """
+    op = operator.name
     shapes.check_rank(op, "`data`", len(data))
     shapes.check_rank(op, "`indices`", indices.ndim)
-    if op == "gather":
-        shapes.check_rank(op, "the result", len(shapes.gather_shape(data, indices.shape, axis)))
-        return data[axis : axis + 1]
-    if op.endswith("_elements"):
-        shapes.elements_shape(op, data, indices.shape, axis)
-        space = data
-    else:
-        moved = shapes.nd_shape(op, data, indices.shape, axis)
-        shapes.check_rank(op, "the result", len(moved))
-        space = data[: axis + indices.shape[-1]]
-    if prod(max(n, 1) for n in space) > shapes.MAX_BYTES:
-        raise errors.operand_too_big(op, "data", data)
-    return space
+    moved = operator.moved(data, indices.shape, axis)
+    shapes.check_rank(op, "`updates`" if operator.scatters else "the result", len(moved))
+    space, axis = operator.space(data, indices.shape, axis)
+    shapes.check_size(op, "data", space, 1)
+    return space, axis
 
 
 def number_entries(
-    op: str, space: Shape, indices: Array, axis: int, mode: str, negative: bool
+    operator: Operator, space: Shape, indices: Array, axis: int, mode: str, negative: bool
 ) -> NDArray[np.int64]:
     """Return the number of what each entry addresses in a space of dimensions of the data, both in
     row-major order; -1 where the entry is invalid and the mode does not bring it into the data.
     """
-    loops, components = _loops(op, space, indices, axis)
-    nest = lowering.Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
-    tuples = prod(loop.extent for loop in loops)
-    return native.number_destinations(_program(nest, indices, mode, negative), indices, tuples)
-
-
-def _loops(op: str, space: Shape, indices: Array, axis: int) -> tuple[list[Loop], list[Component]]:
-    """Return the loops over the entries, with data steps that number the elements of the space."""
-    data = Layout.contiguous(space, 1)
     layout = Layout(indices.shape, indices.strides)
-    if op == "gather":
-        loops, components = lowering.gather_loops(data, layout, layout, 0)
-    elif op.endswith("_elements"):
-        loops, components = lowering.elements_loops(data, layout, layout, axis)
-    else:
-        entries = Layout.contiguous(indices.shape[:-1], 1)
-        loops, components = lowering.nd_loops(data, layout, entries, axis)
-    return [lowering.ONCE, *loops], components
+    entries = Layout.contiguous(operator.entries(layout).shape, 1)
+    # The steps in the data number the elements of the space.
+    loops, components = operator.loops(Layout.contiguous(space, 1), layout, entries, axis)
+    tuples = prod(entries.shape)
+    if tuples == 0:
+        return np.empty(0, np.int64)
+    loops = lowering.collapse(loops) or [lowering.ONCE]
+    nest = lowering.Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
+    return native.number_destinations(_program(nest, indices, mode, negative), indices, tuples)
 
 
 def _program(nest: lowering.Nest, indices: Array, mode: str, negative: bool) -> native.Program:
     """Compile the numbering for the core; nothing of it moves data."""
-    spec: dict[str, Any] = {
-        "scatter": True,
-        "item": 1,
-        "algorithm": 0,
-        "reduction": 0,
-        "value": 0,
-        "include_self": True,
-        "mode": MODES.index("fill") if mode == "drop" else MODES.index(mode),
-        "negative": negative,
-        "index_width": indices.dtype.itemsize,
-        "index_signed": indices.dtype.kind == "i",
-        "index_swapped": not indices.dtype.isnative,
-        "units": 0,
-        "line_chunk": 0,
-        "split_line": False,
-        "destinations": 0,
-        "step": 0,
-        "tiles": False,
-        "moves": False,
-        "copies": False,
-        "unaddressable": -1,
-        "tuples": 0,
-        "bytes": 0,
-        "nest": lowering.EMPTY,
-        "ids": nest,
-        "checks": lowering.EMPTY,
-        "copy": lowering.EMPTY,
-        "shape": (),
-    }
-    return native.Program(spec)
+    return native.Program(
+        mode=core_mode(mode),
+        negative=negative,
+        index_width=indices.dtype.itemsize,
+        index_signed=indices.dtype.kind == "i",
+        index_swapped=not indices.dtype.isnative,
+        nest=nest,
+        units=nest.line,
+        checks=nest._replace(block=0),
+    )
 
 
 def _duplicates(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

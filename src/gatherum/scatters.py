@@ -1,4 +1,4 @@
-"""The two scatters: their contract, and one line each, as in `gathers`."""
+"""The three scatters: their contract, and one line each, as in `gathers`."""
 
 from __future__ import annotations
 
@@ -8,68 +8,73 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import plan as _plan  # noqa: F401  # gives the core its planner
-from .native import call
+from .names import ModeName, ReductionName
+from .native import entry
 
 Item = TypeVar("Item", bound=np.generic)
 
+_scatter_slices = entry("scatter_slices", True)
+_scatter_elements = entry("scatter_elements", True)
+_scatter_nd = entry("scatter_nd", True)
+
 
 @overload
-def scatter_elements(
+def scatter_slices(
     data: NDArray[Item],
     indices: ArrayLike,
     updates: ArrayLike,
     axis: int = 0,
-    reduction: str = "none",
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Item] | None = None,
 ) -> NDArray[Item]: ...
 
 
 @overload
-def scatter_elements(
+def scatter_slices(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
     axis: int = 0,
-    reduction: str = "none",
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
-def scatter_elements(
+def scatter_slices(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
     axis: int = 0,
-    reduction: str = "none",
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Write, or reduce, one element into an array for every index.
+    """Write, or reduce, slices into an array along one axis, by their numbers: `gather`'s inverse.
 
-    ``out = data; out[i, indices[i, j, k], k] op= updates[i, j, k]`` for three dimensions and axis
-    1: the index replaces the position on `axis`, and the others stay.
+    ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``, where ``a..`` runs over
+    the dimensions before `axis` and ``s..`` over those behind it.
 
     Parameters
     ----------
     data : array_like
-        The array to start from, of rank 1 to 32; it is not changed, unless it is `out`. Any dtype
+        The array to start from, of rank 1 to 64; it is not changed, unless it is `out`. Any dtype
         of a fixed size without objects.
     indices : array_like of int
-        Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
-        addresses the leading part; nothing broadcasts.
+        The numbers of the slices, of any shape, 0-d included.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
-        Of `data`'s dtype, and of ``indices.shape`` or a shape that broadcasts to it. Plain
-        Python values and lists take `data`'s dtype.
+        Of `data`'s dtype, and of the shape
+        ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``, which `gather` would give, or
+        one that broadcasts to it. Plain Python values and lists take `data`'s dtype.
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
@@ -98,9 +103,10 @@ def scatter_elements(
     Raises
     ------
     TypeError
-        If `axis` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, `updates` is not of `data`'s dtype, the reduction is not defined for it, an operand
-        is a masked array, or `out` is no ndarray or of another dtype.
+        If `axis` is not an integer, `include_self` or `negative` is not a boolean, `data` holds
+        objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
+        reduction is not defined for it, an operand is no array, masked, or of another framework, or
+        `out` is no ndarray or of another dtype.
     ValueError
         If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -111,6 +117,150 @@ def scatter_elements(
 
     See Also
     --------
+    scatter_nd : Slices by tuples of indices.
+    scatter_elements : One element for every index.
+    gather : The way back.
+    index_report : Whether indices are invalid or address something twice.
+
+    Notes
+    -----
+    Updates meet each destination in row-major order of `indices`, for any number of threads:
+    with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
+
+    Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
+    the other floats in their own type. A NaN wins in ``"max"`` and ``"min"``, where -0 is less than
+    +0, and a NaN that a reduction makes is the canonical quiet one. ``"mean"`` of integers rounds
+    toward minus infinity. With ``"none"`` elements move as bytes: every dtype works, NaN payloads
+    and signed zeros survive. Reductions are defined for bool (not ``"mean"``), integers of 8 to 64
+    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
+    ``"min"``), in native byte order.
+
+    Neither ONNX nor DirectML has it. PyTorch's relatives are ``index_copy``, ``index_add`` and
+    ``index_reduce``.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> table = np.zeros((3, 2), np.int64)
+    >>> gatherum.scatter_slices(table, [2, 0], [[5, 6], [1, 2]])
+    array([[1, 2],
+           [0, 0],
+           [5, 6]])
+    >>> gatherum.scatter_slices(table, [1, 1, 0], [[1, 2, 3]] * 3, axis=1, reduction="add")
+    array([[3, 3],
+           [3, 3],
+           [3, 3]])
+    >>> gatherum.scatter_slices(table, 1, [7, 8])
+    array([[0, 0],
+           [7, 8],
+           [0, 0]])
+    """
+    return _scatter_slices(
+        data, indices, updates, axis, reduction, include_self, mode, negative, out
+    )
+
+
+@overload
+def scatter_elements(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    updates: ArrayLike,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def scatter_elements(
+    data: ArrayLike,
+    indices: ArrayLike,
+    updates: ArrayLike,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
+def scatter_elements(
+    data: ArrayLike,
+    indices: ArrayLike,
+    updates: ArrayLike,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Write, or reduce, one element into an array for every index.
+
+    ``out = data; out[i, indices[i, j, k], k] op= updates[i, j, k]`` for three dimensions and axis
+    1: the index replaces the position on `axis`, and the others stay.
+
+    Parameters
+    ----------
+    data : array_like
+        The array to start from, of rank 1 to 64; it is not changed, unless it is `out`. Any dtype
+        of a fixed size without objects.
+    indices : array_like of int
+        Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
+        addresses the leading part; nothing broadcasts.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    updates : array_like
+        Of `data`'s dtype, and of ``indices.shape`` or a shape that broadcasts to it. Plain
+        Python values and lists take `data`'s dtype; what is finite must stay so there.
+    axis : int, default 0
+        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
+        How an update meets the value at its destination; ``"none"`` replaces it.
+    include_self : bool, default True
+        Whether the old value takes part in the reduction. If not, a destination starts from its
+        first update; one that no update addresses keeps its old value. Without meaning for
+        ``"none"``.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        What an index outside of its dimension does: raise IndexError before anything is written;
+        move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
+        is the same for a scatter).
+    negative : bool, default True
+        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
+        are invalid; ``"clip"`` then takes them to 0.
+    out : numpy.ndarray, optional
+        Where the result goes: of the shape and dtype of `data`, with any strides. If it is
+        `data` itself, the scatter happens in place. Otherwise it must share no memory with an
+        input.
+
+    Returns
+    -------
+    numpy.ndarray
+        `out`, or a new C-contiguous array of `data`'s shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `axis` is not an integer, `include_self` or `negative` is not a boolean, `data` holds
+        objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
+        reduction is not defined for it, an operand is no array, masked, or of another framework, or
+        `out` is no ndarray or of another dtype.
+    ValueError
+        If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
+        `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+    IndexError
+        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
+        dimension has size 0. It names the first one in row-major order of `indices`; `data` and
+        `out` are then as they were.
+
+    See Also
+    --------
+    scatter_slices : Slices along one axis.
     scatter_nd : Slices by tuples of indices.
     gather_elements : The way back.
     index_report : Whether indices are invalid or address something twice.
@@ -145,18 +295,8 @@ def scatter_elements(
     >>> gatherum.scatter_elements([10, 20], [0, 0], [1, 2], reduction="max", include_self=False)
     array([ 2, 20])
     """
-    return call(
-        "scatter_elements",
-        data,
-        indices,
-        updates,
-        axis,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
+    return _scatter_elements(
+        data, indices, updates, axis, reduction, include_self, mode, negative, out
     )
 
 
@@ -165,11 +305,11 @@ def scatter_nd(
     data: NDArray[Item],
     indices: ArrayLike,
     updates: ArrayLike,
-    reduction: str = "none",
     batch_dims: int = 0,
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Item] | None = None,
 ) -> NDArray[Item]: ...
@@ -180,11 +320,11 @@ def scatter_nd(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
-    reduction: str = "none",
     batch_dims: int = 0,
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
@@ -192,11 +332,11 @@ def scatter_nd(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
-    reduction: str = "none",
     batch_dims: int = 0,
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
@@ -208,7 +348,7 @@ def scatter_nd(
     Parameters
     ----------
     data : array_like
-        The array to start from, of rank up to 32; it is not changed, unless it is `out`. Any dtype
+        The array to start from, of rank up to 64; it is not changed, unless it is `out`. Any dtype
         of a fixed size without objects.
     indices : array_like of int
         Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
@@ -217,11 +357,11 @@ def scatter_nd(
     updates : array_like
         Of `data`'s dtype, and of the shape
         ``indices.shape[:-1] + data.shape[batch_dims + k:]`` or one that broadcasts to it. Plain
-        Python values and lists take `data`'s dtype.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
-        How an update meets the value at its destination; ``"none"`` replaces it.
+        Python values and lists take `data`'s dtype; what is finite must stay so there.
     batch_dims : int, default 0
         How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
+    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
+        How an update meets the value at its destination; ``"none"`` replaces it.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
         first update; one that no update addresses keeps its old value. Without meaning for
@@ -246,9 +386,10 @@ def scatter_nd(
     Raises
     ------
     TypeError
-        If `batch_dims` is not an integer, `data` holds objects, `indices` is not of an integer
-        dtype, `updates` is not of `data`'s dtype, the reduction is not defined for it, an operand
-        is a masked array, or `out` is no ndarray or of another dtype.
+        If `batch_dims` is not an integer, `include_self` or `negative` is not a boolean, `data`
+        holds objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
+        reduction is not defined for it, an operand is no array, masked, or of another framework, or
+        `out` is no ndarray or of another dtype.
     ValueError
         If `reduction`, `mode` or `batch_dims` is not one of its values, the shapes do not fit, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -259,6 +400,7 @@ def scatter_nd(
 
     See Also
     --------
+    scatter_slices : Slices along one axis.
     scatter_elements : One element for every index.
     gather_nd : The way back.
     index_report : Whether indices are invalid or address something twice.
@@ -290,7 +432,7 @@ def scatter_nd(
     array([[1, 2],
            [0, 0],
            [5, 6]])
-    >>> gatherum.scatter_nd(table, [[0, 1], [0, 1], [2, 0]], 1, "add")
+    >>> gatherum.scatter_nd(table, [[0, 1], [0, 1], [2, 0]], 1, reduction="add")
     array([[0, 2],
            [0, 0],
            [1, 0]])
@@ -299,16 +441,6 @@ def scatter_nd(
            [8, 0],
            [0, 9]])
     """
-    return call(
-        "scatter_nd",
-        data,
-        indices,
-        updates,
-        batch_dims,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
+    return _scatter_nd(
+        data, indices, updates, batch_dims, reduction, include_self, mode, negative, out
     )

@@ -7,21 +7,42 @@ leave open is ruled in the documentation.
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import errors
 from .errors import Shape
 
-MAX_RANK = 32
+MAX_RANK = 64
 MAX_BYTES = int(np.iinfo(np.intp).max)
+
+
+class Layout(NamedTuple):
+    """Shape and byte strides of one operand."""
+
+    shape: Shape
+    strides: Shape
+
+    @classmethod
+    def contiguous(cls, shape: Shape, itemsize: int) -> Layout:
+        """Lay a shape out in C order."""
+        return cls(shape, contiguous_strides(shape, itemsize))
 
 
 def check_rank(op: str, what: str, rank: int) -> None:
     """Raise ValueError above the largest rank that operands and results may have."""
     if rank > MAX_RANK:
         raise errors.too_many_dimensions(op, what, MAX_RANK, rank)
+
+
+def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
+    """Raise ValueError for an operand whose bytes, or elements where they have none, are more than
+    an address counts: NumPy has such arrays of items without bytes.
+    """
+    if prod(max(n, 1) for n in shape) * max(itemsize, 1) > MAX_BYTES:
+        raise errors.operand_too_big(op, operand, shape)
 
 
 def resolve_axis(op: str, data: Shape, axis: int) -> int:
@@ -44,8 +65,8 @@ def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
     return batch_dims
 
 
-def gather_shape(data: Shape, indices: Shape, axis: int) -> Shape:
-    """Return ``data[:axis] + indices + data[axis+1:]``."""
+def slices_shape(data: Shape, indices: Shape, axis: int) -> Shape:
+    """Return ``data[:axis] + indices + data[axis+1:]``: a gather's result, a scatter's updates."""
     return data[:axis] + indices + data[axis + 1 :]
 
 
@@ -65,31 +86,37 @@ def nd_shape(op: str, data: Shape, indices: Shape, batch_dims: int) -> Shape:
     if indices[:b] != data[:b]:
         raise errors.other_batch_shape(op, data[:b], indices[:b])
     if k > len(data) - b:
-        raise errors.tuple_too_long(op, len(data) - b, k)
+        raise errors.tuple_too_long(op, len(data) - b, k, len(indices) == 1)
     return indices[:-1] + data[b + k :]
 
 
 def check_result(op: str, shape: Shape, dtype: np.dtype[Any]) -> None:
     """Raise ValueError for a result that no array can hold."""
     check_rank(op, "the result", len(shape))
-    size = dtype.itemsize
+    size = max(dtype.itemsize, 1)
     for extent in shape:
         size *= max(extent, 1)
     if size > MAX_BYTES:
         raise errors.result_too_big(op, shape, dtype)
 
 
+def broadcasts(shape: Shape, expected: Shape) -> bool:
+    """Whether a shape stretches to another one, by NumPy's rule."""
+    missing = len(expected) - len(shape)
+    return missing >= 0 and all(
+        extent in (want, 1) for extent, want in zip(shape, expected[missing:], strict=True)
+    )
+
+
 def broadcast_strides(
     op: str, operand: str, shape: Shape, strides: Shape, expected: Shape
 ) -> Shape:
     """Return the strides that stretch an operand to the expected shape, by NumPy's rule."""
-    missing = len(expected) - len(shape)
-    if missing < 0:
+    if not broadcasts(shape, expected):
         raise errors.other_shape(op, operand, expected, shape)
+    missing = len(expected) - len(shape)
     stretched = [0] * missing
     for extent, stride, want in zip(shape, strides, expected[missing:], strict=True):
-        if extent not in (want, 1):
-            raise errors.other_shape(op, operand, expected, shape)
         stretched.append(stride if extent == want else 0)
     return tuple(stretched)
 
@@ -105,7 +132,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Whether two elements share a byte. Exact for small arrays; when in doubt, True."""
+    """Whether two elements share a byte. Exact where bounded work decides; when in doubt, True."""
     loops = sorted(
         (abs(stride), extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1
     )
@@ -122,14 +149,43 @@ def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 def _collides(loops: list[tuple[int, int]], itemsize: int, limit: int = 1_000_000) -> bool:
-    """Look at the offset of every element; above `limit` of them, undecided counts as True."""
+    """Look at the offset of every element; above `limit` of them, at how they can be apart."""
+    if loops[0][0] == 0:
+        return True
     count = 1
     for _, extent in loops:
         count *= extent
         if count > limit:
-            return True
+            return _meets(loops, itemsize)
     offsets = np.zeros(1, np.int64)
     for stride, extent in loops:
         offsets = (offsets[:, None] + stride * np.arange(extent, dtype=np.int64)).ravel()
     offsets.sort()
     return bool((np.diff(offsets) < itemsize).any())
+
+
+def _meets(loops: list[tuple[int, int]], itemsize: int, limit: int = 100_000) -> bool:
+    """Look for two elements that share a byte: steps of at most `extent - 1` either way, not all of
+    them zero, that lead less than an item away. Above `limit` steps, undecided counts as True.
+    """
+    # back[i]: how far the loops with smaller strides than loop i can still lead back.
+    back = [itemsize - 1]
+    for stride, extent in loops:
+        back.append(back[-1] + stride * (extent - 1))
+    steps = 0
+    pending = [(len(loops), 0, False)]
+    while pending:
+        i, offset, moved = pending.pop()
+        if i == 0:
+            if moved:
+                return True
+            continue
+        i -= 1
+        stride, extent = loops[i]
+        low = max(1 - extent, -((offset + back[i]) // stride))
+        high = min(extent - 1, (back[i] - offset) // stride)
+        steps += max(0, high - low + 1)
+        if steps > limit:
+            return True
+        pending += [(i, offset + d * stride, moved or d != 0) for d in range(low, high + 1)]
+    return False

@@ -11,22 +11,10 @@ from numpy.typing import NDArray
 from . import errors, shapes
 from .dtypes import MODES, REDUCTIONS, DType, is_index, is_movable, is_reducible
 from .errors import Shape
+from .operators import OPERATORS, Operator
+from .shapes import Layout
 
 Array = NDArray[Any]
-
-OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
-
-
-class Layout(NamedTuple):
-    """Shape and byte strides of one operand."""
-
-    shape: Shape
-    strides: Shape
-
-    @classmethod
-    def contiguous(cls, shape: Shape, itemsize: int) -> Layout:
-        """Lay a shape out in C order."""
-        return cls(shape, shapes.contiguous_strides(shape, itemsize))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +44,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Everything that a plan depends on. `axis` is `batch_dims` for the ``*_nd`` operators."""
+    """Everything that a plan depends on. `axis` is the operator's dimension attribute."""
 
     op: str
     data: Operand
@@ -68,6 +56,11 @@ class Signature:
     mode: str
     negative: bool
     out: Operand | None
+
+    @property
+    def operator(self) -> Operator:
+        """The operator's row."""
+        return OPERATORS[self.op]
 
 
 class Checked(NamedTuple):
@@ -82,16 +75,23 @@ class Checked(NamedTuple):
     other: Layout
 
 
-def axis_name(op: str) -> str:
-    """Return the name under which the operator takes its one dimension attribute."""
-    return "batch_dims" if op.endswith("_nd") else "axis"
+def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> None:
+    """Check the dimension attribute where there are dimensions that it can be one of. That there
+    are none is a matter of shapes, which comes after dtypes.
+    """
+    if indices if operator.tuples else data:
+        operator.resolve(data, indices, axis)
 
 
-def check_axis(op: str, data: Shape, indices: Shape, axis: int) -> int:
-    """Return the dimension attribute counted from the front, or raise ValueError."""
-    if op.endswith("_nd"):
-        return shapes.check_batch_dims(op, indices, axis)
-    return shapes.resolve_axis(op, data, axis)
+def check_before_updates(
+    op: str, data: Shape, indices: Shape, axis: int, data_dtype: DType, index_dtype: DType
+) -> None:
+    """Check what is due before `updates` are converted: attributes, and the other dtypes."""
+    check_range(OPERATORS[op], data, indices, axis)
+    if not is_movable(data_dtype):
+        raise errors.objects(op, "data", data_dtype)
+    if not is_index(index_dtype):
+        raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].tuples)
 
 
 def check(s: Signature) -> Checked:
@@ -100,23 +100,23 @@ def check(s: Signature) -> Checked:
         raise errors.not_one_of(s.op, "reduction", s.reduction, REDUCTIONS)
     if s.mode not in MODES:
         raise errors.not_one_of(s.op, "mode", s.mode, MODES)
-    axis = check_axis(s.op, s.data.shape, s.indices.shape, s.axis)
     _check_dtypes(s)
+    axis = s.operator.resolve(s.data.shape, s.indices.shape, s.axis)
     moved = _moved_shape(s, axis)
     if s.updates is None:
         target = _check_out(s, moved)
         return Checked(axis, moved, s.data.layout, target)
     shapes.check_rank(s.op, "`updates`", max(len(moved), len(s.updates.shape)))
+    shapes.check_size(s.op, "updates", s.updates.shape, s.updates.dtype.itemsize)
+    if not shapes.broadcasts(s.updates.shape, moved):
+        raise _other_updates(s, axis, moved, s.updates.shape)
     strides = shapes.broadcast_strides(s.op, "updates", s.updates.shape, s.updates.strides, moved)
     shapes.check_result(s.op, s.data.shape, s.data.dtype)
     return Checked(axis, s.data.shape, _check_out(s, s.data.shape), Layout(moved, strides))
 
 
 def _check_dtypes(s: Signature) -> None:
-    if not is_movable(s.data.dtype):
-        raise errors.objects(s.op, "data", s.data.dtype)
-    if not is_index(s.indices.dtype):
-        raise errors.not_an_index_dtype(s.op, s.indices.dtype)
+    check_before_updates(s.op, s.data.shape, s.indices.shape, s.axis, s.data.dtype, s.indices.dtype)
     if s.updates is None:
         return
     if s.updates.dtype != s.data.dtype:
@@ -127,27 +127,45 @@ def _check_dtypes(s: Signature) -> None:
 
 def _moved_shape(s: Signature, axis: int) -> Shape:
     """Return the shape that moves: a gather's result, a scatter's updates."""
-    shapes.check_rank(s.op, "`data`", len(s.data.shape))
-    shapes.check_rank(s.op, "`indices`", len(s.indices.shape))
-    if s.op == "gather":
-        moved = shapes.gather_shape(s.data.shape, s.indices.shape, axis)
-    elif s.op.endswith("_elements"):
-        moved = shapes.elements_shape(s.op, s.data.shape, s.indices.shape, axis)
-    else:
-        moved = shapes.nd_shape(s.op, s.data.shape, s.indices.shape, axis)
+    _check_operand(s.op, "data", s.data)
+    _check_operand(s.op, "indices", s.indices)
+    moved = s.operator.moved(s.data.shape, s.indices.shape, axis)
     if s.updates is None:
         shapes.check_result(s.op, moved, s.data.dtype)
     return moved
+
+
+def _other_updates(s: Signature, axis: int, moved: Shape, updates: Shape) -> ValueError:
+    """Return what to raise for updates of a wrong shape: they may fit indices that were meant."""
+    data, indices = s.data.shape, s.indices.shape
+    if s.operator.tuples and len(indices) == 1 and shapes.broadcasts(updates, indices + data[1:]):
+        return errors.other_shape_of_one_tuple(s.op, moved, updates)
+    if s.operator.elements and len(updates) == len(data) and shapes.broadcasts(indices, updates):
+        beside = [d for d in range(len(data)) if d != axis]
+        if all(updates[d] <= data[d] for d in beside):
+            slices = all(indices[d] == 1 and updates[d] == data[d] for d in beside)
+            return errors.other_shape_than_indices(s.op, moved, updates, slices)
+    return errors.other_shape(s.op, "updates", moved, updates)
+
+
+def _check_operand(op: str, name: str, operand: Operand) -> None:
+    shapes.check_rank(op, f"`{name}`", len(operand.shape))
+    shapes.check_size(op, name, operand.shape, operand.dtype.itemsize)
 
 
 def _check_out(s: Signature, shape: Shape) -> Layout:
     """Return the layout of the result: that of `out` where one is given."""
     if s.out is None:
         return Layout.contiguous(shape, s.data.dtype.itemsize)
-    if s.out.dtype != s.data.dtype:
-        raise errors.other_dtype(s.op, "out", s.data.dtype, s.out.dtype)
-    if s.out.shape != shape:
-        raise errors.other_shape(s.op, "out", shape, s.out.shape)
-    if shapes.overlaps_itself(shape, s.out.strides, s.data.dtype.itemsize):
-        raise errors.out_overlaps_itself(s.op, shape, s.out.strides)
+    check_out(s.op, shape, s.data.dtype, s.out)
     return s.out.layout
+
+
+def check_out(op: str, shape: Shape, dtype: DType, out: Operand) -> None:
+    """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`."""
+    if out.dtype != dtype:
+        raise errors.other_dtype(op, "out", dtype, out.dtype)
+    if out.shape != shape:
+        raise errors.other_shape(op, "out", shape, out.shape)
+    if shapes.overlaps_itself(shape, out.strides, dtype.itemsize):
+        raise errors.out_overlaps_itself(op, shape, out.strides)

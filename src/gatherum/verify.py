@@ -121,7 +121,7 @@ def add_answers(digest: hashlib.blake2b, calls: Iterable[Call], functions: Any =
     calls : iterable of Call
         The calls.
     functions : object
-        Whose attributes are the five functions: another implementation, to compare it.
+        Whose attributes are the six functions: another implementation, to compare it.
     """
     for call in calls:
         try:

@@ -327,3 +327,25 @@ def test_the_inferred_output_completes_a_desc():
     complete = desc.with_inferred_output()
     assert complete.output_tensor == f32(3, 1, 2)
     assert check(complete) == []
+
+
+def test_numbers_without_bounds_are_cut_short():
+    big = 10**5000
+    tensor = BufferTensorDesc("FLOAT32", (big,), (big,), big, big)
+    desc = GatherElementsOperatorDesc(tensor, tensor, tensor, big)
+    found = check(desc)
+    assert "`Axis` must be 0 to 0 (D - 1), got an integer of 16610 bits" in found[-1].message
+    assert max(len(violation.message) for violation in found) < 200
+    many = BufferTensorDesc("FLOAT32", (7,) * 100)
+    assert "{7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,... 100 in all}" in str(
+        check(GatherElementsOperatorDesc(many, BufferTensorDesc("INT32", (8,) * 100), many, 0))
+    )
+
+
+def test_eight_dimensions_have_a_bounded_product_too():
+    tensor = BufferTensorDesc("INT8", (2**4,) * 8)
+    (violation, *_) = check(GatherElementsOperatorDesc(tensor, u32(*tensor.sizes), tensor, 0))
+    assert violation.message == (
+        "GATHER_ELEMENTS: `InputTensor.Sizes` must have at most 4294967295 elements, "
+        "got {16,16,16,16,16,16,16,16} with 4294967296"
+    )

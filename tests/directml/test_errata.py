@@ -210,6 +210,47 @@ def test_14_the_translations_lack_a_table_and_rename_identifiers():
     assert list(ScatterNdOperatorDesc.field_names())[1] == "IndicesTensor"
 
 
+def test_15_scatter_nd_output_sizes_and_data_type_match_each_its_own():
+    other = BufferTensorDesc("FLOAT16", (4, 2))
+    desc = ScatterNdOperatorDesc(f32(3, 4), u32(2, 1), f32(2, 4), other, 2, 2)
+    assert messages(desc) == [
+        "SCATTER_ND: `OutputTensor.DataType` must equal InputTensor.DataType = FLOAT32, "
+        "got FLOAT16",
+        "SCATTER_ND: `OutputTensor.Sizes` must be {3,4}, got {4,2}",
+    ]
+    assert [violation.rule for violation in check(desc)] == [
+        "DML_SCATTER_ND_OPERATOR_DESC, Tensor constraints",
+        "DML_SCATTER_ND_OPERATOR_DESC, OutputTensor",
+    ]
+    assert check(ScatterNdOperatorDesc(f32(3, 4), u32(2, 1), f32(2, 4), f32(3, 4), 2, 2)) == []
+
+
+def test_16_scatter_nd_counts_leave_sizes_not_indices():
+    # With the page's own numbers {1,4,6} are sizes: they bound what a tuple may hold.
+    data, tuples, updates = f32(1, 1, 4, 6), u32(1, 1, 4, 2), f32(1, 1, 4, 6)
+    desc = ScatterNdOperatorDesc(data, tuples, updates, data, 3, 3)
+    assert check(desc) == []
+    values = np.arange(1, 25, dtype=np.float32).reshape(1, 1, 4, 6)
+    tuples = np.array([[0, 3], [1, 0], [0, 4], [0, 0]], np.uint32).reshape(1, 1, 4, 2)
+    found = Device().compile(desc)(np.zeros_like(values), tuples, values)
+    assert found[0, 0, 3].tolist() == [1, 2, 3, 4, 5, 6]
+    assert found[0, 0, 0].tolist() == [19, 20, 21, 22, 23, 24]
+    assert not found[0, 0, 1:3].any()
+    for field, input_sizes, tuple_sizes, r, q in (
+        ("InputDimensionCount", (1, 5, 4, 6), (1, 1, 4, 2), 2, 3),
+        ("IndicesDimensionCount", (1, 1, 4, 6), (1, 5, 4, 2), 3, 2),
+    ):
+        wrong = ScatterNdOperatorDesc(f32(*input_sizes), u32(*tuple_sizes), updates, data, r, q)
+        tensor = "InputTensor" if r == 2 else "IndicesTensor"
+        assert any(
+            message.startswith(
+                f"SCATTER_ND: `{tensor}.Sizes` must start with 2 sizes of 1, as {field} is 2, got"
+            )
+            for message in messages(wrong)
+        )
+
+
 def test_the_page_of_errata_has_each_of_them_once():
     numbers = re.findall(r"^### (\d+)\. ", PAGE.read_text(), re.MULTILINE)
-    assert numbers == [str(number) for number in range(1, 15)]
+    assert numbers == [str(number) for number in range(1, 17)]
+    assert "In sixteen places" in PAGE.read_text()

@@ -1,6 +1,5 @@
 """Sizes of buffers in exact integers, and layouts that overlap themselves."""
 
-import itertools
 import math
 
 import pytest
@@ -13,7 +12,6 @@ from gatherum.directml import (
     calc_buffer_tensor_size,
     helper_buffer_tensor_size,
 )
-from gatherum.directml.sizes import overlaps_itself
 
 BYTES = {
     **dict.fromkeys(("FLOAT64", "INT64", "UINT64"), 8),
@@ -82,25 +80,6 @@ def test_what_has_no_size(arguments, message):
         with pytest.raises(ValueError) as raised:
             function(*arguments)
         assert str(raised.value) == f"calc_buffer_tensor_size: {message}"
-
-
-@given(
-    dimensions=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12)), min_size=1, max_size=4)
-)
-def test_overlap_is_exact_on_small_layouts(dimensions):
-    sizes, strides = zip(*dimensions, strict=True)
-    places = [
-        sum(i * s for i, s in zip(position, strides, strict=True))
-        for position in itertools.product(*map(range, sizes))
-    ]
-    assert overlaps_itself(sizes, strides) == (len(set(places)) < len(places))
-
-
-def test_overlap_of_large_layouts_takes_bounded_work():
-    assert not overlaps_itself((2**16, 2**16), (2**16, 1))
-    assert not overlaps_itself((2**16, 2**15), (1, 2**16))
-    assert overlaps_itself((2**16, 2**16), (2**16 - 1, 1))
-    assert overlaps_itself((255,) * 4, (3, 5, 7, 11))
 
 
 @pytest.mark.parametrize(("sizes", "strides"), [((2.5,), None), ((2,), (1.5,)), (("2",), None)])

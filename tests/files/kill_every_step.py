@@ -89,7 +89,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     out = path if in_place else put(folder, "out", np.ones((3, 2), np.float32), form)
     return (
         lambda resume: files.scatter_nd_file(
-            path, *others, out, "add", memory=MEMORY, in_place=in_place, resume=resume
+            path, *others, out, reduction="add", memory=MEMORY, in_place=in_place, resume=resume
         ),
         out,
         expected,

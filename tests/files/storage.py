@@ -1,6 +1,7 @@
 """Arrays put into files of every format, and read back by the formats' own packages."""
 
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-__all__ = ["FORMATS", "bits", "get", "leftovers", "put"]
+from gatherum import files
+
+__all__ = [
+    "FORMATS", "bits", "described", "get", "leftovers", "npy_bytes", "put", "refused",
+]  # fmt: skip
 
 FORMATS = (
     "npy", "fortran", "big-endian", "npz", "deflated", "safetensors", "zarr2", "zarr3", "shards",
@@ -87,3 +92,27 @@ def bits(array: NDArray[Any]) -> tuple[tuple[int, ...], str, bytes]:
 def leftovers(folder: Path) -> list[str]:
     """Return the names that a finished run must not leave behind."""
     return [name for name in os.listdir(folder) if "partial" in name or "gatherum" in name]
+
+
+def refused(folder: Path, table: str, kind: type[Exception] = ValueError) -> str:
+    """Gather from a table that must be refused; return the one line that says why."""
+    indices, out = put(folder, "i", np.array([0])), folder / "o.npy"
+    before = set(os.listdir(folder))
+    with pytest.raises(kind) as caught:
+        files.gather_file(table, indices, out)
+    assert set(os.listdir(folder)) == before
+    line = str(caught.value)
+    assert "\n" not in line
+    return line.replace(str(folder) + "/", "")
+
+
+def npy_bytes(header: str, data: bytes = bytes(64), version: int = 1) -> bytes:
+    """Return a .npy file with a header of one's own."""
+    body = header.encode() + b"\n"
+    size = struct.pack("<H" if version == 1 else "<I", len(body))
+    return b"\x93NUMPY" + bytes([version, 0]) + size + body + data
+
+
+def described(shape: str = "(2, 2)", descr: str = "'<f4'", order: str = "False") -> str:
+    """Return the header of a .npy file."""
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"

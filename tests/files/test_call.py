@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from files.storage import leftovers, put, put_tensor, put_zarr
+from files.storage import get, leftovers, put, put_tensor, put_zarr
 from gatherum import files
 from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
@@ -71,7 +71,7 @@ def test_indices_are_checked_also_when_the_result_is_empty(tmp_path: Path) -> No
         (
             {"mode": "fill", "fill_value": 0.1},
             ValueError,
-            "gather: `fill_value` must convert exactly to the dtype of `data`, int64, got 0.1",
+            "gather: `fill_value` must be an integer where `data` is int64, got 0.1",
         ),
         ({"memory": "1KiB"}, ValueError, "memory must be at least 64 KiB, got 1024 bytes"),
         ({"memory": "much"}, ValueError, "memory must be a size such as '512MiB', got 'much'"),
@@ -224,6 +224,29 @@ def test_the_resident_set_stays_within_twice_the_budget(tmp_path: Path, op: str)
         capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path},
     )  # fmt: skip
     assert int(done.stdout) <= 2 * (64 << 20) + 150_000_000
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(1 << 15, 1 << 10), (1, 1 << 25)])
+@pytest.mark.parametrize("reduction", ["add", "mean"])
+def test_accumulators_of_a_large_chunk_stay_within_memory(
+    tmp_path: Path, shape: tuple[int, int], reduction: str
+) -> None:
+    # the chunk is half of the budget: accumulators and counts of all of it take far too much
+    requests = 40_000 if shape[0] > 1 else 5
+    rows = np.random.default_rng(0).integers(0, shape[0], (requests, 1))
+    table = put_zarr(str(tmp_path / "t.zarr"), np.ones(shape, np.int8), chunks=shape)
+    operands = [table, put(tmp_path, "i", rows), put(tmp_path, "u", np.array([3], np.int8))]
+    path = str(Path(gatherum.__file__).parents[1])
+    run = LARGE.replace('"64MiB"', f'"64MiB", reduction="{reduction}", include_self=False')
+    done = subprocess.run(
+        [sys.executable, "-c", run, "scatter_nd_file", *operands, str(tmp_path / "o.zarr")],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert int(done.stdout) <= 2 * (64 << 20) + 150_000_000
+    taken = np.bincount(rows[:, 0], minlength=shape[0])
+    folded = np.where(taken, 3 * taken if reduction == "add" else 3, 1).astype(np.int8)
+    assert np.array_equal(get(str(tmp_path / "o.zarr")), np.broadcast_to(folded[:, None], shape))
     shutil.rmtree(tmp_path)
 
 

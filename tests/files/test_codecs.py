@@ -63,8 +63,8 @@ def test_rows_are_read_and_changed_whatever_the_codec(tmp_path: Path, kind: str)
 
     before = (path / (".zarray" if kind[0] == "2" else "zarr.json")).read_bytes()
     files.scatter_nd_file(
-        path, tmp_path / "places.npy", tmp_path / "updates.npy", path, "add", in_place=True,
-        memory="64KiB",
+        path, tmp_path / "places.npy", tmp_path / "updates.npy", path, in_place=True,
+        reduction="add", memory="64KiB",
     )  # fmt: skip
     expected = apply("scatter_nd", table, rows[:, None], updates, reduction="add")
     assert bits(np.asarray(zarr.open_array(path, mode="r")[...])) == bits(expected)

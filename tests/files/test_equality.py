@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
 from gatherum import files
-from gatherum.files import gathering, passing
+from gatherum.files import gathering, partition, passing
+from gatherum.files.budget import Budget
 from gatherum.plan import apply
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
@@ -20,6 +21,7 @@ FUNCTIONS = {
     "gather": files.gather_file,
     "gather_elements": files.gather_elements_file,
     "gather_nd": files.gather_nd_file,
+    "scatter_slices": files.scatter_slices_file,
     "scatter_elements": files.scatter_elements_file,
     "scatter_nd": files.scatter_nd_file,
 }
@@ -102,10 +104,19 @@ def test_indices_and_updates_from_every_format(tmp_path: Path, form: str) -> Non
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min", "mean"])
 @pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("tiled", [False, True])
 def test_a_fold_in_slices_is_the_fold_at_once(
-    tmp_path: Path, reduction: str, dtype: Any, include_self: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reduction: str,
+    dtype: Any,
+    include_self: bool,
+    tiled: bool,
 ) -> None:
     # four hot rows take far more updates than fit in memory; others take one or none
+    if tiled:  # fifty rows share a bucket, and a few elements at a time have accumulators
+        monkeypatch.setattr(partition, "MOST_BINS", 8)
+        monkeypatch.setattr(Budget, "fold", 288 if include_self else 100)  # rows, or columns
     rng = np.random.default_rng(4)
     kind = np.dtype(dtype).kind
     if (kind == "c" and reduction in ("max", "min")) or (kind == "b" and reduction == "mean"):
@@ -193,7 +204,7 @@ def test_one_tuple_for_each_batch(tmp_path: Path, op: str, batch: int) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("form", ["npy", "fortran", "shards"])
-@pytest.mark.parametrize("op", ["gather", "gather_elements", "scatter_elements"])
+@pytest.mark.parametrize("op", ["gather", "gather_elements", "scatter_slices", "scatter_elements"])
 def test_every_axis(tmp_path: Path, axis: int, form: str, op: str) -> None:
     rng = np.random.default_rng(8)
     shape = (14, 30, 22)
@@ -201,12 +212,18 @@ def test_every_axis(tmp_path: Path, axis: int, form: str, op: str) -> None:
     lead[axis] = 40
     lead[axis - 1] -= 3  # the leading part of the table is addressed
     size = shape[axis]
-    indices = rng.integers(-size, size, (33, 2) if op == "gather" else lead)
+    slices = op in ("gather", "scatter_slices")
+    indices = rng.integers(-size, size, (33, 2) if slices else lead)
     operands = [numbers(rng, shape, "float64"), indices]
     call: dict[str, Any] = {"axis": axis}
     if op == "scatter_elements":
         operands.append(numbers(rng, tuple(lead), "float64"))
         call["reduction"] = "add"
+    if op == "scatter_slices":
+        axis %= 3
+        moved = (*shape[:axis], 33, 2, *shape[axis + 1 :])
+        operands.append(numbers(rng, moved, "float64"))
+        call["reduction"] = "mean"
     check(tmp_path, op, operands, [form, "npy", "npy"], "o.npy", **call)
 
 

@@ -111,10 +111,10 @@ def test_a_full_disk_leaves_a_table_that_is_changed_in_place(
     small_disk(size)
     call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
     with pytest.raises(OSError):
-        files.scatter_nd_file(table, indices, updates, table, "add", **call)
+        files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     assert np.array_equal(np.load(table), before)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    files.scatter_nd_file(table, indices, updates, table, "add", resume=True, **call)
+    files.scatter_nd_file(table, indices, updates, table, reduction="add", resume=True, **call)
     assert np.array_equal(np.load(table), expected)
 
 
@@ -143,7 +143,9 @@ def test_an_input_that_changes_under_way(
 
     after_writes(monkeypatch, 4, act)
     with pytest.raises(OSError) as caught:
-        files.scatter_nd_file(table, indices, updates, out, "add", memory=MEMORY, in_place=in_place)
+        files.scatter_nd_file(
+            table, indices, updates, out, reduction="add", memory=MEMORY, in_place=in_place
+        )
     assert f"{role}.npy: " in str(caught.value)
     assert "while it was being read" in str(caught.value)
     if victim != out:
@@ -176,9 +178,9 @@ def test_ctrl_c_leaves_the_old_output_and_can_be_resumed(
     with monkeypatch.context() as patch:
         after_writes(patch, moment, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
-            files.scatter_nd_file(table, indices, updates, out, "add", memory=MEMORY)
+            files.scatter_nd_file(table, indices, updates, out, reduction="add", memory=MEMORY)
     assert Path(out).read_bytes() == before
-    files.scatter_nd_file(table, indices, updates, out, "add", memory=MEMORY, resume=True)
+    files.scatter_nd_file(table, indices, updates, out, reduction="add", memory=MEMORY, resume=True)
     expected = np.load(table)
     np.add.at(expected, np.load(indices)[:, 0], np.load(updates))
     assert np.array_equal(np.load(out), expected)
@@ -200,7 +202,9 @@ def test_ctrl_c_while_the_table_is_written_waits_until_it_is_whole(
 
     monkeypatch.setattr(os, "pwrite", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        files.scatter_nd_file(table, indices, updates, table, "add", memory=MEMORY, in_place=True)
+        files.scatter_nd_file(
+            table, indices, updates, table, reduction="add", memory=MEMORY, in_place=True
+        )
     assert len(hits) == 1
     assert np.array_equal(np.load(table), expected)
     assert leftovers(Path(table).parent) == []
@@ -223,29 +227,29 @@ def test_a_half_written_table_is_refused_until_it_is_completed(
     with monkeypatch.context() as patch:
         patch.setattr("gatherum.files.run.lay_patch", stop)
         with pytest.raises(Stopped):
-            files.scatter_nd_file(table, indices, updates, table, "add", **call)
+            files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     with pytest.raises(OSError, match="an in-place run was stopped while it wrote this table"):
         files.gather_nd_file(table, indices, out)
     with pytest.raises(ValueError, match="complete it with resume first"):
-        files.scatter_nd_file(table, indices, updates, table, "add", **call)
+        files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     with pytest.raises(ValueError, match="cannot resume, attributes changed"):
-        files.scatter_nd_file(table, indices, updates, table, "mul", resume=True, **call)
-    files.scatter_nd_file(table, indices, updates, table, "add", resume=True, **call)
+        files.scatter_nd_file(table, indices, updates, table, reduction="mul", resume=True, **call)
+    files.scatter_nd_file(table, indices, updates, table, reduction="add", resume=True, **call)
     assert np.array_equal(np.load(table), expected)
 
 
 def test_resuming_a_completed_in_place_run_changes_nothing(inputs: tuple[str, ...]) -> None:
     table, indices, updates, _ = inputs
     call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
-    files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     once = Path(table).read_bytes()
     try:
         os.getxattr(table, "user.gatherum.completed")
     except OSError:
         pytest.skip("this file system keeps no extended attributes (use one that does)")
-    files.scatter_nd_file(table, indices, updates, table, "add", resume=True, **call)
+    files.scatter_nd_file(table, indices, updates, table, reduction="add", resume=True, **call)
     assert Path(table).read_bytes() == once
-    files.scatter_nd_file(table, indices, updates, table, "add", **call)
+    files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     assert Path(table).read_bytes() != once
 
 

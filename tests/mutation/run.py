@@ -3,6 +3,7 @@
     python tests/mutation/run.py                       # all of them
     python tests/mutation/run.py combine slabs 17      # those of files so named, and one by number
     python tests/mutation/run.py --results R           # go on where the run before stopped
+    python tests/mutation/run.py --results R --record  # all of them on this commit; kept on record
 
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
 one instruction-set level. The tests run from the likeliest to fail to the slowest and stop at the
@@ -18,6 +19,7 @@ import fcntl
 import json
 import os
 import queue
+import shlex
 import sys
 import threading
 import time
@@ -29,7 +31,8 @@ from typing import TextIO
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mutation.mutants import ROOT, Mutant, mutants
-from mutation.trees import Tree, tests_for
+from mutation.trees import LEVELS, Tree, tests_for
+from records import Run
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Verdict:
 
     mutant: Mutant
     killer: str | None
+    seconds: float
 
     @property
     def is_right(self) -> bool:
@@ -52,30 +56,34 @@ class Verdict:
 
 
 class Results:
-    """Verdicts, kept in a file if it is named, one a line."""
+    """Verdicts, kept in a file if it is named, one a line. With a commit: those of it alone."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, commit: str = "") -> None:
         self.file = file
+        self.commit = commit
         self.lock = threading.Lock()
-        self.killers: dict[tuple[str, str, str], str | None] = {}
+        self.kept: dict[tuple[str, str, str], tuple[str | None, float]] = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
-                *key, killer = json.loads(line)
-                self.killers[tuple(key)] = killer
+                source, old, new, killer, *how = json.loads(line)
+                seconds, of = how or (0.0, "")
+                # Two trees that differ from a commit may differ from each other.
+                if not commit or (of == commit and not commit.endswith("-dirty")):
+                    self.kept[source, old, new] = killer, seconds
 
     def of(self, mutant: Mutant) -> Verdict | None:
         """Return a verdict that needs no second look."""
         key = (mutant.file, mutant.old, mutant.new)
-        if key not in self.killers:
+        if key not in self.kept:
             return None
-        verdict = Verdict(mutant, self.killers[key])
+        verdict = Verdict(mutant, *self.kept[key])
         return verdict if verdict.is_right else None
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict."""
         if self.file is not None:
-            mutant = verdict.mutant
-            entry = [mutant.file, mutant.old, mutant.new, verdict.killer]
+            mutant, seconds = verdict.mutant, round(verdict.seconds, 1)
+            entry = [mutant.file, mutant.old, mutant.new, verdict.killer, seconds, self.commit]
             with self.lock, self.file.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")
 
@@ -92,7 +100,8 @@ def main() -> int:
     if given.list:
         print("\n".join(f"{number} {mutant}" for number, mutant in chosen))
         return 0
-    results = Results(given.results)
+    run = Run("mutants", f"nox -s mutants -- {shlex.join(sys.argv[1:])}") if given.record else None
+    results = Results(given.results, run.commit if run else "")
     verdicts = [found for _, mutant in chosen if (found := results.of(mutant))]
     done = {verdict.mutant for verdict in verdicts}
     open_ones = [(number, mutant) for number, mutant in chosen if mutant not in done]
@@ -101,7 +110,7 @@ def main() -> int:
     open_ones.sort(key=lambda entry: entry[1].work)
     if given.jobs == 0:
         print(f"{len(open_ones)} without a verdict")
-        return summed_up(verdicts)
+        return summed_up(verdicts, None if open_ones else run)
     alone = only_run()
     for number, verdict in tried(open_ones, given.jobs, given.tests):
         verdicts.append(verdict)
@@ -109,7 +118,7 @@ def main() -> int:
             results.add(verdict)
         print(f"{time.strftime('%X')} {number} {verdict.mutant}\n    {verdict}", flush=True)
     alone.close()
-    return summed_up(verdicts)
+    return summed_up(verdicts, run)
 
 
 def only_run() -> TextIO:
@@ -140,7 +149,14 @@ def arguments() -> argparse.Namespace:
         "--tests", choices=("all", "quick", "slow"), default="all",
         help="quick ones first, and then slow ones for what they have let live: saves time",
     )  # fmt: skip
-    return parser.parse_args()
+    parser.add_argument(
+        "--record", action="store_true",
+        help="write the figures to tests/records.toml; only verdicts of this commit count",
+    )  # fmt: skip
+    given = parser.parse_args()
+    if given.record and (given.files or given.tests != "all"):
+        parser.error("--record is for a run of all mutants with all tests")
+    return given
 
 
 def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[tuple[int, Verdict]]:
@@ -150,7 +166,7 @@ def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[t
     # First of all nothing is changed: then every test passes.
     for entry in [(-1, None), *chosen]:
         waiting.put(entry)
-    ready: queue.SimpleQueue[tuple[int, Mutant | None, str | None]] = queue.SimpleQueue()
+    ready: queue.SimpleQueue[tuple[int, Mutant | None, str | None, float]] = queue.SimpleQueue()
 
     def work(tree: Tree) -> None:
         while True:
@@ -158,20 +174,21 @@ def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[t
                 number, mutant = waiting.get_nowait()
             except queue.Empty:
                 return
+            began = time.monotonic()
             try:
                 killer = tree.run(mutant, tests_for(mutant, tests))
             except Exception as error:  # a job that fails is told, not lost
                 killer, mutant = f"the run itself: {error!r}", None
-            ready.put((number, mutant, killer))
+            ready.put((number, mutant, killer, time.monotonic() - began))
 
     trees = [Tree(number, compilers) for number in range(jobs)]
     for tree in trees:
         threading.Thread(target=work, args=(tree,), daemon=True).start()
     try:
         for _ in range(len(chosen) + 1):
-            number, mutant, killer = ready.get()
+            number, mutant, killer, seconds = ready.get()
             if mutant is not None:
-                yield number, Verdict(mutant, killer)
+                yield number, Verdict(mutant, killer, seconds)
             elif killer is not None:
                 raise SystemExit(f"without any mutant, this fails: {killer}")
     finally:
@@ -179,18 +196,21 @@ def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[t
             tree.stop()
 
 
-def summed_up(verdicts: list[Verdict]) -> int:
-    """Print the figures and every verdict that is wrong."""
+def summed_up(verdicts: list[Verdict], run: Run | None) -> int:
+    """Print the figures and every verdict that is wrong; put the figures on record."""
     killed = sum(verdict.killer is not None for verdict in verdicts)
     native = sum(verdict.mutant.is_native for verdict in verdicts)
     excused = sum(bool(verdict.mutant.equivalent) for verdict in verdicts)
     wrong = [verdict for verdict in verdicts if not verdict.is_right]
     for verdict in wrong:
         print(f"{verdict.mutant}\n    {verdict}")
-    print(
+    line = (
         f"{killed} of {len(verdicts)} mutants killed ({native} of them in C++, "
         f"{len(verdicts) - native} in Python), {excused} excused, {len(wrong)} wrong"
     )
+    print(line)
+    if run is not None:
+        run.ended(line, LEVELS, sum(verdict.seconds for verdict in verdicts))
     return 1 if wrong else 0
 
 

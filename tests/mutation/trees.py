@@ -11,13 +11,14 @@ from pathlib import Path
 
 from mutation.mutants import ROOT, Mutant
 
-__all__ = ["Tree", "tests_for"]
+__all__ = ["LEVELS", "Tree", "tests_for"]
 
 PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
 QUICK = (
     "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "properties",
-    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins", "slab_blocks",
+    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins", "slab_blocks", "program", "groups",
+    "walks", "accumulator", "c_interface", "c_limits", "choices",
 )  # fmt: skip
 SLOW = (
     "report", "config", "hostile", "determinism", "threads", "races", "processes", "peak_memory",
@@ -28,14 +29,39 @@ FIRST = {
     "indices.hpp": ("bounds",),
     "memory.cpp": ("memory_results",),
     "calls.cpp": ("plan", "hostile"),
-    "run_scatter.cpp": ("cases", "properties", "threads"),
-    "schedule.hpp": ("cases", "properties", "threads"),
+    "program.cpp": ("program", "c_limits", "choices"),
+    "interface.cpp": ("c_limits", "c_interface", "cases"),
+    "types.hpp": ("c_limits", "choices"),
+    "implementations.cpp": ("choices", "program", "cases", "untouched", "report"),
+    "gather_stretches.cpp": ("choices", "cases"),
+    "gather_packed.cpp": ("choices", "cases"),
+    "gather_units.cpp": ("choices", "cases"),
+    "scatter_units.cpp": ("choices", "cases"),
+    "accumulator.cpp": ("accumulator",),
+    "scatter_groups.cpp": ("choices", "groups"),
+    "scatter_partition.cpp": ("choices", "algorithms"),
+    "scatter_slabs.cpp": ("choices", "cases", "slab_blocks"),
+    "schedule.hpp": ("choices", "cases", "properties", "threads"),
+    "inflating.py": ("files/test_special",),
+    "bounded.py": ("files/test_special",),
+    "journal.py": ("files/test_outputs",),
 }
-OWN = {"row_reads.cpp": ("files/test_row_reads",), "file_calls.cpp": ("files/test_row_reads",)}
+OWN = {
+    "row_reads.cpp": ("files/test_row_reads",),
+    "file_calls.cpp": ("files/test_row_reads",),
+    "regular.py": ("regular",),
+    "scattering.py": ("files/test_equality", "files/test_call"),
+    "numbers.py": ("cli_limits",),
+    "buffers.py": ("directml/test_buffer_formats", "directml/test_dispatch"),
+    "jsontext.py": ("directml/test_json", "directml/test_json_linear"),
+    "check.py": ("directml/test_check", "directml/test_one_verdict"),
+}
 OPTIONS = (
     "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0",
     "--hypothesis-profile=mutants",
 )  # fmt: skip
+# What the core of a copy is built for.
+LEVELS = ("portable",)
 # So many seconds without the end of a test are a hang; the slowest test takes about 20 of them.
 PATIENCE = 150
 
@@ -106,8 +132,9 @@ class Tree:
         command = ["ninja", "-C", str(self.core), "-j", str(self.compilers)]
         if subprocess.run(command, check=False, capture_output=True).returncode != 0:
             return False
-        (core,) = self.core.glob("_core*.so")
-        shutil.copy(core, self.root / "src" / "gatherum" / core.name)
+        # Both libraries and the header, side by side as in a wheel.
+        command = ["cmake", "--install", self.core, "--prefix", self.root / "src"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return True
 
     def _test(self, tests: tuple[str, ...]) -> str | None:

@@ -20,7 +20,10 @@ assert_type(gatherum.gather(floats, [0, 1]), NDArray[np.float32])
 assert_type(gatherum.gather(dates, 0, axis=1, mode="clip"), NDArray[np.datetime64])
 assert_type(gatherum.gather_elements(floats, [[0]], 1, out=floats), NDArray[np.float32])
 assert_type(gatherum.gather_nd(floats, [[0]], batch_dims=0), NDArray[np.float32])
-assert_type(gatherum.scatter_elements(floats, [[0]], [[1.0]], 0, "add"), NDArray[np.float32])
+assert_type(
+    gatherum.scatter_elements(floats, [[0]], [[1.0]], 0, reduction="add"), NDArray[np.float32]
+)
+assert_type(gatherum.scatter_slices(floats, 0, 1.0, axis=1), NDArray[np.float32])
 assert_type(gatherum.scatter_nd(dates, [[0]], dates[:1]), NDArray[np.datetime64])
 
 # What only becomes an array may have any dtype.
@@ -29,14 +32,26 @@ assert_type(gatherum.gather(unknown, 0), NDArray[Any])
 assert_type(gatherum.scatter_nd([1, 2], [[0]], [3]), NDArray[Any])
 
 # The types of the rest.
+assert_type(gatherum.plan(gatherum.gather, floats, [0]).shape, tuple[int, ...])
 assert_type(gatherum.plan("gather", floats, [0]).shape, tuple[int, ...])
+assert_type(gatherum.plan("gather-nd", floats, [0], batch_dims=0, mode="fill").bytes, int)
+assert_type(gatherum.explain("gather", floats, [0], axis=1, fill_value=0.5).loops, str)
 assert_type(gatherum.plan("gather", floats, [0]).run(floats, dates), NDArray[Any])
 assert_type(gatherum.index_report("gather", (4, 4), [0]).invalid, int)
 assert_type(gatherum.get_num_threads(), int)
 
 # Refused without running.
+gatherum.gather(floats, [0], mode="ignore")  # type: ignore[call-overload]
+gatherum.scatter_slices(floats, 0, 1.0, reduction="sum")  # type: ignore[call-overload]
+gatherum.Accumulator(floats, "sum")  # type: ignore[arg-type]
+gatherum.plan("take", floats, [0])  # type: ignore[arg-type]
+gatherum.plan("gather", floats, [0], mode="ignore")  # type: ignore[arg-type]
+gatherum.plan("gather", floats, [0], axes=1)  # type: ignore[call-arg]
+gatherum.explain("gather_nd", floats, [0], batch_dims="0")  # type: ignore[arg-type]
+gatherum.index_report("gather", (4, 4), [0], reduction="add")  # type: ignore[call-arg]
 gatherum.gather(floats, [0], out=[0.0])  # type: ignore[call-overload]
 gatherum.gather(floats, [0], axis="0")  # type: ignore[call-overload]
 gatherum.gather(floats, [0], 0, "clip")  # type: ignore[call-overload]
+gatherum.scatter_nd(floats, [[0]], floats, 0, "add")  # type: ignore[call-overload]
 gatherum.scatter_nd(floats, [[0]])  # type: ignore[call-overload]
 gatherum.scatter_elements(floats, [[0]], [[1.0]], include_self="no")  # type: ignore[call-overload]

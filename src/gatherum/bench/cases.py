@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..operators import OPERATORS
+
 Array = NDArray[Any]
 
 FILES = ("data", "indices", "updates")
@@ -28,7 +30,9 @@ class Case:
     @property
     def arguments(self) -> dict[str, object]:
         """The operator's attributes by name, as the functional API takes them."""
-        named: dict[str, object] = {} if self.op.endswith("_nd") else {"axis": self.axis}
+        row = OPERATORS[self.op]
+        # ONNX's ScatterND has no attribute to be given.
+        named: dict[str, object] = {row.attribute: self.axis} if self.axis or not row.tuples else {}
         return named | ({"reduction": self.reduction} if self.updates is not None else {})
 
     @property
@@ -42,12 +46,7 @@ class Case:
         """The shape of the answer."""
         if self.updates is not None:
             return self.data.shape
-        if self.op == "gather":
-            before, behind = self.data.shape[: self.axis], self.data.shape[self.axis + 1 :]
-            return before + self.indices.shape + behind
-        if self.op == "gather_elements":
-            return self.indices.shape
-        return self.indices.shape[:-1] + self.data.shape[self.indices.shape[-1] :]
+        return OPERATORS[self.op].moved(self.data.shape, self.indices.shape, self.axis)
 
     @property
     def may_round(self) -> bool:
@@ -68,7 +67,7 @@ class Case:
     @classmethod
     def load(cls, folder: Path, op: str, axis: int, reduction: str) -> Case:
         """Read the operands into this process's own memory (whose pages may be large)."""
-        names = FILES if op.startswith("scatter") else FILES[:2]
+        names = FILES if OPERATORS[op].scatters else FILES[:2]
         arrays = [np.load(folder / f"{name}.npy") for name in names]
         updates = arrays[2] if len(arrays) > 2 else None
         return cls(op, arrays[0], arrays[1], updates, axis, reduction)

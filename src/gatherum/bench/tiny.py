@@ -63,7 +63,7 @@ TINY: tuple[Tiny, ...] = (
           numpy={"np.put_along_axis": PUT},
           torch={"torch.scatter": "torch.scatter(d, 0, i, u)"}),
     _tiny("tiny-add", "scatter_nd add of 100", 2.0,
-          gatherum={"scatter_nd": "scatter_nd(d, i, u, 'add')"},
+          gatherum={"scatter_nd": "scatter_nd(d, i, u, reduction='add')"},
           numpy={"np.add.at": ADD_AT},
           torch={"torch.index_add": "torch.index_add(d, 0, i, u)",
                  "torch.scatter_add": "torch.scatter_add(d, 0, i, u)"}),

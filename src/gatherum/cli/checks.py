@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from .group import commands
+from .numbers import integer, short
 
 
 def _levels(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -20,9 +21,12 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
     sizes = {}
     for text in given:
         name, _equals, size = text.partition("=")
-        if not name or not size.isdecimal():
-            raise click.BadParameter(f"must be a name and a size such as batch=8, got {text!r}.")
-        sizes[name] = int(size)
+        number = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # as ONNX has them
+        if not name or number is None:
+            raise click.BadParameter(
+                f"must be a name and a size such as batch=8, got {short(text)}."
+            )
+        sizes[name] = number
     return sizes
 
 

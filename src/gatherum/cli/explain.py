@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
 from click.shell_completion import CompletionItem
 
 from ..errors import Shape
-from ..signature import OPERATORS, Array, axis_name
+from ..operators import OPERATORS, find
+from ..regular import open_regular
+from ..signature import Array
 from . import options as shared
 from .group import commands
+from .numbers import Integer, integer, short
 from .options import FILE
 
 
@@ -22,12 +26,12 @@ class Operator(click.Choice[str]):
     """An operator's name, with hyphens like the commands or with Python's underscores."""
 
     def __init__(self) -> None:
-        super().__init__([name.replace("_", "-") for name in OPERATORS])
+        super().__init__([row.command for row in OPERATORS.values()])
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name that Python knows."""
         name = super().convert(str(value).replace("_", "-"), param, ctx)
-        return str(name).replace("-", "_")
+        return find(name, "explain").name
 
 
 class Look(click.ParamType[Any]):
@@ -42,9 +46,11 @@ class Look(click.ParamType[Any]):
         if value.endswith(".npy"):
             return _load(value)
         sizes = [] if value == "scalar" else value.split("x")
-        if all(size.isascii() and size.isdecimal() for size in sizes):
-            return tuple(int(size) for size in sizes)
-        text = f"must be sizes such as 2x3x4, scalar, or a .npy file, got {value!r}."
+        digits = all(size.isascii() and size.isdecimal() for size in sizes)
+        shape = [number for size in sizes if (number := integer(size)) is not None]
+        if digits and len(shape) == len(sizes):
+            return tuple(shape)
+        text = f"must be sizes such as 2x3x4, scalar, or a .npy file, got {short(value)}."
         raise click.BadParameter(text, ctx, param)
 
     def shell_complete(
@@ -66,34 +72,38 @@ class Values(click.ParamType[Any]):
         """Return a list or an array."""
         if value.endswith(".npy"):
             return _load(value)
-        try:
-            return [int(number) for number in value.split(",")] if value else []
-        except ValueError:
-            text = f"must be integers such as 0,2,2,7 or a .npy file, got {value!r}."
-            raise click.BadParameter(text, ctx, param) from None
+        texts = value.split(",") if value else []
+        numbers = [number for text in texts if (number := integer(text)) is not None]
+        if len(numbers) < len(texts):
+            text = f"must be integers such as 0,2,2,7 or a .npy file, got {short(value)}."
+            raise click.BadParameter(text, ctx, param)
+        return numbers
 
 
 def _load(path: str) -> Array:
     from ..files import npy
 
-    with open(path, "rb") as file:  # NumPy's sentences do not name the file
+    with open(path, "rb", opener=open_regular) as file:  # NumPy's sentences do not name the file
         end = npy.header_end(path, file.read(npy.PREFIX_BYTES))
         file.seek(0)
-        npy.parse_header(path, file.read(end), Path(path).stat().st_size)
-    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
+        header = npy.parse_header(path, file.read(end), os.fstat(file.fileno()).st_size)
+        order: Literal["F", "C"] = "F" if header.fortran else "C"
+        return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
 
 
 def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
+    wrong = click.BadParameter(f"must be a dtype such as float32, got {short(text)}.")
     try:
         return np.dtype(text)
     except TypeError:
         pass
+    except (ValueError, SyntaxError):  # sizes in it that no dtype has
+        raise wrong from None
     try:
         extension: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), text))
         return extension
     except (ImportError, AttributeError, TypeError):
-        raise click.BadParameter(f"must be a dtype such as float32, got {text!r}.") from None
+        raise wrong from None
 
 
 @commands.command()
@@ -104,8 +114,10 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 @click.option(
     "--updates", type=Look(), help="Their sizes, or a .npy file; else as large as needed."
 )
-@click.option("--axis", type=int, help="The axis that is indexed, 0 if left out.")
-@click.option("--batch-dims", type=int, help="Leading dimensions that data and indices share.")
+@click.option("--axis", type=Integer(), help="The axis that is indexed, 0 if left out.")
+@click.option(
+    "--batch-dims", type=Integer(), help="Leading dimensions that data and indices share."
+)
 @click.option("--dtype", default="float32", show_default=True, callback=_dtype, help="Of the data.")
 @click.option(
     "--index-dtype", default="int64", show_default=True, callback=_dtype, help="Of the indices."
@@ -119,8 +131,8 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 def explain(operator: str, svg_file: str | None, **options: Any) -> None:
     """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
-    OP is gather, gather-elements, gather-nd, scatter-elements or scatter-nd. With shapes alone the
-    picture shows an example of indices; with --values or files it shows those.
+    OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. With
+    shapes alone the picture shows an example of indices; with --values or files it shows those.
 
     Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
 
@@ -130,7 +142,7 @@ def explain(operator: str, svg_file: str | None, **options: Any) -> None:
 
     _check_picture(svg_file, options)
     call = _operands(operator, options)
-    found = explained(operator, *call, **_attributes(operator, options))
+    found = explained(OPERATORS[operator].name, *call, **_attributes(operator, options))
     click.echo(str(found))
     if svg_file is not None:
         Path(svg_file).write_text(found.svg(), encoding="utf-8")
@@ -148,14 +160,15 @@ def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
 
 
 def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
-    name = axis_name(operator)
+    row = OPERATORS[operator]
+    name = row.attribute
     other = "axis" if name == "batch_dims" else "batch_dims"
     if options[other] is not None:
         flags = [f"--{word.replace('_', '-')}" for word in (name, other)]
         raise click.UsageError(f"{operator} takes {flags[0]}, not {flags[1]}.")
     attributes = {key: options[key] for key in ("mode", "negative")}
     attributes[name] = options[name] or 0
-    if operator.startswith("scatter"):
+    if row.scatters:
         attributes |= {
             "reduction": options["reduction"],
             "include_self": not options["exclude_self"],
@@ -170,7 +183,7 @@ def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
     data, dtype = options["data"], options["dtype"]
     dtype = data.dtype if isinstance(data, np.ndarray) else dtype
     operands = [_look(data, dtype), _indices(operator, options)]
-    if operator.startswith("scatter"):
+    if OPERATORS[operator].scatters:
         updates = options["updates"]
         if updates is None:
             updates = _updates_shape(operator, operands, options)
@@ -200,7 +213,7 @@ def _indices(operator: str, options: dict[str, Any]) -> Any:
         except OverflowError:
             raise click.UsageError(f"--values must fit into --index-dtype {dtype}.") from None
     if shape is None:
-        return values.reshape(-1, 1) if operator.endswith("_nd") and values.ndim == 1 else values
+        return values.reshape(-1, 1) if OPERATORS[operator].tuples and values.ndim == 1 else values
     if prod(shape) != values.size:
         raise ValueError(
             f"explain: --values must be {prod(shape)} numbers for indices of shape {shape}, "
@@ -214,7 +227,5 @@ def _updates_shape(operator: str, operands: list[Any], options: dict[str, Any]) 
     data, indices = (
         operand.shape if isinstance(operand, np.ndarray) else operand[0] for operand in operands
     )
-    if operator == "scatter_elements" or not indices:
-        return tuple(indices)
-    start = (options["batch_dims"] or 0) + indices[-1]
-    return tuple(indices[:-1]) + tuple(data[start:])
+    row = OPERATORS[operator]
+    return row.moved(data, indices, row.resolve(data, indices, options[row.attribute] or 0))

@@ -1,4 +1,4 @@
-"""``gatherum gather`` and the other four operators, on files."""
+"""``gatherum gather`` and the other five operators, on files."""
 
 from __future__ import annotations
 
@@ -97,6 +97,17 @@ def gather_nd(**options: Any) -> None:
 @commands.command()
 @_scatters
 @shared.axis
+def scatter_slices(**options: Any) -> None:
+    """Write slices of UPDATES into TABLE along one axis, by their numbers in INDICES.
+
+    Example: gatherum scatter-slices table.npy rows.npy new.npy --in-place
+    """
+    _run_scatter("scatter_slices_file", options)
+
+
+@commands.command()
+@_scatters
+@shared.axis
 def scatter_elements(**options: Any) -> None:
     """Write one element of UPDATES into TABLE for every index in INDICES.
 
@@ -111,7 +122,7 @@ def scatter_elements(**options: Any) -> None:
 def scatter_nd(**options: Any) -> None:
     """Write elements or slices of UPDATES into TABLE by the tuples in INDICES.
 
-    Example: gatherum scatter-nd table.npy rows.npy new.npy --in-place
+    Example: gatherum scatter-nd volume.zarr points.npy values.npy --in-place
     """
     _run_scatter("scatter_nd_file", options)
 

@@ -7,6 +7,7 @@ from click.shell_completion import get_completion_class
 
 from ..config import config_lines, read_config
 from .group import commands
+from .numbers import Integer
 
 
 @commands.command()
@@ -15,7 +16,10 @@ from .group import commands
 )
 @click.option("--peers", metavar="NAMES", help="Peers, with commas between; else all installed.")
 @click.option("--scale", default=1.0, show_default=True, help="Size against the full workloads.")
-@click.option("--rounds", default=7, show_default=True, help="Timed runs of each peer, at most.")
+@click.option(
+    "--rounds", type=Integer(), default=7, show_default=True,
+    help="Timed runs of each peer, at most.",
+)  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE", help="Write the report for programs.")
 @click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline picture.")
 def bench(

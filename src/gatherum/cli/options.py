@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from ..dtypes import MODES, REDUCTIONS
+from .numbers import Integer, number_or_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,23 +19,16 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return lambda function: reduce(lambda f, decorate: decorate(f), reversed(decorators), function)
 
 
-def number_or_text(_: click.Context, __: click.Parameter, text: str) -> object:
-    """Return the number that a text stands for, or the text."""
-    for convert in (int, float, complex):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
-
-
 # Files may be written FILE:MEMBER, so nothing is asked of the path; shells complete names of files.
 FILE = click.Path()
 
-axis = click.option("--axis", default=0, show_default=True, help="The axis that is indexed.")
-batch_dims = click.option(
-    "--batch-dims", default=0, show_default=True, help="Leading dimensions of table and indices."
+axis = click.option(
+    "--axis", type=Integer(), default=0, show_default=True, help="The axis that is indexed."
 )
+batch_dims = click.option(
+    "--batch-dims", type=Integer(), default=0, show_default=True,
+    help="Leading dimensions of table and indices.",
+)  # fmt: skip
 mode = click.option(
     "--mode", type=click.Choice(MODES), default="raise", show_default=True,
     help="What an index outside of its dimension does.",

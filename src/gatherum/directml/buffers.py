@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -14,19 +15,35 @@ from .violations import listing
 # Bound on the search for a shared byte of two strided tensors; beyond it they count as sharing.
 _OVERLAP_WORK: Final[Any] = 10_000  # the stubs of NumPy differ on what may stand here
 
+# Formats as PEP 3118 has them: names of fields, and all that may stand beside them. What is left
+# out (O, &, X, P, z, a Z by itself) is an object or a pointer; what is not known is refused too.
+_NAME: Final = re.compile(r":[^:]*:")
+_NUMBERS: Final = re.compile(r"(?:T\{|Z[fdg]|[}0-9(), @=<>!^?cbBhHiIlLqQnNefdgFDGspuwx])*")
+
 
 def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview:
     """Return a buffer as flat bytes, or raise with ``where`` in front of the reason."""
+    kind = type(buffer).__name__
     try:
-        flat = memoryview(buffer).cast("B")  # type: ignore[arg-type]  # the point of trying
+        view = memoryview(buffer)  # type: ignore[arg-type]  # the point of trying
+        flat = view.cast("B")
     except (TypeError, ValueError, BufferError) as error:
+        raise TypeError(f"{where} must be a contiguous buffer, got {kind} ({error})") from None
+    if not _is_of_numbers(view.format):
+        shown = view.format if len(view.format) <= 40 else view.format[:37] + "..."
         raise TypeError(
-            f"{where} must be a contiguous buffer, got {type(buffer).__name__} ({error})"
-        ) from None
+            f"{where} must be a buffer of numbers or bytes, without objects or pointers, "
+            f"got {kind} of format {shown!r}"
+        )
     needed = tensor.required_bytes
     if flat.nbytes < needed:
         raise ValueError(f"{where} needs a buffer of {needed} bytes, got {flat.nbytes}")
     return flat
+
+
+def _is_of_numbers(form: str) -> bool:
+    """Return whether items of a format hold no references: their bytes may then be moved."""
+    return _NUMBERS.fullmatch(_NAME.sub(" ", form)) is not None
 
 
 def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:

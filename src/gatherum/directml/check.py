@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from gatherum.shapes import MAX_BYTES, overlaps_itself
+
 from .descs import OperatorDesc, has_one_dimension_count
 from .levels import OPERATORS, SUPPORT, SupportRow, first_level
-from .sizes import overlaps_itself
+from .sizes import MOST_DIMENSIONS
 from .tensors import BufferTensorDesc
 from .types import LATEST, UINT32_MAX, UINT64_MAX, FeatureLevel, LevelLike, TensorFlags
-from .violations import TENSOR_PAGE, Inspection, Violation, listing
+from .violations import TENSOR_PAGE, Inspection, Violation, listing, number
 
 #: Tensors whose DataType must be the input's.
 _VALUE_TENSORS = ("UpdatesTensor", "OutputTensor")
@@ -135,14 +137,15 @@ def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection)
         listing(sizes),
         f"{TENSOR_PAGE}, Sizes",
     )
-    elements = math.prod(sizes)
-    require(
-        elements <= UINT32_MAX,
-        f"{name}.Sizes",
-        f"have at most {UINT32_MAX} elements",
-        f"{listing(sizes)} with {elements}",
-        f"{TENSOR_PAGE}, Sizes",
-    )
+    if len(sizes) <= MOST_DIMENSIONS:
+        elements = math.prod(sizes)
+        require(
+            elements <= UINT32_MAX,
+            f"{name}.Sizes",
+            f"have at most {UINT32_MAX} elements",
+            f"{listing(sizes)} with {number(elements)}",
+            f"{TENSOR_PAGE}, Sizes",
+        )
     if strides is not None:
         require(
             len(strides) == len(sizes),
@@ -158,6 +161,14 @@ def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection)
             listing(strides),
             f"{TENSOR_PAGE}, Strides",
         )
+        if tensor.measurable:
+            require(
+                tensor.addressable,
+                f"{name}.Strides",
+                f"keep the elements within {MAX_BYTES} bytes, which is all that can be addressed",
+                f"{listing(strides)} with {number(tensor.spanned_bytes)}",
+                f"{TENSOR_PAGE}, Strides; ruling: tensors can be addressed",
+            )
     _require_total(name, tensor, inspection)
     _require_alignment(name, tensor, inspection)
 
@@ -168,7 +179,7 @@ def _require_total(name: str, tensor: BufferTensorDesc, inspection: Inspection) 
     inspection.require(
         implied <= total <= UINT64_MAX,
         f"{name}.TotalTensorSizeInBytes",
-        f"be at least {implied}, the size that Sizes, Strides and DataType imply"
+        f"be at least {number(implied)}, the size that Sizes, Strides and DataType imply"
         if total < implied
         else f"be 0 to {UINT64_MAX}",
         total,
@@ -224,9 +235,9 @@ def _require_output(
         "DML_TENSOR_FLAG_OWNED_BY_DML",
         "DML_TENSOR_FLAGS, OWNED_BY_DML",
     )
-    if output.strides is not None and output.measurable:
+    if output.strides is not None and output.addressable:
         inspection.require(
-            not overlaps_itself(output.sizes, output.strides),
+            not overlaps_itself(output.sizes, output.strides, 1),  # in elements, like the strides
             "OutputTensor.Strides",
             f"give every element of sizes {listing(output.sizes)} a place of its own",
             listing(output.strides),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gatherum.operators import OPERATORS
 from gatherum.plan import apply, plan
 from gatherum.report import IndexReport, index_report
 
@@ -88,7 +89,7 @@ class CompiledOperator:
         self._tensors = desc.tensors
         operands = {name: self._planned(name) for name in self._tensors}
         self._plan = plan(
-            self._lowered.op,
+            OPERATORS[self._lowered.op].name,
             operands["InputTensor"],
             operands["IndicesTensor"],
             operands.get("UpdatesTensor"),
@@ -122,7 +123,8 @@ class CompiledOperator:
         Raises
         ------
         TypeError
-            If an operand is missing, superfluous, or no contiguous buffer.
+            If an operand is missing, superfluous, no contiguous buffer, or one whose items hold
+            objects or pointers.
         ValueError
             If a buffer is too small, the output's is read-only, or the output shares memory
             with an input.
@@ -232,7 +234,8 @@ class CompiledOperator:
         attributes = {k: v for k, v in lowered.attributes.items() if k != "mode"}
         rank = lowered.ranks["InputTensor"]
         indices = self._view("IndicesTensor", indices_tensor)
-        return index_report(lowered.op, sizes[len(sizes) - rank :], indices, **attributes)
+        op = OPERATORS[lowered.op].name
+        return index_report(op, sizes[len(sizes) - rank :], indices, **attributes)
 
     def _takes_updates(self, updates: object) -> bool:
         """Return whether there are updates, or raise TypeError if that is wrong."""

@@ -6,12 +6,16 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
+# One token after the other, and no character is looked at more than a few times: what has no end
+# takes all the rest, so its end is looked for once. Nothing that has been matched is tried again.
 _TOKEN: Final = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\])*")"""
-    r"""|(?P<blank>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
-    r"""|(?P<other>.)""",
+    r"""(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")"""
+    r"""|(?P<blank>[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)"""
+    r"""|(?P<endless>(?:"|/\*).*+)"""
+    r"""|(?P<other>[^"/,\[\]{} \t\r\n]++|.)""",
     re.DOTALL,
 )
+_VISIBLE: Final = re.compile(r"[^\r\n]")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -48,7 +52,7 @@ def _without_extras(text: str) -> str:
     for token in _TOKEN.finditer(text):
         piece = token.group()
         if token.lastgroup == "blank":
-            pieces.append(re.sub(r"[^\r\n]", " ", piece))
+            pieces.append(_VISIBLE.sub(" ", piece))
             continue
         if comma >= 0 and piece in ("}", "]"):
             pieces[comma] = " "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..operators import OPERATORS
 from .descs import (
     GatherElementsOperatorDesc,
     GatherNd1OperatorDesc,
@@ -51,9 +52,8 @@ def lower(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
         op, attributes, ranks = _lower_scatter_nd(desc)
     else:
         raise TypeError(f"`desc` must be an operator desc, got {type(desc).__name__}")
-    scatter = op.startswith("scatter")
     signed = desc.indices_tensor.data_type.signed
-    attributes["mode"] = "drop" if scatter else "clip"
+    attributes["mode"] = "drop" if OPERATORS[op].scatters else "clip"
     attributes["negative"] = signed and level >= FeatureLevel.LEVEL_3_0
     d = desc.input_tensor.dimension_count
     return Lowered(op, attributes, dict.fromkeys(desc.tensors, d) | ranks)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
+from typing import Final
+
+from gatherum.regular import read_regular
 
 from .check import check
 from .descs import OperatorDesc
 from .dxdispatch import from_json, operator_of
 from .jsontext import parse_json
 from .types import LATEST, FeatureLevel, LevelLike
+
+# Far more than any model of operators; what is read whole must have a bound.
+_LONGEST: Final = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,11 @@ def check_file(path: str | PathLike[str], feature_level: LevelLike = LATEST) -> 
     Raises
     ------
     OSError
-        If the file cannot be read.
+        If the file cannot be read, is no regular file, or has more than 64 MiB.
     ValueError
         If it is no operator desc in JSON, or there is no such feature level.
     """
-    return check_text(Path(path).read_bytes(), feature_level)
+    return check_text(read_regular(path, _LONGEST), feature_level)
 
 
 def check_text(text: str | bytes, feature_level: LevelLike = LATEST) -> CheckReport:

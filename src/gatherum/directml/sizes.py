@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Final, SupportsIndex
 
 from .types import UINT32_MAX, UINT64_MAX, TensorDataType
 
-# Enough for every layout that occurs; beyond it a layout counts as overlapping.
-_OVERLAP_STEPS: Final = 100_000
+# Far more than any feature level takes. Beyond, products of sizes are not worked out: with every
+# dimension they grow, and so does the time that each takes.
+MOST_DIMENSIONS: Final = 64
 
 
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of a tensor without padding (row-major)."""
-    return tuple(math.prod(sizes[dimension + 1 :]) for dimension in range(len(sizes)))
+    return tuple(accumulate(reversed(sizes[1:]), mul, initial=1))[::-1] if sizes else ()
 
 
 def spanned_bytes(
@@ -105,47 +108,6 @@ def helper_buffer_tensor_size(
         last = sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
         elements = (last & UINT32_MAX) + 1
     return _round_up_to_4(-(-elements * kind.bits // 8) & UINT64_MAX) & UINT64_MAX
-
-
-def overlaps_itself(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Return whether two elements of a layout may lie at one place.
-
-    Exact for every layout that a bounded search decides; True where it does not.
-    """
-    moving = sorted(((s, n) for n, s in zip(sizes, strides, strict=True) if n > 1), reverse=True)
-    if any(stride == 0 for stride, _ in moving):
-        return True
-    # reach[i]: how far dimensions i, i+1, ... (the smaller strides) can move an element.
-    reach = [0] * (len(moving) + 1)
-    for i in reversed(range(len(moving))):
-        reach[i] = reach[i + 1] + moving[i][0] * (moving[i][1] - 1)
-    if all(stride > reach[i + 1] for i, (stride, _) in enumerate(moving)):
-        return False
-    return _has_coincidence(moving, reach)
-
-
-def _has_coincidence(moving: list[tuple[int, int]], reach: list[int]) -> bool:
-    """Return whether two different coordinates have equal offsets, by bounded search.
-
-    They do exactly if steps of at most ``n - 1`` either way, not all zero, sum to zero.
-    """
-    steps = 0
-    pending = [(0, 0, False)]
-    while pending:
-        i, offset, moved = pending.pop()
-        if i == len(moving):
-            if moved and offset == 0:
-                return True
-            continue
-        stride, n = moving[i]
-        # Only steps that the remaining dimensions can still bring back to zero.
-        low = max(-(n - 1), -((offset + reach[i + 1]) // stride))
-        high = min(n - 1, (reach[i + 1] - offset) // stride)
-        steps += max(0, high - low + 1)
-        if steps > _OVERLAP_STEPS:
-            return True
-        pending += [(i + 1, offset + d * stride, moved or d != 0) for d in range(low, high + 1)]
-    return False
 
 
 def _round_up_to_4(nbytes: int) -> int:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from .sizes import packed_strides, spanned_bytes
+from gatherum.shapes import MAX_BYTES
+
+from .sizes import MOST_DIMENSIONS, packed_strides, spanned_bytes
 from .types import TensorDataType, TensorFlags
 
 
@@ -81,9 +83,9 @@ class BufferTensorDesc:
     @cached_property
     def measurable(self) -> bool:
         """Whether sizes and strides are such that a size in bytes follows from them."""
-        strides = self.element_strides
+        strides = self.sizes if self.strides is None else self.strides
         return (
-            len(self.sizes) == len(strides) > 0
+            MOST_DIMENSIONS >= len(self.sizes) == len(strides) > 0
             and min(self.sizes) >= 1
             and min(strides) >= 0
             and self.data_type.bits > 0
@@ -93,6 +95,11 @@ class BufferTensorDesc:
     def implied_size(self) -> int:
         """What `calc_buffer_tensor_size` gives; 0 where no size follows."""
         return -(-self.spanned_bytes // 4) * 4 if self.measurable else 0
+
+    @property
+    def addressable(self) -> bool:
+        """Whether the distance from the first to the end of the last element is an address."""
+        return self.measurable and self.spanned_bytes <= MAX_BYTES
 
     @property
     def spanned_bytes(self) -> int:

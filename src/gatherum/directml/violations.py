@@ -9,6 +9,9 @@ from .types import FeatureLevel
 
 TENSOR_PAGE: Final = "DML_BUFFER_TENSOR_DESC"
 
+_MOST_LISTED: Final = 16
+_MOST_BITS: Final = 512
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -71,13 +74,19 @@ class Inspection:
     ) -> bool:
         """Record a violation unless ``holds``, which is returned."""
         if not holds:
-            message = f"{self.operator}: `{field}` must {expected}, got {found}{remark}"
-            self.violations.append(
-                Violation(field, rule, message, expected, str(found), first_level)
-            )
+            got = number(found) if isinstance(found, int) else str(found)
+            message = f"{self.operator}: `{field}` must {expected}, got {got}{remark}"
+            self.violations.append(Violation(field, rule, message, expected, got, first_level))
         return holds
 
 
 def listing(numbers: tuple[int, ...]) -> str:
-    """Return sizes as DirectML's pages write them, such as ``{1,4,6}``."""
-    return "{" + ",".join(map(str, numbers)) + "}"
+    """Return sizes as DirectML's pages write them, such as ``{1,4,6}``; the first of very many."""
+    shown = [number(n) for n in numbers[:_MOST_LISTED]]
+    more = [f"... {len(numbers)} in all"] if len(numbers) > _MOST_LISTED else []
+    return "{" + ",".join(shown + more) + "}"
+
+
+def number(n: int) -> str:
+    """Return an integer in digits, as long as a reader can do something with them."""
+    return str(n) if n.bit_length() <= _MOST_BITS else f"an integer of {n.bit_length()} bits"

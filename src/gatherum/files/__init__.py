@@ -6,6 +6,7 @@ from gatherum.files.api import (
     gather_nd_file,
     scatter_elements_file,
     scatter_nd_file,
+    scatter_slices_file,
 )
 from gatherum.files.stats import Stats
 
@@ -16,4 +17,5 @@ __all__ = [
     "gather_nd_file",
     "scatter_elements_file",
     "scatter_nd_file",
+    "scatter_slices_file",
 ]

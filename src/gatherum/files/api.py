@@ -1,10 +1,11 @@
-"""The five operators on files."""
+"""The six operators on files."""
 
 import os
 from typing import Any
 
 from gatherum.files.run import Call
 from gatherum.files.stats import Progress, Stats
+from gatherum.names import ModeName, ReductionName
 
 __all__ = [
     "gather_elements_file",
@@ -12,6 +13,7 @@ __all__ = [
     "gather_nd_file",
     "scatter_elements_file",
     "scatter_nd_file",
+    "scatter_slices_file",
 ]
 
 Path = str | os.PathLike[str]
@@ -24,7 +26,7 @@ def gather_file(
     axis: int = 0,
     *,
     memory: str | int = "1GiB",
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,
     spill_dir: Path | None = None,
@@ -91,7 +93,7 @@ def gather_elements_file(
     axis: int = 0,
     *,
     memory: str | int = "1GiB",
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,
     spill_dir: Path | None = None,
@@ -143,7 +145,7 @@ def gather_nd_file(
     batch_dims: int = 0,
     *,
     memory: str | int = "1GiB",
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,
     spill_dir: Path | None = None,
@@ -190,17 +192,84 @@ def gather_nd_file(
     ).run()
 
 
+def scatter_slices_file(
+    table: Path,
+    indices: Path,
+    updates: Path,
+    out: Path,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    spill_dir: Path | None = None,
+    in_place: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Stats:
+    """Write a table with the slices along `axis` changed that `indices` names.
+
+    ``out = table; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``
+
+    Parameters
+    ----------
+    table, indices, axis, memory, spill_dir, resume, progress
+        As in `gather_file`.
+    updates : path
+        An array of shape ``table.shape[:axis] + indices.shape + table.shape[axis+1:]``, or one that
+        broadcasts to it.
+    out, in_place
+        As in `scatter_elements_file`.
+    reduction, include_self, mode, negative
+        As in `gatherum.scatter_slices`.
+
+    Returns
+    -------
+    Stats
+        Rows, bytes, chunks, seconds and memory.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.scatter_slices` and `gather_file`.
+
+    Examples
+    --------
+    >>> scatter_slices_file("x.npy", "rows.npy", "new.npy", "y.npy", 1)  # doctest: +SKIP
+    """
+    return Call(
+        "scatter_slices",
+        {"table": table, "indices": indices, "updates": updates},
+        out,
+        {
+            "axis": axis,
+            "reduction": reduction,
+            "include_self": include_self,
+            "mode": mode,
+            "negative": negative,
+        },
+        0,
+        memory,
+        spill_dir,
+        resume,
+        in_place,
+        progress,
+    ).run()
+
+
 def scatter_elements_file(
     table: Path,
     indices: Path,
     updates: Path,
     out: Path,
     axis: int = 0,
-    reduction: str = "none",
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
     memory: str | int = "1GiB",
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     spill_dir: Path | None = None,
     in_place: bool = False,
@@ -238,7 +307,7 @@ def scatter_elements_file(
 
     Examples
     --------
-    >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1, "add")  # doctest: +SKIP
+    >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1)  # doctest: +SKIP
     """
     return Call(
         "scatter_elements",
@@ -265,12 +334,12 @@ def scatter_nd_file(
     indices: Path,
     updates: Path,
     out: Path,
-    reduction: str = "none",
     batch_dims: int = 0,
     *,
+    reduction: ReductionName = "none",
     include_self: bool = True,
     memory: str | int = "1GiB",
-    mode: str = "raise",
+    mode: ModeName = "raise",
     negative: bool = True,
     spill_dir: Path | None = None,
     in_place: bool = False,

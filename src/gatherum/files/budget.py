@@ -6,6 +6,8 @@ from dataclasses import dataclass
 __all__ = ["Budget"]
 
 SMALLEST = 64 << 10
+LARGEST = 1 << 60
+LONGEST_NUMBER = 60
 UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 UNITS |= {f"{u}b": n for u, n in UNITS.items() if u in "kmgt" and u}
 UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
@@ -40,7 +42,7 @@ class Budget:
         TypeError
             `memory` is neither a str nor an int.
         ValueError
-            `memory` is no size, or less than 64 KiB.
+            `memory` is no size, less than 64 KiB, or 1 EiB and more.
 
         Examples
         --------
@@ -50,15 +52,47 @@ class Budget:
         if isinstance(memory, str):
             match = _SIZE.fullmatch(memory)
             if match is None or match[2].lower() not in UNITS:
-                raise ValueError(f"memory must be a size such as '512MiB', got {memory!r}")
-            total = int(float(match[1]) * UNITS[match[2].lower()])
+                raise ValueError(f"memory must be a size such as '512MiB', got {memory!r:.60}")
+            # more digits than any size has: as a float they might be infinite
+            number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
+            total = int(number * UNITS[match[2].lower()])
         elif isinstance(memory, int) and not isinstance(memory, bool):
             total = memory
         else:
             raise TypeError(f"memory must be a str or an int, got {type(memory).__name__}")
         if total < SMALLEST:
             raise ValueError(f"memory must be at least 64 KiB, got {total} bytes")
+        if total >= LARGEST:
+            raise ValueError("memory must be less than 1 EiB")
         return cls(total)
+
+    def check_item(self, name: object, nbytes: int) -> None:
+        """Refuse an array whose elements are so large that memory would hold too few of them.
+
+        Raises
+        ------
+        ValueError
+            `nbytes` is more than a window.
+        """
+        if nbytes > self.window:
+            raise ValueError(
+                f"{name}: one element has {nbytes} bytes, too much for a memory budget of "
+                f"{self.total} bytes (four times the element is needed)"
+            )
+
+    def check_chunk(self, name: object, nbytes: int) -> None:
+        """Refuse a Zarr array of which not even one chunk, or shard, can be in memory twice.
+
+        Raises
+        ------
+        ValueError
+            `nbytes` is more than half of the budget.
+        """
+        if nbytes > self.total // 2:
+            raise ValueError(
+                f"{name}: one chunk has {nbytes} bytes, too much for a memory budget of "
+                f"{self.total} bytes (twice the chunk is needed)"
+            )
 
     @property
     def window(self) -> int:
@@ -77,6 +111,11 @@ class Budget:
     def block(self) -> int:
         """Bytes for a block of the table's rows; up to three are held at once."""
         return min(self.total // 16, 8 << 20)
+
+    @property
+    def fold(self) -> int:
+        """Bytes for the accumulators of rows whose updates come in several slices."""
+        return self.total // 3
 
     @property
     def entries(self) -> int:

@@ -56,13 +56,10 @@ class Build:
         self._unsynced, self._synced_at, self._tree_synced = 0, time.monotonic(), 0.0
         self.data: DiskFile | None = None
         self.size = 0
-        path = self.partial + ".journal"
-        self.journal = Journal(path, fingerprint, resume=resume)
+        self.journal = Journal(self.partial + ".journal", fingerprint, resume=resume)
         try:
-            if self.journal.resumed and not (self.replacing or os.path.lexists(self.working)):
-                self.journal.remove()
-                self.journal = Journal(path, fingerprint, resume=False)
-            if not self.journal.resumed:
+            lost = not (self.replacing or os.path.lexists(self.working))
+            if lost or not self.journal.resumed:
                 self._start_over()
         except BaseException:
             self.journal.close()
@@ -77,8 +74,10 @@ class Build:
             self._remove_parts()
         for path in self._parts():
             if os.path.lexists(path):
-                self.journal.remove()
+                if self.journal.made:
+                    self.journal.remove()
                 raise FileExistsError(f"{path}: is in the way and was not made by gatherum")
+        self.journal.begin()
 
     @property
     def replacing(self) -> bool:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 
 from gatherum import native
 from gatherum.files.stats import Meter
+from gatherum.regular import open_regular
 
-__all__ = ["DiskFile", "FlatArray", "StoredRows", "byte_view", "sync_directory"]
+__all__ = ["DiskFile", "FlatArray", "StoredRows", "byte_view", "check_within", "sync_directory"]
 
 LONGEST_TRANSFER = 1 << 30
 READERS = 8
@@ -44,12 +44,8 @@ class DiskFile:
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
         self.meter = meter
-        # a FIFO would block in open() until someone writes to it
-        self.fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+        self.fd = open_regular(path, flags, mode)
         self._identity: tuple[int, ...] | None = self._state(os.fstat(self.fd))
-        if not stat.S_ISREG(os.fstat(self.fd).st_mode):
-            self.close()
-            raise OSError(f"{path}: not a regular file")
 
     @classmethod
     def scratch(cls, directory: str, meter: Meter) -> "DiskFile":
@@ -295,6 +291,12 @@ def byte_view(array: NDArray[Any]) -> memoryview:
     if flat.size == 0:
         return memoryview(b"")
     return flat.view(np.uint8).data.cast("B")
+
+
+def check_within(path: str, root: str) -> None:
+    """Raise ValueError where a path, its links followed, leaves `root`, which has no links."""
+    if os.path.commonpath([os.path.realpath(path), root]) != root:
+        raise ValueError(f"{path}: a link that leads out of the store is not followed")
 
 
 def sync_directory(path: str) -> None:

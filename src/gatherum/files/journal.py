@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 from gatherum.files.disk import sync_directory
+from gatherum.regular import open_regular
 
 __all__ = ["READY", "Journal", "Record", "check_readable"]
 
 Record = dict[str, Any]
-VERSION = 2  # of the records, and of what their numbers mean
+VERSION = 3  # of the records, and of what their numbers mean
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
 
@@ -41,25 +42,30 @@ class Journal:
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
         self.path = path
-        self.found = os.path.lexists(path)  # even an empty one is from an earlier run
+        self.made = not os.path.lexists(path)
         self._forced = False
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             self._lock()
-            first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
+            self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
             earlier = self._read()
-            self.resumed = resume and bool(earlier)
+            self.found = bool(earlier)  # an empty file may be anyone's
+            self.resumed = resume and self.found
             if self.resumed:
-                self._check_same(earlier, first)
+                self._check_same(earlier, self._first)
             else:
                 self._check_not_half_laid(earlier)
-                os.ftruncate(self._fd, 0)
-                self._append(first)
             self.records = earlier if self.resumed else []
             self._known = set(map(_key, self.records))
         except BaseException:
             self.close()
             raise
+
+    def begin(self) -> None:
+        """Forget an earlier run's records: none of its parts is left."""
+        os.ftruncate(self._fd, 0)
+        self._append(self._first)
+        self.resumed, self.records, self._known = False, [], set()
 
     def _lock(self) -> None:
         try:
@@ -73,17 +79,22 @@ class Journal:
 
     def _read(self) -> list[Record]:
         """Return the records of an earlier run, and cut off one that is not whole."""
-        raw = b""
-        while piece := os.pread(self._fd, 1 << 20, len(raw)):
-            raw += piece
+        head = os.pread(self._fd, len(HEAD), 0)
+        if head != HEAD[: len(head)]:  # somebody else's, and perhaps huge
+            raise self._not_ours()
+        with open(self._fd, "rb", closefd=False) as file:
+            raw = file.read()
         whole = raw[: raw.rfind(b"\n") + 1]
         try:
             records: list[Record] = [json.loads(line) for line in whole.splitlines()]
         except ValueError:
-            raise ValueError(f"{self.path}: not a journal of gatherum; move it away") from None
-        if not (raw[: len(HEAD)] == HEAD[: len(raw)] and all(isinstance(r, dict) for r in records)):
-            raise ValueError(f"{self.path}: not a journal of gatherum; move it away")
+            raise self._not_ours() from None
+        if not all(isinstance(record, dict) for record in records):
+            raise self._not_ours()
         return records
+
+    def _not_ours(self) -> ValueError:
+        return ValueError(f"{self.path}: not a journal of gatherum; move it away")
 
     def _check_same(self, earlier: list[Record], first: Record) -> None:
         """Refuse to go on with the work of another call."""
@@ -145,7 +156,9 @@ def check_readable(path: str) -> None:
     journal = path + ".partial.journal"
     if not os.path.isfile(journal):
         return
-    with open(journal, encoding="utf-8", errors="replace") as lines:
+    with open(journal, encoding="utf-8", errors="replace", opener=open_regular) as lines:
+        if lines.read(len(HEAD)) != HEAD.decode():
+            return  # somebody else's, and perhaps huge
         first, rest = lines.readline(), lines.read()
     if '"in_place": true' in first and json.dumps(READY) in rest.splitlines():
         raise OSError(

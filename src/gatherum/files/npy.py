@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gatherum.shapes import MAX_RANK
+
 __all__ = ["ArrayHeader", "header_end", "parse_header", "write_header"]
 
 MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
 LONGEST_HEADER = 1 << 20
-MAX_RANK = 32
 ALIGNMENT = 64
 
 
@@ -150,7 +151,9 @@ def checked_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if any(extent < 0 for extent in shape):
         raise ValueError(f"{name}: the header's shape {shape} has a negative extent")
     if len(shape) > MAX_RANK:
-        raise ValueError(f"{name}: the header's shape has {len(shape)} dimensions, at most 32 work")
+        raise ValueError(
+            f"{name}: the header's shape has {len(shape)} dimensions, at most {MAX_RANK} work"
+        )
     if math.prod(extent for extent in shape if extent) > sys.maxsize:
         raise ValueError(f"{name}: the header's shape {shape} overflows the address type")
     return shape

@@ -1,9 +1,12 @@
 """Members of `.npz` files: read in place where stored, laid out in a spill file where deflated."""
 
+import errno
 import struct
 import zipfile
 import zlib
-from typing import IO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
 
 from gatherum.files import npy
 from gatherum.files.disk import DiskFile
@@ -42,23 +45,33 @@ def open_member(
         There is no such member, or the file is damaged.
     """
     with open(file.fd, "rb", closefd=False) as stream:
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                info = _find(name, archive, member)
-                if info.compress_type == zipfile.ZIP_STORED:
-                    start = _stored_at(name, file, info)
-                    return _header(name, file, start, info.file_size), file, start
-                with archive.open(info) as unpacked:
-                    scratch = _unpack(name, unpacked, info.file_size, file, spill_dir)
-        except (zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
-            raise ValueError(f"{name}: damaged: {error}") from None
-        except (NotImplementedError, RuntimeError) as error:
-            raise ValueError(f"{name}: cannot be read: {error}") from None
+        with _damage(name):
+            archive = zipfile.ZipFile(stream)
+        info = _find(name, archive, member)
+        if info.compress_type == zipfile.ZIP_STORED:
+            start = _stored_at(name, file, info)
+            return _stored_header(name, file, start, info.file_size), file, start
+        if info.compress_type != zipfile.ZIP_DEFLATED:
+            raise ValueError(
+                f"{name}: compressed by the zip method {info.compress_type}; stored and deflated "
+                "members are read"
+            )
+        return _unpack(name, _pieces(name, archive, info), info.file_size, file, spill_dir)
+
+
+@contextmanager
+def _damage(name: str) -> Iterator[None]:
+    """Turn whatever `zipfile` raises for a damaged archive into one line about it."""
     try:
-        return _header(name, scratch, 0, info.file_size), scratch, 0
-    except BaseException:
-        scratch.close()
-        raise
+        yield
+    except (NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{name}: cannot be read: {error}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, ValueError) as error:
+        raise ValueError(f"{name}: damaged: {error}") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise OSError(error.errno, error.strerror, name) from error
+        raise ValueError(f"{name}: damaged: a position in it is outside of the file") from None
 
 
 def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
@@ -79,24 +92,41 @@ def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.Zi
 
 
 def _stored_at(name: str, file: DiskFile, info: zipfile.ZipInfo) -> int:
-    raw = file.read_bytes(info.header_offset, LOCAL_HEADER.size)
-    fields = LOCAL_HEADER.unpack(raw)
-    start = info.header_offset + LOCAL_HEADER.size + int(fields[-2]) + int(fields[-1])
-    if fields[0] != b"PK\3\4" or fields[2] & 1 or start + info.file_size > file.size:
-        raise ValueError(f"{name}: damaged: its place in the file is not as announced")
-    return start
+    at = info.header_offset
+    raw = file.read_bytes(at, LOCAL_HEADER.size) if 0 <= at < file.size else b""
+    if len(raw) == LOCAL_HEADER.size:
+        fields = LOCAL_HEADER.unpack(raw)
+        start: int = at + LOCAL_HEADER.size + fields[-2] + fields[-1]
+        if fields[0] == b"PK\3\4" and not fields[2] & 1 and start + info.file_size <= file.size:
+            return start
+    raise ValueError(f"{name}: damaged: its place in the file is not as announced")
 
 
-def _header(name: str, file: DiskFile, start: int, size: int) -> npy.ArrayHeader:
+def _stored_header(name: str, file: DiskFile, start: int, size: int) -> npy.ArrayHeader:
     end = npy.header_end(name, file.read_bytes(start, min(size, npy.PREFIX_BYTES)))
     return npy.parse_header(name, file.read_bytes(start, min(size, end)), size)
 
 
-def _unpack(name: str, unpacked: IO[bytes], size: int, file: DiskFile, spill_dir: str) -> DiskFile:
+def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Return a deflated member in pieces of bounded size."""
+    with _damage(name), archive.open(info) as unpacked:
+        while piece := unpacked.read(PIECE):
+            yield piece
+
+
+def _unpack(
+    name: str, pieces: Iterator[bytes], size: int, file: DiskFile, spill_dir: str
+) -> tuple[npy.ArrayHeader, DiskFile, int]:
+    """Lay a member out in a scratch file, once its header agrees with its announced size."""
+    start = next(pieces, b"")
+    end = npy.header_end(name, start)
+    while len(start) < end and (piece := next(pieces, b"")):
+        start += piece
+    header = npy.parse_header(name, start[:end], size)
     scratch = DiskFile.scratch(spill_dir, file.meter)
     try:
         done = 0
-        while piece := unpacked.read(PIECE):
+        for piece in chain([start], pieces):
             if done + len(piece) > size:
                 raise ValueError(f"{name}: damaged: holds more than its {size} bytes")
             scratch.write_from(done, piece)
@@ -106,4 +136,4 @@ def _unpack(name: str, unpacked: IO[bytes], size: int, file: DiskFile, spill_dir
     except BaseException:
         scratch.close()
         raise
-    return scratch
+    return header, scratch, 0

@@ -14,6 +14,8 @@ from gatherum.files.location import Location
 from gatherum.files.readers import Source
 from gatherum.files.stats import Meter
 from gatherum.files.zarrays import ZarrArray, check_metadata, create_array
+from gatherum.operators import OPERATORS
+from gatherum.regular import check_regular
 
 __all__ = ["FlatOutput", "check_target"]
 
@@ -30,13 +32,15 @@ def check_target(op: str, out: Location, inputs: dict[str, Source], meter: Meter
         The output is an input, or holds more than the one array that is to be replaced.
     FileNotFoundError
         Its directory does not exist.
+    OSError
+        It is a device or another special file.
     """
     target = out.resolved
     for role, source in inputs.items():
         path = source.location.resolved
         if target == path or target.startswith(path + os.sep) or path.startswith(target + os.sep):
             hint = "; to change the table itself, ask for it in place" if role == "table" else ""
-            hint = hint if op.startswith("scatter") else ""
+            hint = hint if OPERATORS[op].scatters else ""
             raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
     if out.kind == "npz":
         raise ValueError(f"{op}: {out} cannot be written, .npz files are read only")
@@ -46,7 +50,9 @@ def check_target(op: str, out: Location, inputs: dict[str, Source], meter: Meter
         _check_directory(op, out)
     elif os.path.isdir(target):
         raise ValueError(f"{op}: the output {out} is a directory")
-    elif out.kind == "safetensors":
+    elif os.path.lexists(target):
+        check_regular(target, os.stat(target))
+    if out.kind == "safetensors":
         _check_tensors(op, out, meter)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gatherum.files import npy, npz, safetensors
 from gatherum.files.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile, FlatArray
 from gatherum.files.location import Location
 from gatherum.files.rows import BoxArray
@@ -91,7 +92,7 @@ class Source:
         return replace(self, content=laid, fortran=False)
 
 
-def open_source(location: Location, meter: Meter, spill_dir: str) -> Source:
+def open_source(location: Location, meter: Meter, spill_dir: str, budget: Budget) -> Source:
     """Open an input and check all that its header claims.
 
     Parameters
@@ -102,6 +103,8 @@ def open_source(location: Location, meter: Meter, spill_dir: str) -> Source:
         Counts what is read of it.
     spill_dir : str
         Where a compressed `.npz` member is laid out.
+    budget : Budget
+        What a Zarr array's elements and chunks must fit in.
 
     Returns
     -------
@@ -116,7 +119,7 @@ def open_source(location: Location, meter: Meter, spill_dir: str) -> Source:
         The file cannot be read.
     """
     if location.kind == "zarr":
-        array = ZarrArray(location.file, meter)
+        array = ZarrArray(location.file, meter, budget)
         return Source(location, array.shape, array.dtype, array, False, array)
     file = DiskFile(location.file, meter)
     try:

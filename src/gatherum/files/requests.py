@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gatherum import errors
 from gatherum.files.disk import FlatArray
+from gatherum.operators import OPERATORS
 
 __all__ = ["IndexRule", "Requests"]
 
@@ -77,7 +78,7 @@ class Requests:
     Parameters
     ----------
     op : str
-        One of the five operators.
+        The operator's name.
     data_shape : tuple of int
         The table's shape.
     indices : FlatArray
@@ -103,24 +104,26 @@ class Requests:
     ) -> None:
         self.op, self.indices, self.rule = op, indices, rule
         self.axis, self.batch_dims = axis, batch_dims
-        shape = indices.shape
-        if op == "gather":
-            self.depth, self.tuple_size = axis + 1, 1
-            self.repeats, self.cycle = math.prod(data_shape[:axis]), math.prod(shape)
-            self.indexed = range(axis, axis + 1)
-        elif op in ("gather_nd", "scatter_nd"):
-            self.depth, self.tuple_size = batch_dims + shape[-1], shape[-1]
-            self.repeats, self.cycle = 1, math.prod(shape[:-1])
-            self.indexed = range(batch_dims, self.depth)
-        else:
-            self.depth, self.tuple_size = len(data_shape), 1
-            self.repeats, self.cycle = 1, math.prod(shape)
-            self.indexed = range(axis, axis + 1)
+        row, shape = OPERATORS[op], indices.shape
+        start = batch_dims if row.tuples else axis
+        self.row, self.indexed = row, row.indexed(shape, start)
+        self.depth, self.tuple_size = row.keyed(data_shape, shape, start), len(self.indexed)
+        # Where indices address slices, each place of the dimensions before the axis asks for them.
+        self.repeats = math.prod(data_shape[:axis]) if row.slices else 1
+        self.cycle = math.prod(shape[:-1] if row.tuples else shape)
         self.keyed = data_shape[: self.depth]
         self.row_shape = data_shape[self.depth :]
         self._kept: NDArray[Any] | None = None
         if self.repeats > 1 and indices.nbytes <= resident:
             self._kept = indices.read(0, indices.size)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The requests' shape: that of what moves, less the row."""
+        shape = self.indices.shape
+        if self.row.slices:
+            return self.keyed[: self.axis] + shape
+        return shape[:-1] if self.row.tuples else shape
 
     @property
     def count(self) -> int:
@@ -193,9 +196,9 @@ class Requests:
         """Coordinates that come from a request's own position."""
         found: list[Ints | None] = [None] * self.depth
         outer: Sequence[int]
-        if self.op == "gather":
+        if self.row.slices:
             outer, step, dims = self.keyed[: self.axis], self.cycle, list(range(self.axis))
-        elif self.op in ("gather_nd", "scatter_nd"):
+        elif self.row.tuples:
             outer = self.indices.shape[: self.batch_dims]
             step = max(1, math.prod(self.indices.shape[self.batch_dims : -1]))
             dims = list(range(self.batch_dims))

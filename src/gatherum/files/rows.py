@@ -259,25 +259,27 @@ class GridRows:
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read whole chunks; rows outside of the array, in chunks at its edge, are zero bytes."""
-        parts = tuple(stop - start for start, stop in self.panel.box)
-        rows = np.empty((first.size, *self.chunk, *parts), self.dtype)
-        for chunk, values in zip(first, rows, strict=True):
+        rows = np.empty((first.size * self.chunk_rows, self.width), self.dtype)
+        for chunk, values in zip(first, self._by_chunk(rows), strict=True):
             box = self._box(int(chunk))
             inside = tuple(slice(0, part.stop - part.start) for part in box)
             if any(i.stop != n for i, n in zip(inside, values.shape, strict=True)):
                 byte_view(values)[:] = bytes(values.nbytes)
             values[inside] = self.array.read_box(box)
-        rows = rows.reshape(first.size * self.chunk_rows, self.width)
         return Block(first, count, rows, rows)
 
     def write(self, block: Block) -> None:
         """Write whole chunks."""
-        parts = tuple(stop - start for start, stop in self.panel.box)
-        rows = block.rows.reshape(block.first.size, *self.chunk, *parts)
-        for chunk, values in zip(block.first, rows, strict=True):
+        for chunk, values in zip(block.first, self._by_chunk(block.rows), strict=True):
             box = self._box(int(chunk))
             inside = tuple(slice(0, part.stop - part.start) for part in box)
             self.array.write_box(box, values[inside])
+
+    def _by_chunk(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield each chunk of rows in its own dimensions, which may be all that NumPy has."""
+        shape = (*self.chunk, *(stop - start for start, stop in self.panel.box))
+        for start in range(0, len(rows), self.chunk_rows):
+            yield rows[start : start + self.chunk_rows].reshape(shape)
 
     def _box(self, first: int) -> tuple[slice, ...]:
         corner = np.unravel_index(first // self.chunk_rows, self.grid) if self.grid else ()

@@ -1,5 +1,6 @@
 """One call on files from its arguments to its statistics: open, check, work, put in place."""
 
+import hashlib
 import math
 import os
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ from gatherum.files.stores import (
 )
 from gatherum.files.tables import Layout
 from gatherum.files.zarrays import ZarrArray
+from gatherum.operators import OPERATORS
 from gatherum.plan import apply, plan
 
 __all__ = ["Call"]
@@ -94,14 +96,15 @@ class Session:
         location = Location.parse(path)
         if not (role == "table" and self.call.in_place):
             check_readable(location.resolved)
-        source = open_source(location, self.meter, self.spill_dir)
+        source = open_source(location, self.meter, self.spill_dir, self.budget)
         self.stack.callback(source.close)
+        self.budget.check_item(location, source.dtype.itemsize)
         return source
 
     def _checked_shape(self) -> tuple[int, ...]:
         """Return the result's shape, or raise what the operator in memory would raise."""
         described = [(source.shape, source.dtype) for source in self.sources.values()]
-        return plan(self.op, *described, **self.call.attributes).shape
+        return plan(OPERATORS[self.op].name, *described, **self.call.attributes).shape
 
     def _check_in_place(self) -> None:
         location = self.table.location
@@ -171,7 +174,7 @@ class Session:
         return {
             "operator": self.op,
             "attributes": {k: repr(v) for k, v in sorted(self.call.attributes.items())},
-            "fill value": self._fill().tobytes().hex(),
+            "fill value": hashlib.sha256(self._fill().tobytes()).hexdigest(),
             "memory": self.budget.total,
             "output": [self.out.resolved, self.out.member],
             "in_place": self.call.in_place,
@@ -183,7 +186,7 @@ class Session:
         """Return the item that an invalid index gives, checked as in memory."""
         if self.call.attributes["mode"] not in ("fill", "drop") or "updates" in self.sources:
             return np.zeros(1, self.table.dtype)
-        beyond = np.array([[1]] if self.op == "gather_nd" else [1])
+        beyond = np.array([[1]] if OPERATORS[self.op].tuples else [1])
         one = np.zeros(1, self.table.dtype)
         return apply(self.op, one, beyond, mode="fill", fill_value=self.call.fill_value)
 
@@ -283,11 +286,7 @@ class Session:
             self.requests.check(self.budget.entries)
             store.prepare()
             return
-        nd = self.op == "scatter_nd"
-        shape = self.requests.indices.shape
-        updates = Updates(
-            self._flat("updates"), shape[:-1] if nd else shape, layout.row_shape, panel
-        )
+        updates = Updates(self._flat("updates"), self.requests.shape, layout.row_shape, panel)
         Scatter(
             layout.rows(panel),
             self.requests,

@@ -8,19 +8,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.accumulator import Accumulator, element_bytes
+from gatherum.dtypes import needs_accumulator
 from gatherum.files.budget import Budget
 from gatherum.files.build import Build
 from gatherum.files.disk import FlatArray
-from gatherum.files.fold import Fold
 from gatherum.files.partition import Buckets, Partition
 from gatherum.files.requests import Requests
 from gatherum.files.rows import Block, FlatRows, Panel, RowTable, blocks, taken
 from gatherum.files.stats import Meter
+from gatherum.names import ReductionName
 from gatherum.plan import apply
 
 __all__ = ["BlockStore", "Scatter", "Updates"]
 
 Ints = NDArray[np.int64]
+Slices = Iterator[tuple[Ints, NDArray[Any]]]
 
 
 class BlockStore(Protocol):
@@ -72,11 +75,11 @@ class Updates:
             rows = self._rows.read(np.array([start]), np.array([stop - start])).rows
         if self.columns_stored:
             return rows
-        stretched = np.broadcast_to(
-            rows.reshape(-1, *self.own_row), (stop - start, *self.row_shape)
-        )
-        box = tuple(slice(*part) for part in self.panel.box)
-        return stretched[(slice(None), *box)].reshape(stop - start, self.panel.width)
+        # A single row may have all the dimensions that NumPy has.
+        many = (stop - start,) if self.lead else ()
+        stretched = np.broadcast_to(rows.reshape((*many, *self.own_row)), (*many, *self.row_shape))
+        box: tuple[Any, ...] = tuple(slice(*part) for part in self.panel.box)
+        return stretched[(..., *box)].reshape(stop - start, self.panel.width)
 
     def _sources(self, start: int, stop: int) -> Ints:
         """Which stored row each request takes."""
@@ -105,7 +108,7 @@ class Scatter:
         updates: Updates,
         store: BlockStore,
         *,
-        reduction: str,
+        reduction: ReductionName,
         include_self: bool,
         budget: Budget,
         build: Build,
@@ -114,6 +117,7 @@ class Scatter:
     ) -> None:
         self.table, self.requests, self.updates, self.store = table, requests, updates, store
         self.reduction, self.include_self = reduction, include_self
+        self.accumulates = needs_accumulator(table.dtype, reduction, include_self)
         self.budget, self.build, self.spill_dir, self.meter = budget, build, spill_dir, meter
         self.row_bytes = max(1, table.width * table.dtype.itemsize)
         self.most = max(1, min(budget.window // self.row_bytes, budget.entries))
@@ -180,15 +184,7 @@ class Scatter:
         for start, stop, block in blocks(self.table, ordered, self.budget.block):
             self.meter.chunks_touched += block.first.size
             places = block.locate(ordered[start:stop])
-            apply(
-                "scatter_nd",
-                block.rows,
-                places[:, None],
-                taken(rows, order[start:stop]),
-                reduction=self.reduction,
-                include_self=self.include_self,
-                out=block.rows,
-            )
+            self._apply(block.rows, places, taken(rows, order[start:stop]))
             self.store.store(block)
             stored += block.rows.nbytes
         self.store.finish(part, stored)
@@ -203,17 +199,57 @@ class Scatter:
             wanted = np.union1d(wanted, numbers)
         for start, stop, block in blocks(self.table, wanted, self.budget.block // 4):
             self.meter.chunks_touched += block.first.size
-            low, high = wanted[start], wanted[stop - 1]
-            fold = Fold(block.rows, self.reduction, self.include_self)
-            for numbers, rows in self._slices(partition, bucket):
-                mine = np.flatnonzero((numbers >= low) & (numbers <= high))
-                if mine.size:
-                    fold.add(block.locate(numbers[mine]), taken(rows, mine))
-            fold.finish()
+            for rows, columns in self._tiles(wanted[start:stop]):
+                self._fold(block, rows, columns, self._slices(partition, bucket))
             self.store.store(block)
             stored += block.rows.nbytes
         self.store.finish(part, stored)
 
-    def _slices(self, partition: Partition, bucket: int) -> Iterator[tuple[Ints, NDArray[Any]]]:
+    def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
+        """Cut rows into parts, of some rows and columns, whose accumulators fit in memory."""
+        most = wanted.size * self.table.width
+        if self.accumulates:
+            most = min(most, self.budget.fold // element_bytes(self.table.dtype, self.reduction))
+        across = max(1, min(most, self.table.width))
+        down = max(1, most // across)
+        for row in range(0, wanted.size, down):
+            for column in range(0, self.table.width, across):
+                yield wanted[row : row + down], slice(column, column + across)
+
+    def _fold(self, block: Block, wanted: Ints, columns: slice, slices: Slices) -> None:
+        """Apply all updates of some rows and columns of a block, slice by slice."""
+        places, target = block.locate(wanted), block.rows[:, columns]
+        updates = of_rows(slices, wanted, columns)
+        if not self.accumulates:  # one scatter behind the other is the fold
+            for where, values in updates:
+                self._apply(target, places[where], values)
+            return
+        fold = Accumulator(taken(target, places), self.reduction, include_self=self.include_self)
+        for where, values in updates:
+            fold.scatter_nd(where[:, None], values)
+        apply("scatter_nd", target, places[:, None], fold.finish(), out=target)
+
+    def _apply(self, rows: NDArray[Any], places: Ints, updates: NDArray[Any]) -> None:
+        apply(
+            "scatter_nd",
+            rows,
+            places[:, None],
+            updates,
+            reduction=self.reduction,
+            include_self=self.include_self,
+            out=rows,
+        )
+
+    def _slices(self, partition: Partition, bucket: int) -> Slices:
         for numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
             yield numbers[:, 0], rows
+
+
+def of_rows(slices: Slices, wanted: Ints, columns: slice) -> Slices:
+    """Return the updates of sorted rows, in order: the row each goes to, and its values."""
+    for numbers, rows in slices:
+        mine = np.flatnonzero((numbers >= wanted[0]) & (numbers <= wanted[-1]))
+        if mine.size:
+            values = rows[:, columns]
+            values = values if mine.size == numbers.size else taken(values, mine)
+            yield np.searchsorted(wanted, numbers[mine]), values

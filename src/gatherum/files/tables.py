@@ -43,14 +43,7 @@ class Layout:
     def _chunks(self) -> tuple[int, ...]:
         shape, limit = self.source.shape, self.budget.block
         if isinstance(self.source.content, ZarrArray):
-            chunks = self.source.content.chunks
-            nbytes = math.prod(chunks) * self.item
-            if nbytes > self.budget.total // 2:
-                raise ValueError(
-                    f"{self.source.location}: one chunk has {nbytes} bytes, too much for a memory "
-                    f"budget of {self.budget.total} bytes (twice the chunk is needed)"
-                )
-            return chunks
+            return self.source.content.chunks
         if not self.in_grid:
             return ()
         across = max(1, limit // max(1, self.row_length * self.item))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 import warnings
@@ -12,13 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.files.budget import Budget
+from gatherum.files.disk import check_within
 from gatherum.files.stats import Meter
+from gatherum.regular import check_regular, read_regular
+from gatherum.shapes import MAX_RANK
 
 __all__ = ["ZarrArray", "create_array", "tree_state"]
 
 METADATA = ("zarr.json", ".zarray")
 LONGEST_METADATA = 16 << 20
-MAX_RANK = 32
+INNER_BYTES = 512  # that handling a chunk of a shard takes, about
 
 
 class ZarrArray:
@@ -30,6 +35,8 @@ class ZarrArray:
         The array's directory.
     meter : Meter
         Counts decoded bytes.
+    budget : Budget, optional
+        What its elements and chunks must fit in.
     writable : bool
         Whether chunks may be replaced.
 
@@ -41,24 +48,35 @@ class ZarrArray:
         The `zarr` package is not installed.
     """
 
-    def __init__(self, path: str, meter: Meter, *, writable: bool = False) -> None:
-        zarr = import_zarr()
+    def __init__(
+        self, path: str, meter: Meter, budget: Budget | None = None, *, writable: bool = False
+    ) -> None:
+        bounds = import_bounded()
         self.path, self.meter = path, meter
         self._root = _store_root(path)
-        check_metadata(path)
+        self._identity = self.tree() if os.path.isdir(path) else ""
+        item = check_metadata(path)
+        if budget is not None:
+            budget.check_item(path, item)  # before zarr makes one
         # chunks of fill values are written too: a missing one could not be told from a lost one
-        with _plain_errors(path), zarr.config.set({"array.write_empty_chunks": True}):
-            self._array = zarr.open_array(path, mode="r+" if writable else "r")
-            self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
-            self.shape: tuple[int, ...] = tuple(self._array.shape)
-            chunks = tuple(self._array.shards or self._array.chunks)
-            self.format: int = self._array.metadata.zarr_format
+        with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
+            store = bounds.RegularStore.at(path, self._root, read_only=not writable)
+            array = bounds.zarr.open_array(store, mode="r+" if writable else "r")
+            self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+            self.shape: tuple[int, ...] = tuple(array.shape)
+            chunks = tuple(array.shards or array.chunks)
+            self.format: int = array.metadata.zarr_format
+            inner = bounds.inner_chunks(array.metadata)
         if self.dtype.hasobject or self.dtype.kind == "T":
             raise ValueError(f"{path}: holds Python objects, which are never loaded")
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
         if min(self.chunks, default=1) < 1:
             raise ValueError(f"{path}: chunks of {chunks}, expected positive extents")
-        self._identity = self.tree()
+        if budget is not None:
+            nbytes = math.prod(self.chunks) * self.dtype.itemsize
+            budget.check_chunk(path, nbytes + INNER_BYTES * inner)
+        with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
+            self._array = bounds.bounded(array, store)
 
     def tree(self) -> str:
         """Return a digest of every file's name, size and time."""
@@ -97,20 +115,22 @@ def create_array(
     path: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any], version: int
 ) -> None:
     """Make an empty array with the `zarr` package's own default compression."""
-    zarr = import_zarr()
+    zarr = import_bounded().zarr
     with _plain_errors(path):
         zarr.create_array(
             path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True
         )
 
 
-def import_zarr() -> Any:
-    """Return the `zarr` package."""
+def import_bounded() -> Any:
+    """Return the module that has the `zarr` package within bounds."""
     try:
-        import zarr
+        import zarr  # noqa: F401
     except ImportError:
         raise ImportError("Zarr arrays need zarr: pip install 'gatherum[zarr]'") from None
-    return zarr
+    from gatherum.files import bounded
+
+    return bounded
 
 
 @contextmanager
@@ -125,31 +145,30 @@ def _plain_errors(path: str) -> Iterator[None]:
         raise
     except Exception as error:
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path}: {line}") from error
+        raise ValueError(line if line.startswith(path) else f"{path}: {line}") from error
 
 
 def _store_root(path: str) -> str:
     """Return the outermost directory that Zarr metadata make part of the array's store."""
     root = os.path.realpath(path)
     names = (*METADATA, ".zgroup")
-    while any(os.path.lexists(os.path.join(os.path.dirname(root), name)) for name in names):
-        root = os.path.dirname(root)
+    while (above := os.path.dirname(root)) != root and any(
+        os.path.lexists(os.path.join(above, name)) for name in names
+    ):
+        root = above
     return root
 
 
-def check_metadata(path: str) -> None:
-    """Refuse metadata that are no array's, or that are absurd."""
+def check_metadata(path: str) -> int:
+    """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     if not os.path.isdir(path):
         raise FileNotFoundError(f"{path}: there is no such Zarr directory")
     name = next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
     if name is None:
         raise ValueError(f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)")
     file = os.path.join(path, name)
-    if os.path.getsize(file) > LONGEST_METADATA:
-        raise ValueError(f"{file}: too large for metadata")
     try:
-        with open(file, encoding="utf-8") as stream:
-            metadata = json.load(stream)
+        metadata = json.loads(read_regular(file, LONGEST_METADATA))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":
@@ -163,10 +182,20 @@ def check_metadata(path: str) -> None:
         raise ValueError(f"{path}: the shape {shape!r} is not a list of sizes")
     if len(shape) > MAX_RANK:
         raise ValueError(f"{path}: has {len(shape)} dimensions, at most {MAX_RANK} work")
+    return _announced_item(json.dumps([metadata.get("dtype"), metadata.get("data_type")]))
+
+
+def _announced_item(dtype: str) -> int:
+    """Add up the lengths of strings and raw bytes in a dtype's JSON; other items are small."""
+    lengths = re.findall(r'([SVUr]|length_bytes": )(\d+)', dtype)
+    return sum(int(length) * (4 if kind == "U" else 1) for kind, length in lengths)
 
 
 def tree_state(path: str, root: str) -> str:
-    """Return a digest of the directory's files; a link that leads out of `root` is a ValueError."""
+    """Return a digest of the directory's files.
+
+    A link that leads out of `root` is a ValueError, and what is no regular file an OSError.
+    """
     digest = hashlib.sha256()
     folders = [path]
     while folders:
@@ -177,17 +206,12 @@ def tree_state(path: str, root: str) -> str:
             if ".partial" in entry.name:
                 continue
             if entry.is_symlink():
-                _check_link(entry.path, root)
+                check_within(entry.path, root)
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
                 continue
             status = entry.stat()
+            check_regular(entry.path, status)  # a link to a folder is none either
             text = f"{os.path.relpath(entry.path, path)}\0{status.st_size}\0{status.st_mtime_ns}\n"
             digest.update(text.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def _check_link(path: str, root: str) -> None:
-    target = os.path.realpath(path)
-    if os.path.commonpath([target, root]) != root:
-        raise ValueError(f"{path}: a link that leads out of the store is not followed")

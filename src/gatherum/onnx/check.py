@@ -10,6 +10,7 @@ import onnx
 
 from ..directml import FeatureLevel, TensorDataType
 from ..directml.types import LATEST, LevelLike
+from ..operators import OPERATORS
 from .graphs import Occurrence, Operand, load, occurrences
 from .mapping import Call, objections, settle
 from .operators import attribute_faults
@@ -56,7 +57,7 @@ def check_model(
     Raises
     ------
     OSError
-        If the file cannot be read.
+        If the file cannot be read, is no regular file, or has 2 GiB or more.
     ValueError
         If it is no ONNX model, ONNX refuses to infer its shapes, or there is no such level.
 
@@ -167,18 +168,18 @@ def _unknowns(occurrence: Occurrence) -> list[str]:
 def _call(occurrence: Occurrence) -> Call:
     """Return what the node asks of DirectML, with harmless guesses for what is unknown."""
     op, operands = FAMILY[occurrence.node.op_type].op, occurrence.operands
-    axis = 0
-    if op != "scatter_nd":
-        axis = _attribute(occurrence, "batch_dims" if op == "gather_nd" else "axis", 0)
+    row = OPERATORS[op]
+    no_batches = row.tuples and row.scatters  # ONNX's ScatterND has none
+    axis = 0 if no_batches else _attribute(occurrence, row.attribute, 0)
     types = _types(operands)
     shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
         return Call(op, axis, types, shapes)
     # Ones that every rule allows, so that only types, ranks and the level are judged.
     ranks = [len(operand.shape) for operand in operands if operand.shape is not None]
-    batches = min(axis, _MANY) if op == "gather_nd" and axis > 0 else 0
+    batches = min(axis, _MANY) if row.tuples and axis > 0 else 0
     ones = {operand.name: (1,) * (batches + 1) for operand in operands}
-    if op == "scatter_nd":
+    if no_batches:
         ones["updates"] = ()
     return Call(op, batches, types, ones, max(ranks, default=1))
 

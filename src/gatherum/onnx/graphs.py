@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import TypeAlias
+from os.path import splitext
+from typing import Final, TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from gatherum.regular import read_regular
 
 from .reference_ops import FAMILY
 
@@ -17,6 +20,9 @@ Dimension: TypeAlias = int | str | None
 
 Functions: TypeAlias = Mapping[tuple[str, str, str], onnx.FunctionProto]
 """A model's local functions by domain, name and overload."""
+
+# Protobuf's own limit, in bytes.
+_LARGEST: Final = (2 << 30) - 1
 
 # A tensor of at most so many elements may say a shape, which inference can look into.
 _SHAPE_LIKE = 64
@@ -67,7 +73,7 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
     Raises
     ------
     OSError
-        If the file cannot be read.
+        If the file cannot be read, is no regular file, or has 2 GiB or more.
     ValueError
         If it is no ONNX model.
     """
@@ -78,7 +84,11 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
         if isinstance(source, bytes):
             model = onnx.load_model_from_string(source)
         else:
-            model = onnx.load(fspath(source), load_external_data=False)
+            written = onnx.serialization.registry.get_format_from_file_extension(
+                splitext(fspath(source))[1]
+            )
+            content = read_regular(source, _LARGEST)
+            model = onnx.load_model_from_string(content, written or "protobuf")
     except DecodeError as error:
         raise ValueError(f"check_model: no ONNX model in {what}: {error}") from None
     if not model.HasField("graph"):

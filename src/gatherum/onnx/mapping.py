@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .. import shapes
 from ..directml import (
     BufferTensorDesc,
     FeatureLevel,
@@ -24,7 +23,9 @@ from ..directml import (
     TensorDataType,
     check,
 )
-from ..directml.levels import OPERATORS, SUPPORT
+from ..directml.levels import OPERATORS as LISTED
+from ..directml.levels import SUPPORT
+from ..operators import OPERATORS
 from .graphs import Dimension
 
 Shape: TypeAlias = tuple[int, ...]
@@ -33,7 +34,7 @@ PartialShape: TypeAlias = tuple[Dimension, ...]
 
 @dataclass(frozen=True)
 class Call:
-    """A node reduced to what DirectML asks of it. `axis` is `batch_dims` for the ND operators."""
+    """A node reduced to what DirectML asks of it. `axis` is the operator's dimension attribute."""
 
     op: str
     axis: int
@@ -44,28 +45,27 @@ class Call:
     def moved_shape(self) -> Shape:
         """Return a gather's result shape or a scatter's updates shape; ValueError if none fits."""
         data, indices = self.shapes["data"], self.shapes["indices"]
-        if self.op.endswith("_nd"):
-            b = shapes.check_batch_dims(self.op, indices, self.axis)
-            return shapes.nd_shape(self.op, data, indices, b)
-        axis = shapes.resolve_axis(self.op, data, self.axis)
-        if self.op == "gather":
-            return shapes.gather_shape(data, indices, axis)
-        return shapes.elements_shape(self.op, data, indices, axis)
+        operator = OPERATORS[self.op]
+        return operator.moved(data, indices, operator.resolve(data, indices, self.axis))
 
     @property
     def desc_type(self) -> type[OperatorDesc]:
         """The operator desc that the node becomes."""
-        if self.op == "gather_nd" and self.axis > 0:
-            return GatherNd1OperatorDesc
-        return _DESCS[self.op]
+        operator = OPERATORS[self.op]
+        batched = operator.tuples and self.axis > 0  # the last of the names takes batches
+        return _DESCS[operator.directml[-1 if batched else 0]]
 
 
 _DESCS: dict[str, type[OperatorDesc]] = {
-    "gather": GatherOperatorDesc,
-    "gather_elements": GatherElementsOperatorDesc,
-    "gather_nd": GatherNdOperatorDesc,
-    "scatter_elements": ScatterOperatorDesc,
-    "scatter_nd": ScatterNdOperatorDesc,
+    desc.operator: desc
+    for desc in (
+        GatherOperatorDesc,
+        GatherElementsOperatorDesc,
+        GatherNdOperatorDesc,
+        GatherNd1OperatorDesc,
+        ScatterOperatorDesc,
+        ScatterNdOperatorDesc,
+    )
 }
 
 
@@ -98,7 +98,7 @@ def desc_of(call: Call, level: FeatureLevel) -> OperatorDesc:
 
 def _dimension_count(call: Call, level: FeatureLevel, rank: int) -> int:
     """Return the least DimensionCount that a level takes and that holds a rank, or the rank."""
-    operator = OPERATORS[call.desc_type.operator]
+    operator = LISTED[call.desc_type.operator]
     row = SUPPORT[max(level, operator.introduced), operator.name, "InputTensor"]
     return next((count for count in sorted(row.dimension_counts) if count >= rank), rank)
 
@@ -122,7 +122,7 @@ def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict
     lists = {name: shape for name, shape in sizes.items() if shape is not None}
     if len(lists) < len(sizes):
         return None
-    if op.endswith("_nd") and lists["indices"] and not isinstance(lists["indices"][-1], int):
+    if OPERATORS[op].tuples and lists["indices"] and not isinstance(lists["indices"][-1], int):
         return None
     for group in _equal_sizes(op, axis, lists):
         places = [(lists[name], d) for name, d in group if 0 <= d < len(lists[name])]
@@ -142,13 +142,13 @@ def _equal_sizes(
     """Yield the places, as (operand, dimension), whose sizes must be equal for DirectML."""
     r, q = len(lists["data"]), len(lists["indices"])
     scatters = "updates" in lists
-    if op.endswith("_elements"):
+    if OPERATORS[op].elements:
         for d in range(r):
             names = ["indices", "updates"] if scatters else ["indices"]
             if r and d != axis % r:
                 names.append("data")
             yield [(name, d) for name in names]
-    elif op.endswith("_nd") and q:
+    elif OPERATORS[op].tuples and q:
         k = lists["indices"][-1]
         for d in range(axis):
             yield [("data", d), ("indices", d)]

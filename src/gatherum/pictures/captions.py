@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from ..errors import Shape
-from ..signature import Signature, axis_name
+from ..signature import Signature
 from .forms import Form
 from .scene import Scene
 from .svg import BOLD_ADVANCE, SANS_ADVANCE
@@ -15,8 +15,8 @@ def call_text(s: Signature) -> str:
     """Write a call as it stands in a program, with the attributes that say something."""
     scatters = s.updates is not None
     parts = ["data", "indices"] + ["updates"] * scatters
-    if s.axis or not s.op.endswith("_nd"):
-        parts.append(f"{axis_name(s.op)}={s.axis}")
+    if s.axis or not s.operator.tuples:
+        parts.append(f"{s.operator.attribute}={s.axis}")
     if s.reduction != "none":
         parts.append(f"reduction={s.reduction!r}")
         parts.extend([] if s.include_self else ["include_self=False"])

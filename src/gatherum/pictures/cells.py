@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,8 @@ def letters(shape: Shape, first: str) -> list[str]:
 def _data_texts(scene: Scene, data: Array | None) -> list[str] | None:
     if data is None or scene.made_up:
         return None
-    part = data[np.ix_(*scene.shown)] if scene.shown else data
-    return value_texts(part)
+    # One by one: NumPy takes at most 63 lists of places at once.
+    return value_texts(np.array([data[place] for place in product(*scene.shown)], data.dtype))
 
 
 def _updates_texts(scene: Scene, updates: Array | None) -> list[str] | None:

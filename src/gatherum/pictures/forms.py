@@ -7,7 +7,8 @@ from math import prod
 from typing import NamedTuple
 
 from ..errors import Shape
-from ..signature import Signature, check_axis
+from ..operators import Operator
+from ..signature import Signature
 
 # What a picture holds at a width at which its text can be read.
 MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
@@ -20,12 +21,12 @@ class Form(NamedTuple):
     """A call's dimensions.
 
     `named` are the dimensions of the data that are indexed, `outer` those in front of them (batch
-    dimensions among them), `suffix` those behind; `inner` are those that only the indices have. For
-    the ``*_elements`` operators `named` is the whole shape of the data and `inner` that of the
-    indices.
+    dimensions among them), `suffix` those behind; `inner` are those that only the indices have.
+    Where every element has an index of its own, `named` is the whole shape of the data and `inner`
+    that of the indices.
     """
 
-    op: str
+    operator: Operator
     axis: int
     outer: Shape
     named: Shape
@@ -36,13 +37,13 @@ class Form(NamedTuple):
     def of(cls, s: Signature) -> Form:
         """Sort the dimensions of a call."""
         data, indices = s.data.shape, s.indices.shape
-        axis = check_axis(s.op, data, indices, s.axis)
-        if s.op == "gather":
-            return cls(s.op, axis, data[:axis], data[axis : axis + 1], indices, data[axis + 1 :])
-        if s.op.endswith("_elements"):
-            return cls(s.op, axis, (), data, indices, ())
-        end = axis + indices[-1]
-        return cls(s.op, axis, data[:axis], data[axis:end], indices[axis:-1], data[end:])
+        row = s.operator
+        axis = row.resolve(data, indices, s.axis)
+        if row.elements:
+            return cls(row, axis, (), data, indices, ())
+        end = row.keyed(data, indices, axis)
+        inner = indices[axis:-1] if row.tuples else indices
+        return cls(row, axis, data[:axis], data[axis:end], inner, data[end:])
 
     @property
     def data(self) -> Shape:
@@ -62,12 +63,17 @@ class Form(NamedTuple):
     @property
     def tuples(self) -> bool:
         """Whether indices come as tuples."""
-        return self.op.endswith("_nd")
+        return self.operator.tuples
 
     @property
     def elements(self) -> bool:
         """Whether every element has an index of its own."""
-        return self.op.endswith("_elements")
+        return self.operator.elements
+
+    @property
+    def slices(self) -> bool:
+        """Whether every index addresses a slice, at each place of the outer dimensions."""
+        return self.operator.slices
 
     @property
     def across(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Shape
+from ..operators import OPERATORS
 from ..report import number_entries
 from ..signature import Array, Signature
 from .example import example_indices
@@ -96,14 +97,14 @@ class Scene:
 
     def _drawn(self, place: Shape) -> Shape:
         """Return where among the drawn places of the data a place is."""
-        first = len(self.form.outer) if self.form.op == "gather" else 0
+        first = len(self.form.outer) if self.form.slices else 0
         return tuple(self.shown[first + d].index(p) for d, p in enumerate(place))
 
     def _slices(
         self, entry: Entry, place: Shape | None
     ) -> Iterator[tuple[Selection | None, Selection]]:
         form, where = self.form, entry.where
-        if form.op != "gather":
+        if not form.slices:
             column = len(form.drawn_data) - len(form.data)
             end = (0,) * (len(form.drawn_moved) - len(form.moved))
             yield None if place is None else place + (0,) * column, where + end
@@ -202,17 +203,12 @@ def _places(
 
 def _entries(s: Signature, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[Entry, ...]:
     """Say what each index addresses: a place along the axis, or in the leading dimensions."""
-    if form.op == "gather":
-        space, axis = data[form.axis : form.axis + 1], 0
-    elif form.elements:
-        space, axis = data, form.axis
-    else:
-        axis = len(form.outer)
-        space = (*form.outer, *data[axis : axis + len(form.named)])
-    numbers = number_entries(s.op, space, indices, axis, "drop", s.negative)
+    drawn = (*form.outer, *data[len(form.outer) :])
+    space, axis = form.operator.space(drawn, form.indices, form.axis)
+    numbers = number_entries(form.operator, space, indices, axis, "drop", s.negative)
     wrong = _wrong(form, space[axis:], indices, s.negative)
     if s.mode in ("clip", "wrap") and 0 not in space:
-        numbers = number_entries(s.op, space, indices, axis, s.mode, s.negative)
+        numbers = number_entries(form.operator, space, indices, axis, s.mode, s.negative)
     tuples = indices.shape[:-1] if form.tuples else indices.shape
     entries, met = [], set()
     for number, where in enumerate(np.ndindex(tuples)):
@@ -237,7 +233,7 @@ def _wrong(
         columns = [indices[..., c].ravel() for c in range(len(form.named))]
     count = columns[0].size if columns else int(np.prod(indices.shape[:-1]))
     found = [
-        number_entries("gather", (size,), column, 0, "drop", negative) < 0
+        number_entries(OPERATORS["gather"], (size,), column, 0, "drop", negative) < 0
         for size, column in zip(sizes, columns, strict=True)
     ]
     return [tuple(bool(wrong[n]) for wrong in found) for n in range(count)]

@@ -7,23 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ... import (
-    clear_output_cache,
-    gather,
-    gather_elements,
-    gather_nd,
-    scatter_elements,
-    scatter_nd,
-)
+import gatherum
+
+from ... import clear_output_cache, operators
 from ..cases import Case
 from . import Ways
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "gather": gather,
-    "gather_elements": gather_elements,
-    "gather_nd": gather_nd,
-    "scatter_elements": scatter_elements,
-    "scatter_nd": scatter_nd,
+    name: getattr(gatherum, name) for name in operators.OPERATORS
 }
 
 # What goes before a timed call, untimed. The order counts: the result of "fresh" is dropped, and

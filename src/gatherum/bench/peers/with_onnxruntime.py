@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ...operators import OPERATORS
 from ..cases import Case
 from . import Ways
 
@@ -12,19 +13,12 @@ ort: Any = import_module("onnxruntime")
 onnx: Any = import_module("onnx")
 
 OPSET = 18
-OPERATORS = {
-    "gather": "Gather",
-    "gather_elements": "GatherElements",
-    "gather_nd": "GatherND",
-    "scatter_elements": "ScatterElements",
-    "scatter_nd": "ScatterND",
-}
 NAMES = ("data", "indices", "updates")
 
 
 def ways(case: Case) -> Ways:
     """Return ONNX Runtime's ways for a case."""
-    found = {OPERATORS[case.op]: _bound_call(case)}
+    found: dict[str, Any] = {str(OPERATORS[case.op].onnx): _bound_call(case)}
     flat = case.op == "scatter_nd" and case.data.ndim == 1
     if flat:  # the same call, and no race on duplicates
         found["ScatterElements"] = _bound_call(
@@ -60,7 +54,7 @@ def _model(case: Case) -> Any:
     ]
     output = helper.make_tensor_value_info("result", kinds[0], case.result_shape)
     node = helper.make_node(
-        OPERATORS[case.op], [value.name for value in inputs], ["result"], **case.arguments
+        OPERATORS[case.op].onnx, [value.name for value in inputs], ["result"], **case.arguments
     )
     graph = helper.make_graph([node], case.op, inputs, [output])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)

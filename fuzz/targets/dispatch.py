@@ -1,0 +1,223 @@
+"""`CompiledOperator.dispatch` on buffers of every format, against the oracle, byte for byte.
+
+The bytes say a desc and, for each of its tensors, a buffer: bytes, arrays of any dtype and layout,
+memoryviews, mapped files, what C has, what holds objects, what is none; too small, read-only, or in
+the memory of another. What is flat bytes is written exactly as the oracle says; all else is refused
+with a TypeError or a ValueError of one line, and no byte changes.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaries import byte_rows
+from gatherum import directml, reference
+
+from .buffers import Given, drawn_buffer
+from .descs import drawn_desc
+from .source import Source
+
+DICTIONARY: tuple[bytes, ...] = ()
+MOST = 512  # elements of a tensor: the oracle is slow
+INPUTS = ("InputTensor", "IndicesTensor", "UpdatesTensor")
+
+
+def run(data: bytes) -> str:
+    """Dispatch what the bytes say, and return what came of which buffers."""
+    source = Source(data)
+    compiled = _compiled(source)
+    if compiled is None:
+        return "rejected"
+    given = _drawn(source, compiled)
+    _check_report(compiled, given["IndicesTensor"])
+    return _check_dispatch(source, compiled, given)
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield inputs at random, the same ones every time."""
+    rng = np.random.RandomState(22)
+    while True:
+        yield rng.bytes(rng.randint(48, 192))
+
+
+# --- What is dispatched
+
+
+def _compiled(source: Source) -> Any:
+    """Return an operator that is accepted and small, or None."""
+    for _ in range(4):
+        level = source.choice(("6_4", "6_4", "4_1", "3_0"))
+        try:
+            desc = directml.from_json(json.dumps(drawn_desc(source, sound=True)))
+        except ValueError:
+            continue
+        sizes = [(t.required_bytes, int(np.prod(t.sizes))) for t in desc.tensors.values()]
+        if not directml.check(desc, level) and max(sizes) <= (16 * MOST, MOST):
+            return directml.Device(level).compile(desc)
+    return None
+
+
+def _drawn(source: Source, compiled: Any) -> dict[str, Given]:
+    """Return a buffer for each tensor, the output's last."""
+    rng = np.random.default_rng(source.below(1 << 16))
+    given: dict[str, Given] = {}
+    for name, tensor in compiled.desc.tensors.items():
+        needed, within = tensor.required_bytes, None
+        content = rng.bytes(needed)
+        if name == "IndicesTensor":
+            content = _indices(source, rng, compiled.desc, needed)
+        if name == "OutputTensor" and source.once_in(4):
+            within = given[source.choice(tuple(given))]
+        given[name] = drawn_buffer(source, content, needed, within)
+    return given
+
+
+def _indices(source: Source, rng: np.random.Generator, desc: Any, needed: int) -> bytes:
+    """Return bytes whose every item is an index, mostly a valid one."""
+    dtype, largest = desc.indices_tensor.data_type.dtype, max(desc.input_tensor.sizes)
+    lowest = -largest if dtype.kind == "i" else 0
+    values = rng.integers(lowest, largest, needed // dtype.itemsize + 1).astype(dtype)
+    info = np.iinfo(dtype)
+    odd = source.choice((0, 0, 1, 3))
+    if odd:
+        values[::odd] = source.choice((info.max, info.min, largest, 1))
+    return values.tobytes()
+
+
+# --- What must hold
+
+
+def _check_report(compiled: Any, indices: Given) -> None:
+    """`index_report` looks at the buffer of indices alone, by the same rules."""
+    must, may = _faults(compiled, {"IndicesTensor": indices})
+    before = indices.memory.copy()
+    found = None
+    try:
+        compiled.index_report(indices.value)
+    except (TypeError, ValueError) as error:
+        found = error
+    _check_refusal(compiled, found, must, may)
+    assert (indices.memory == before).all(), f"a report changed {indices.kind}"
+
+
+def _check_dispatch(source: Source, compiled: Any, given: dict[str, Given]) -> str:
+    out = given["OutputTensor"]
+    must, may = _faults(compiled, given)
+    if not must:
+        _add_overlap(compiled, given, must, may)
+    values = {name: buffer.value for name, buffer in given.items()}
+    if source.once_in(16):  # updates for a gather, none for a scatter
+        values["UpdatesTensor"] = None if "UpdatesTensor" in values else b""
+        must.add(TypeError)
+    before = {name: buffer.memory.copy() for name, buffer in given.items()}
+    expected = None if must else _expected(compiled, given)
+    found = None
+    try:
+        compiled.dispatch(**{_argument(name): value for name, value in values.items()})
+    except (TypeError, ValueError) as error:
+        found = error
+    if found is None and must:  # objects must live until that is reported
+        for name, buffer in given.items():
+            buffer.memory[...] = before[name]
+    kinds = {name: buffer.kind for name, buffer in given.items()}
+    _check_refusal(compiled, found, must, may, kinds)
+    for name, buffer in given.items():
+        written = found is None and buffer.memory is out.memory
+        wanted = expected if written else before[name]
+        assert np.array_equal(buffer.memory, wanted), f"{name}: {compiled.desc} on {kinds}, {found}"
+    if found is None:
+        place = " in place" if out.memory is given["InputTensor"].memory else ""
+        return f"written {out.kind}{place}"
+    return f"{type(found).__name__} {_culprit(compiled, given, found)}"
+
+
+def _check_refusal(
+    compiled: Any, found: Exception | None, must: set[Any], may: set[Any], kinds: Any = None
+) -> None:
+    if found is None:
+        assert not must, f"accepted, though one of {must} must come: {compiled.desc} on {kinds}"
+        return
+    said = f"{found!r}, one of {must | may} expected: {compiled.desc} on {kinds}"
+    assert type(found) in must | may, said
+    text = str(found)
+    assert text.startswith(f"{compiled.desc.operator}: `") and "\n" not in text, said
+
+
+def _faults(compiled: Any, given: dict[str, Given]) -> tuple[set[Any], set[Any]]:
+    """Return the exceptions of which one must come, and those that may."""
+    must: set[Any] = set()
+    may: set[Any] = set()
+    for name, buffer in given.items():
+        if buffer.fits is not True:
+            (may if buffer.fits is None else must).add(TypeError)
+        if buffer.fits is False:
+            continue
+        if buffer.size < compiled.desc.tensors[name].required_bytes:
+            must.add(ValueError)
+        if name == "OutputTensor" and not buffer.writable:
+            must.add(ValueError)
+    return must, may
+
+
+def _add_overlap(compiled: Any, given: dict[str, Given], must: set[Any], may: set[Any]) -> None:
+    """Add what must come where the output shares bytes with an input that is not in place."""
+    out = given["OutputTensor"]
+    for name, buffer in given.items():
+        if name == "OutputTensor" or buffer.memory is not out.memory:
+            continue
+        a, b = (_view(compiled, key, given[key], out.memory) for key in (name, "OutputTensor"))
+        scatters = compiled.desc.operator.startswith("SCATTER")
+        if name == "InputTensor" and scatters and _layout(a) == _layout(b):
+            continue
+        used = [np.zeros(len(out.memory), bool) for _ in range(2)]
+        for key, bits in zip((name, "OutputTensor"), used, strict=True):
+            byte_rows(_view(compiled, key, given[key], bits), writable=True)[...] = True
+        if (used[0] & used[1]).any():
+            must.add(ValueError)
+        try:
+            np.shares_memory(a, b, max_work=10_000)
+        except np.exceptions.TooHardError:  # undecided counts as shared
+            may.add(ValueError)
+
+
+def _layout(array: NDArray[Any]) -> tuple[Any, ...]:
+    steps = [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
+    return array.__array_interface__["data"][0], array.shape, steps
+
+
+def _view(compiled: Any, name: str, given: Given, memory: NDArray[Any]) -> NDArray[Any]:
+    """Return the meaningful dimensions of a tensor as an array in memory, its own or alike."""
+    tensor, rank = compiled.desc.tensors[name], compiled._lowered.ranks[name]
+    dtype = tensor.data_type.dtype
+    strides = [step * dtype.itemsize for step in tensor.element_strides]
+    first = len(strides) - rank
+    return np.ndarray(tensor.sizes[first:], dtype, memory, given.start, strides[first:])
+
+
+def _expected(compiled: Any, given: dict[str, Given]) -> NDArray[np.uint8]:
+    """Return all memory of the output as it must be, by the oracle."""
+    out, lowered = given["OutputTensor"], compiled._lowered
+    views = [
+        _view(compiled, name, given[name], given[name].memory) for name in INPUTS if name in given
+    ]
+    result = getattr(reference, lowered.op)(*views, **lowered.attributes)
+    memory = out.memory.copy()
+    place = _view(compiled, "OutputTensor", out, memory)
+    byte_rows(place, writable=True)[...] = byte_rows(result.reshape(place.shape))
+    return memory
+
+
+def _argument(name: str) -> str:
+    return f"{name.removesuffix('Tensor').lower()}_tensor"
+
+
+def _culprit(compiled: Any, given: dict[str, Given], found: Exception) -> str:
+    """Return the kind of the buffer that an error is about, as far as its type tells."""
+    for name, buffer in given.items():
+        small = buffer.size < compiled.desc.tensors[name].required_bytes
+        if (buffer.fits is not True) if isinstance(found, TypeError) else small:
+            return buffer.kind
+    return "updates" if isinstance(found, TypeError) else "shared or read-only"

@@ -1,0 +1,45 @@
+// A gather along an axis that is not the last: columns are packed side by side first.
+#include "implementations.hpp"
+#include "items.hpp"
+
+namespace gatherum {
+namespace {
+
+int64_t column_bytes(const Program& p) { return times(p.nest.component[0].size, p.nest.block); }
+
+int64_t columns_of(const Program& p) {
+  return columns_in_cache(column_bytes(p), p.nest.block, p.nest.line_loop().extent);
+}
+
+}  // namespace
+
+bool applies_gather_packed(const Program& p, int, std::string* why) {
+  if (!gathers_items(p, nullptr)) return false;
+  const Nest& nest = p.nest;
+  const int64_t size = nest.component[0].size;
+  const int64_t rows = points(nest, nest.line) / points(nest, p.units);
+  const bool pays = nest.line_loop().data == nest.block && nest.component[0].stride > 0 &&
+                    times(2, rows) >= size && column_bytes(p) <= thresholds().cache / 32;
+  if (!pays) return false;
+  tell(why, "neighbouring indices read from different columns of ", size, " items: ", columns_of(p),
+       " of them fit in cache, packed side by side");
+  return true;
+}
+
+int64_t scratch_gather_packed(const Program& p, int threads) {
+  return times(times(columns_of(p), column_bytes(p)), threads);
+}
+
+Run run_gather_packed(const Program& p, const Call& call) {
+  const Nest& nest = p.nest;
+  const Split s =
+      split(points(nest, p.units), nest.line_loop().extent, true, columns_of(p), work_bytes(p), call.threads);
+  const WorkerScratch scratch(p.destinations * s.chunk * nest.block, s.threads);
+  if (!scratch) return {.memory = false};
+  const PackedGather packed{&nest, p.units, s.chunk, p.destinations, p.step};
+  return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
+    return chosen_kernels().gather_packed(packed, call.at, begin, end, scratch.of(worker));
+  });
+}
+
+}  // namespace gatherum

@@ -1,0 +1,68 @@
+// A gather point by point in the order of the nest; independent pieces go to threads. The last resort, which
+// always applies, and the best for rows and for small calls.
+#include "implementations.hpp"
+#include "items.hpp"
+
+namespace gatherum {
+namespace {
+
+// Why neither stretches are fetched ahead nor columns packed.
+void tell_why_neither(const Nest& nest, std::string* why) {
+  const Loop& line = nest.line_loop();
+  if (line.data != 0) {
+    tell(why, "neighbouring indices read from different columns, which packing would not speed up");
+  } else if (nest.line == 0) {
+    tell(why, "there is one line of ", line.extent, " indices, and no next one to fetch ahead for");
+  } else {
+    tell(why, "each line of ", line.extent, " indices reads from ",
+         nest.component[0].size * nest.component[0].stride,
+         " bytes, too many or too sparsely to fetch them all ahead");
+  }
+}
+
+}  // namespace
+
+bool gathers_items(const Program& p, std::string* why) {
+  const Nest& nest = p.nest;
+  if (nest.components == 0) return tell(why, "there is no index to follow: blocks are copied"), false;
+  if (nest.row_rank() > 0 || !is_width(nest.block))
+    return tell(why, "each index tuple moves ", row_bytes(nest), " bytes, copied as they are met"), false;
+  if (nest.components > 1)
+    return tell(why, "blocks are picked one by one, by tuples of ", int64_t{nest.components}, " indices"),
+           false;
+  if (p.bytes / 2 >= thresholds().small) return true;
+  tell(why, "too small (", p.bytes / 2, " of ", thresholds().small,
+       " bytes) for another implementation to pay off");
+  return false;
+}
+
+bool applies_gather_units(const Program& p, int, std::string* why) {
+  if (why != nullptr && gathers_items(p, why)) tell_why_neither(p.nest, why);
+  return true;
+}
+
+Run run_units_of(const Split& s, const Call& call, const GatherTask& task) {
+  std::atomic<bool> all_valid{true};
+  Run run;
+  run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
+    if (all_valid.load(std::memory_order_relaxed) && !task(begin, end, worker))
+      all_valid.store(false, std::memory_order_relaxed);
+  });
+  run.valid = all_valid.load();
+  return run;
+}
+
+Run run_gather_units(const Program& p, const Call& call) {
+  const Nest& nest = p.nest;
+  if (!is_long(p)) {  // over before anything could be cut
+    const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
+    return {.valid = chosen_kernels().gather(nest, p.units, call.at, everything)};
+  }
+  const Split s =
+      split(points(nest, p.units), nest.line_loop().extent, true, p.line_chunk, work_bytes(p), call.threads);
+  return run_units_of(s, call, [&](int64_t begin, int64_t end, int) {
+    return chosen_kernels().gather(nest, p.units, call.at, {s.chunk, begin, end});
+  });
+}
+
+}  // namespace gatherum

@@ -1,0 +1,152 @@
+// The ways to run a program, as two ordered lists: the first that applies runs. Every one gives the same
+// bits: each destination meets its updates in row-major order of the indices, or in any where that gives the
+// same bits. They differ in what they stream, what they keep in cache, and what they need besides.
+//
+// To add one: a row in the list of gathers or scatters (implementations.cpp), and a file with its functions.
+#pragma once
+
+#include <string>
+
+#include "../schedule.hpp"
+
+namespace gatherum {
+
+// One run of a program. `source`: a functional scatter's data, where the implementation reads it itself, else
+// null. `fresh`: nobody sees the output if the call fails.
+struct Call {
+  const Operands& at;
+  const char* source;
+  bool fresh;
+  int threads;
+  const Poll& poll;
+};
+
+// What became of it: cut short by poll, or done, perhaps with invalid tuples skipped.
+struct Run {
+  bool finished = true, valid = true, memory = true;
+};
+
+// When an implementation finds an invalid index by itself.
+enum class Finds : uint8_t { never, while_writing, before_writing };
+
+struct Implementation {
+  const char* name;
+  // Whether it can run the program on so many threads, and pays; with `why`, the reason is appended: why it
+  // does, or nothing. The last of a list always applies.
+  bool (*applies)(const Program&, int threads, std::string* why);
+  // Bytes of working memory on so many threads, besides buffers of up to 4 MiB a thread.
+  int64_t (*scratch)(const Program&, int threads);
+  Run (*run)(const Program&, const Call&);
+  Finds finds;
+  bool reads_source;  // a functional scatter's data need not be copied first, where `tiles`
+};
+
+// The first of the list that applies.
+const Implementation& choose(const Program& program, int threads);
+
+// Completes a program and chooses for it beforehand, where it is too small for several threads. Returns what
+// is wrong with it, or null.
+const char* prepare(Program& program);
+
+// What runs on the present number of threads.
+struct Choice {
+  const char* name;
+  std::string reason;
+  int64_t scratch;
+};
+Choice describe(const Program& program);
+
+// The name of the i-th, gathers first; null behind the last.
+const char* implementation_name(int i);
+
+// Sizes, in bytes unless said otherwise, from which on implementations pay. Tests make them small.
+struct Thresholds {
+  int64_t own = 1 << 19;      // about what a core keeps to itself
+  int64_t cache = 4 << 20;    // what it has of the cache that it shares
+  int64_t stretch = 1 << 18;  // a stretch of data that is fetched ahead as a whole
+  int64_t far = 8 << 20;      // from here on a scatter's random writes go to memory
+  int64_t many = 1 << 18;     // updates from which on the two passes of a partition pay
+  int64_t small = 1 << 16;    // a call that moves less is too small for another implementation to pay
+};
+Thresholds& thresholds();
+
+struct NamedThreshold {
+  const char* name;  // null: there is none of this number
+  int64_t* value;
+};
+NamedThreshold threshold(int i);
+
+// Appends text and numbers to a reason, where one is asked for; numbers in groups of three digits.
+void append(std::string& to, const char* text);
+void append(std::string& to, int64_t number);
+template <class... Parts>
+void tell(std::string* why, const Parts&... parts) {
+  if (why != nullptr) (append(*why, parts), ...);
+}
+
+// A scratch function for those that need none.
+inline int64_t no_scratch(const Program&, int) { return 0; }
+
+// Whether blocks of that many bytes are loaded and stored as one value.
+constexpr bool is_width(int64_t bytes) {
+  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+}
+
+// Bytes that one index tuple moves.
+int64_t row_bytes(const Nest& nest);
+// How many columns of so many bytes each to keep in cache: whole cache lines of them.
+int64_t columns_in_cache(int64_t column, int64_t item, int64_t most);
+
+// Collects from tasks whether all of them were content.
+class All {
+ public:
+  void operator&=(bool one) {
+    if (!one) all_.store(false, std::memory_order_relaxed);
+  }
+  explicit operator bool() const { return all_.load(); }
+
+ private:
+  std::atomic<bool> all_{true};
+};
+
+// gather_units.cpp, gather_stretches.cpp, gather_packed.cpp
+bool applies_gather_stretches(const Program&, int threads, std::string* why);
+int64_t scratch_gather_stretches(const Program&, int threads);
+Run run_gather_stretches(const Program&, const Call&);
+bool applies_gather_packed(const Program&, int threads, std::string* why);
+int64_t scratch_gather_packed(const Program&, int threads);
+Run run_gather_packed(const Program&, const Call&);
+bool applies_gather_units(const Program&, int threads, std::string* why);
+Run run_gather_units(const Program&, const Call&);
+
+// scatter_partition.cpp
+bool applies_partition(const Program&, int threads, std::string* why);
+int64_t scratch_partition(const Program&, int threads);
+Run run_partition(const Program&, const Call&);
+
+// scatter_slabs.cpp
+bool applies_private_slabs(const Program&, int threads, std::string* why);
+int64_t scratch_private_slabs(const Program&, int threads);
+Run run_private_slabs(const Program&, const Call&);
+bool applies_shared_slabs(const Program&, int threads, std::string* why);
+int64_t scratch_shared_slabs(const Program&, int threads);
+bool applies_one_slab(const Program&, int threads, std::string* why);
+int64_t scratch_one_slab(const Program&, int threads);
+Run run_ranges(const Program&, const Call&);
+bool applies_slabs(const Program&, int threads, std::string* why);
+int64_t scratch_slabs(const Program&, int threads);
+Run run_slabs(const Program&, const Call&);
+
+// scatter_groups.cpp
+bool applies_counted_groups(const Program&, int threads, std::string* why);
+bool applies_sorted_groups(const Program&, int threads, std::string* why);
+int64_t scratch_groups(const Program&, int threads);
+Run run_groups(const Program&, const Call&);
+
+// scatter_units.cpp
+bool applies_owned(const Program&, int threads, std::string* why);
+Run run_owned(const Program&, const Call&);
+bool applies_scatter_units(const Program&, int threads, std::string* why);
+Run run_scatter_units(const Program&, const Call&);
+
+}  // namespace gatherum

@@ -1,0 +1,38 @@
+// What the implementations that move single items by one index share.
+#pragma once
+
+#include <functional>
+
+#include "implementations.hpp"
+
+namespace gatherum {
+
+// Whether a gather follows one index to each item, and is not small; else why not.
+bool gathers_items(const Program& program, std::string* why);
+
+// A task of a gather: false when it met an invalid index.
+using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
+// Runs a gather over all units; once an index was invalid, no further tasks begin.
+Run run_units_of(const Split& split, const Call& call, const GatherTask& task);
+
+// What a scatter of items looks like: how many updates and destinations a unit has, and what an accumulator
+// takes.
+struct Items {
+  int64_t updates;  // of a unit
+  int64_t units;
+  int64_t columns;  // points of the line, where it moves the data
+  bool alone;       // there is one unit
+  bool small;
+  int64_t slot;  // bytes of an accumulator
+  int64_t slots_bytes;
+};
+
+// Whether a scatter moves single items to destinations at even steps; else why not.
+bool scatters_items(const Program& program, std::string* why);
+Items items_of(const Program& program);
+// Whether accumulators for all destinations, touched or not, cost at most 16 bytes an update.
+bool has_room_for_slots(const Items& items);
+// Why a scatter keeps no accumulators for all destinations of a unit.
+void tell_why_no_accumulators(const Program& program, std::string* why);
+
+}  // namespace gatherum

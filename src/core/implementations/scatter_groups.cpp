@@ -1,0 +1,78 @@
+// A scatter whose updates are put in order of their destination first, so that each destination folds its own
+// in registers (scatter_grouped.hpp): for folds that need accumulators where updates are few or rows long.
+#include "implementations.hpp"
+#include "items.hpp"
+
+namespace gatherum {
+namespace {
+
+// Groups of updates are dealt out in so many shares a thread: some take longer than others.
+constexpr int64_t kSharesAThread = 8;
+
+// Updates of one unit.
+int64_t updates_of(const Program& p) {
+  return points(p.whole, p.whole.line + 1) / points(p.whole, p.whole_units);
+}
+
+// Few destinations: updates are counted out to them, by numbers of 32 bits; else they are sorted.
+bool counts_out(const Program& p) {
+  const int64_t updates = updates_of(p);
+  return p.destinations <= updates && updates < int64_t{0xFFFFFFFF};
+}
+
+GroupedScatter grouped(const Program& p, const Nest& ids) {
+  return {&p.whole, &ids, p.whole_units, updates_of(p), p.destinations, counts_out(p), p.combine};
+}
+
+bool applies_groups(const Program& p, std::string* why) {
+  if (!needs_accumulator(p.combine)) return false;
+  tell_why_no_accumulators(p, why);
+  tell(why, "; the fold needs accumulators, so the updates of a destination are put side by side first, ");
+  return true;
+}
+
+}  // namespace
+
+bool applies_counted_groups(const Program& p, int, std::string* why) {
+  if (!counts_out(p) || !applies_groups(p, why)) return false;
+  tell(why, "counted out to ", p.destinations, " destinations");
+  return true;
+}
+
+bool applies_sorted_groups(const Program& p, int, std::string* why) {
+  if (!applies_groups(p, why)) return false;
+  tell(why, "by sorting them");
+  return true;
+}
+
+int64_t scratch_groups(const Program& p, int threads) {
+  const Nest none;
+  const int64_t each = chosen_kernels().grouped_bytes(grouped(p, none));
+  return times(each, std::min<int64_t>(threads, points(p.whole, p.whole_units)));
+}
+
+// Many units: one after the other on each thread. One unit: threads share its groups.
+Run run_groups(const Program& p, const Call& call) {
+  const Nest ids = number_destinations(p.whole);
+  const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),
+                        call.threads);
+  const GroupedScatter groups = grouped(p, ids);
+  const bool alone = s.units == 1;
+  const WorkerScratch scratch(chosen_kernels().grouped_bytes(groups), alone ? 1 : s.threads);
+  if (!scratch) return {.memory = false};
+  if (alone) {
+    const int64_t kept = chosen_kernels().group_updates(groups, call.at, 0, scratch.of(0));
+    const int64_t shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
+    return {.finished = run_tasks(shares, s.threads, call.poll, [&](int64_t share, int) {
+              chosen_kernels().fold_groups(groups, call.at, 0, kept, share, shares, scratch.of(0));
+            })};
+  }
+  return {.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
+            for (int64_t unit = begin; unit < end; ++unit) {
+              const int64_t kept = chosen_kernels().group_updates(groups, call.at, unit, scratch.of(worker));
+              chosen_kernels().fold_groups(groups, call.at, unit, kept, 0, 1, scratch.of(worker));
+            }
+          })};
+}
+
+}  // namespace gatherum

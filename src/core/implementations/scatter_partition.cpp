@@ -1,0 +1,108 @@
+// A scatter into more destinations than a cache holds: updates are first sorted, stably, into blocks of
+// destinations, then each block is a slab (scatter_partition.hpp).
+#include "implementations.hpp"
+#include "items.hpp"
+
+namespace gatherum {
+namespace {
+
+// A block of a partition, about what a core's own cache holds: a tenth faster than 2 MiB.
+constexpr int64_t kBlockBytes = int64_t{1} << 20;
+constexpr int64_t kMaxBlocks = 1024;
+
+// Blocks as large as fit a slab, but enough of them for every thread.
+int block_shift(const Program& p, int threads) {
+  const auto slab = [&](int shift) {
+    return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
+  };
+  int shift = 6;
+  while (shift < 31 && slab(shift + 1) <= kBlockBytes && (p.destinations >> (shift + 1)) >= 4 * threads)
+    ++shift;
+  while ((p.destinations >> shift) >= kMaxBlocks) ++shift;
+  return shift;
+}
+
+// How the updates of a partition are cut: into pieces, and their lists into runs. Lists waste a part
+// of their last run: pieces are few enough, and runs short enough, to keep that below an eighth.
+struct Cut {
+  int64_t chunk, units, pieces, piece_units, run, runs;
+};
+
+Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) {
+  constexpr int64_t kShortestRun = 16, kLongestRun = 1024;
+  const Loop& line = ids.line_loop();
+  Cut c{};
+  c.chunk = std::min(kPieceChunk, line.extent);
+  c.units = ids.outer_count() * ((line.extent - 1) / c.chunk + 1);
+  const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
+  const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
+  c.piece_units = (c.units + pieces - 1) / pieces;
+  c.pieces = (c.units + c.piece_units - 1) / c.piece_units;
+  c.run = std::clamp(p.tuples / (8 * c.pieces * blocks), kShortestRun, kLongestRun);
+  c.runs = p.tuples / c.run + c.pieces * blocks;
+  return c;
+}
+
+}  // namespace
+
+bool applies_partition(const Program& p, int, std::string* why) {
+  if (!scatters_items(p, nullptr)) return false;
+  const Items items = items_of(p);
+  const bool far =
+      items.slots_bytes > thresholds().far && times(items.updates, 8) >= p.destinations && p.item <= 8;
+  if (!items.alone || items.updates < thresholds().many || !far) return false;
+  tell(why, items.updates, " updates, at least ", thresholds().many, ", go to ", p.destinations,
+       " destinations, more than a cache holds: sorted into blocks first, each block is folded in cache");
+  return true;
+}
+
+int64_t scratch_partition(const Program& p, int) {
+  // An eighth of the lists may be waste, and the chains of their runs take up to half a byte.
+  return times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
+}
+
+// Nothing is written before all indices have been found valid.
+Run run_partition(const Program& p, const Call& call) {
+  const int threads = call.threads;
+  const Nest ids = number_destinations(p.nest);
+  PartitionScatter part{};
+  part.ids = &ids;
+  part.shift = block_shift(p, threads);
+  part.blocks = ((p.destinations - 1) >> part.shift) + 1;
+  const Cut cut = cut_updates(p, ids, threads, part.blocks);
+  part.chunk = cut.chunk;
+  part.units = cut.units;
+  part.pieces = cut.pieces;
+  part.piece_units = cut.piece_units;
+  part.run_bytes = cut.run * chosen_kernels().entry_bytes(p.item);
+  part.destinations = p.destinations;
+  part.step = p.step;
+  part.source = call.source;
+  part.combine = p.combine;
+  const int64_t lists = part.pieces * part.blocks;
+  const WorkerScratch entries(times(cut.runs, part.run_bytes), 1);
+  const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
+  const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, p.item, int64_t{1} << part.shift),
+                            threads);
+  if (!entries || !chains || !slabs) return {.memory = false};
+  std::atomic<int64_t> taken{0};
+  part.taken = &taken;
+  part.entries = entries.of(0);
+  part.next = reinterpret_cast<int64_t*>(chains.of(0));
+  part.first = part.next + cut.runs;
+  part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.first + lists);
+
+  All valid;
+  Run run;
+  run.finished = run_tasks(part.pieces, threads, call.poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().partition_spread(part, call.at, piece);
+  });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  run.finished = run_tasks(part.blocks, threads, call.poll, [&](int64_t b, int worker) {
+    chosen_kernels().partition_apply(part, call.at, b, slabs.of(worker));
+  });
+  return run;
+}
+
+}  // namespace gatherum

@@ -1,0 +1,185 @@
+// Scatters into accumulators in cache, a slab of them a unit (scatter_slabs.hpp, scatter_private.hpp).
+//
+// Where there is one unit: one slab; or a set of slabs, one a thread, for a range of the destinations each
+// (shared); or, where the order of folding cannot matter, for a piece of the updates each (private).
+#include "implementations.hpp"
+#include "items.hpp"
+
+namespace gatherum {
+namespace {
+
+// From here on, and from three threads on, a slab's misses cost more than looking at every index once a
+// thread. (Two take 1.5 times as long as one that stages while it folds: 20M updates of 1M float32.)
+constexpr int64_t kSharedSlabBytes = int64_t{2} << 20;
+constexpr int kSharedSlabThreads = 3;
+// From here on the accumulators of a slab are fetched ahead (5M updates of 1M float64: 45 ms -> 18; of 256
+// float32: 5 -> 7).
+constexpr int64_t kFarSlabBytes = int64_t{4} << 20;
+
+int64_t slab_bytes(const Program& p, int64_t slots) {
+  return chosen_kernels().slab_bytes(p.combine, p.item, slots);
+}
+
+// Whether the one unit that there is gets accumulators for all its destinations.
+bool keeps_one_slab(const Program& p, std::string* why) {
+  if (!scatters_items(p, nullptr)) return false;
+  const Items items = items_of(p);
+  const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many;
+  if (!items.alone || !has_room_for_slots(items) || !pays) return false;
+  tell(why, items.updates, " updates go to ", p.destinations,
+       " destinations: few enough for an accumulator of ", items.slot, " bytes each");
+  return true;
+}
+
+struct Ranges {
+  int64_t count, size;
+};
+
+// Ranges of destinations for so many threads, or one of all of them.
+Ranges ranges_of(const Program& p, int threads) {
+  if (!applies_shared_slabs(p, threads, nullptr)) return {1, p.destinations};
+  const int64_t size = (p.destinations + threads - 1) / threads;
+  return {(p.destinations + size - 1) / size, size};
+}
+
+// Columns of a unit, where the line moves the data: as many as stay in cache.
+int64_t chunk_of(const Program& p) {
+  if (!p.split_line) return 0;
+  return columns_in_cache(slab_bytes(p, p.destinations), p.item, p.nest.line_loop().extent);
+}
+
+int64_t private_slab_bytes(const Program& p) {
+  return chosen_kernels().private_bytes(p.combine, p.destinations) / kCacheLine * kCacheLine + kCacheLine;
+}
+
+}  // namespace
+
+bool applies_private_slabs(const Program& p, int threads, std::string* why) {
+  if (threads == 1 || !keeps_one_slab(p, nullptr)) return false;
+  const bool few = p.destinations <= p.tuples / (4 * threads);
+  if (!few || chosen_kernels().private_bytes(p.combine, p.destinations) == 0) return false;
+  keeps_one_slab(p, why);
+  tell(why, ", for each of ", int64_t{threads}, " threads: the order of folding cannot matter");
+  return true;
+}
+
+int64_t scratch_private_slabs(const Program& p, int threads) { return times(private_slab_bytes(p), threads); }
+
+// Nothing is written before all indices have been found valid.
+Run run_private_slabs(const Program& p, const Call& call) {
+  const Nest ids = number_destinations(p.nest);
+  const Loop& line = ids.line_loop();
+  PrivateScatter slabs{};
+  slabs.ids = &ids;
+  slabs.chunk = std::min(kPieceChunk, line.extent);
+  slabs.units = ids.outer_count() * ((line.extent - 1) / slabs.chunk + 1);
+  slabs.piece_units = (slabs.units + call.threads - 1) / call.threads;
+  slabs.pieces = (slabs.units + slabs.piece_units - 1) / slabs.piece_units;
+  slabs.destinations = p.destinations;
+  slabs.step = p.step;
+  slabs.source = call.source;
+  slabs.combine = p.combine;
+  slabs.slab_bytes = private_slab_bytes(p);
+  const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
+  if (!scratch) return {.memory = false};
+  slabs.slabs = scratch.of(0);
+  All valid;
+  Run run;
+  run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().private_take(slabs, call.at, piece);
+  });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  const int64_t share = p.destinations / call.threads + 1;
+  run_tasks(call.threads, call.threads, {}, [&](int64_t i, int) {
+    chosen_kernels().private_write(slabs, call.at, std::min(i * share, p.destinations),
+                                   std::min((i + 1) * share, p.destinations));
+  });
+  return run;
+}
+
+bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
+  if (threads < kSharedSlabThreads || !keeps_one_slab(p, nullptr)) return false;
+  if (slab_bytes(p, p.destinations) < kSharedSlabBytes) return false;
+  keeps_one_slab(p, why);
+  tell(why, ", shared by ", int64_t{threads}, " threads: each looks at every index");
+  return true;
+}
+
+int64_t scratch_shared_slabs(const Program& p, int threads) {
+  const Ranges ranges = ranges_of(p, threads);
+  return times(slab_bytes(p, ranges.size), ranges.count);
+}
+
+bool applies_one_slab(const Program& p, int, std::string* why) { return keeps_one_slab(p, why); }
+
+int64_t scratch_one_slab(const Program& p, int) { return slab_bytes(p, p.destinations); }
+
+// One unit: ranges of its destinations, each a slab that looks at every index; nothing is written before all
+// of them have been found valid.
+Run run_ranges(const Program& p, const Call& call) {
+  Nest ids = number_destinations(p.nest);
+  const Ranges ranges = ranges_of(p, call.threads);
+  ids.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
+  // One thread folds while the processor's own prefetch goes on; a burst of ours would make it wait (5M
+  // updates of 256 bins: 6.6 ms with it, 5.1 without).
+  ids.fetches_indices = ranges.count > 1;
+  const SlabScatter slabs{&ids,           p.units,     ids.line_loop().extent,
+                          p.destinations, p.step,      ranges.count,
+                          ranges.size,    call.source, p.combine,
+                          call.fresh};
+  const WorkerScratch scratch(slab_bytes(p, ranges.size), static_cast<int>(ranges.count));
+  if (!scratch) return {.memory = false};
+  All valid;
+  Run run;
+  run.finished = run_tasks(ranges.count, call.threads, call.poll, [&](int64_t range, int) {
+    valid &= chosen_kernels().slab_take(slabs, call.at, range, scratch.of(static_cast<int>(range)));
+  });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  run_tasks(ranges.count, call.threads, {}, [&](int64_t range, int) {
+    chosen_kernels().slab_write(slabs, call.at, range, scratch.of(static_cast<int>(range)));
+  });
+  return run;
+}
+
+bool applies_slabs(const Program& p, int, std::string* why) {
+  if (!scatters_items(p, nullptr)) return false;
+  const Items items = items_of(p);
+  if (items.alone || !has_room_for_slots(items)) return false;
+  const bool pays = !items.small && items.slots_bytes <= thresholds().cache && items.updates >= 64;
+  if (!needs_accumulator(p.combine) && !pays) return false;
+  tell(why, items.updates, " updates a unit go to ", p.destinations,
+       " destinations: few enough to accumulate in cache, unit by unit");
+  return true;
+}
+
+int64_t scratch_slabs(const Program& p, int threads) {
+  return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
+}
+
+// Many units: one slab after the other on each thread. The indices were checked before, or nobody sees the
+// result.
+Run run_slabs(const Program& p, const Call& call) {
+  Nest ids = number_destinations(p.nest);
+  const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),
+                        work_bytes(p), call.threads);
+  ids.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
+  const SlabScatter slabs{&ids, p.units,        s.chunk,     p.destinations, p.step,
+                          1,    p.destinations, call.source, p.combine,      true};
+  const int64_t columns = p.split_line ? s.chunk : 1;
+  const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
+  if (!scratch) return {.memory = false};
+  All valid;
+  Run run;
+  run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      valid &= chosen_kernels().slab_take(slabs, call.at, unit, scratch.of(worker));
+      chosen_kernels().slab_write(slabs, call.at, unit, scratch.of(worker));
+    }
+  });
+  run.valid = static_cast<bool>(valid);
+  return run;
+}
+
+}  // namespace gatherum

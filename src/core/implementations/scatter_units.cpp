@@ -1,0 +1,94 @@
+// A scatter point by point in the order of the nest. Independent units go to threads; where there is one unit
+// only, each thread takes the updates of its own share of the destinations.
+#include "implementations.hpp"
+#include "items.hpp"
+
+namespace gatherum {
+namespace {
+
+// Why no accumulators are kept for a scatter of items; nothing if they would be.
+void tell_why_no_slab(const Program& p, const Items& items, std::string* why) {
+  tell(why, items.updates, " updates", items.alone ? "" : " a unit", " go to ", p.destinations,
+       " destinations, ");
+  if (!has_room_for_slots(items))
+    tell(why, "too many to keep an accumulator of ", items.slot, " bytes for each");
+  else if (items.slots_bytes > thresholds().cache && !items.small && !items.alone)
+    tell(why, "whose accumulators would outgrow the cache");
+  else
+    tell(why, "too little work for accumulators to pay");
+}
+
+}  // namespace
+
+bool scatters_items(const Program& p, std::string* why) {
+  const Nest& nest = p.nest;
+  if (nest.row_rank() > 0 || nest.block != p.item || !is_width(p.item))
+    return tell(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
+  if (p.destinations == 0) return tell(why, "every update is dropped"), false;
+  if (p.step == 0) return tell(why, "the destinations do not lie at even steps"), false;
+  return true;
+}
+
+Items items_of(const Program& p) {
+  const Nest& nest = p.nest;
+  const Loop& line = nest.line_loop();
+  Items items{};
+  items.units = points(nest, p.units);
+  items.updates = points(nest, nest.line) / items.units;
+  if (!p.split_line) items.updates = times(items.updates, line.extent);
+  items.columns = p.split_line ? line.extent : 1;
+  items.alone = items.units == 1 && !p.split_line;
+  items.small = p.bytes / 2 < thresholds().small;
+  items.slot = chosen_kernels().slab_bytes(p.combine, p.item, 1);
+  items.slots_bytes = times(p.destinations, items.slot);
+  return items;
+}
+
+bool has_room_for_slots(const Items& items) {
+  return items.slots_bytes <= std::max<int64_t>(times(16, items.updates), 1024);
+}
+
+void tell_why_no_accumulators(const Program& p, std::string* why) {
+  if (why != nullptr && scatters_items(p, why)) tell_why_no_slab(p, items_of(p), why);
+}
+
+bool applies_owned(const Program& p, int threads, std::string* why) {
+  if (threads == 1 || !is_one_unit(p) || p.components_reach == 0) return false;
+  tell_why_no_accumulators(p, why);
+  tell(why, "; each of ", int64_t{threads},
+       " threads looks at every index, and writes its share of the places");
+  return true;
+}
+
+Run run_owned(const Program& p, const Call& call) {
+  All valid;
+  Run run;
+  run.finished = run_shares(p, call.threads, call.poll, [&](const Range& range, int64_t low, int64_t high) {
+    valid &= chosen_kernels().scatter_owned(p.nest, p.units, call.at, range, p.combine, low, high);
+  });
+  run.valid = static_cast<bool>(valid);
+  return run;
+}
+
+bool applies_scatter_units(const Program& p, int, std::string* why) {
+  tell_why_no_accumulators(p, why);
+  tell(why, "; updates go straight to their places");
+  return true;
+}
+
+Run run_scatter_units(const Program& p, const Call& call) {
+  const Nest& nest = p.nest;
+  if (!is_long(p)) {  // over before anything could be cut
+    const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
+    return {.valid = chosen_kernels().scatter(nest, p.units, call.at, everything, p.combine)};
+  }
+  All valid;
+  Run run;
+  run.finished = run_units(p, call.threads, call.poll, [&](const Range& range) {
+    valid &= chosen_kernels().scatter(nest, p.units, call.at, range, p.combine);
+  });
+  run.valid = static_cast<bool>(valid);
+  return run;
+}
+
+}  // namespace gatherum

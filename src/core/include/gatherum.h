@@ -1,0 +1,227 @@
+/* gatherum.h: gather and scatter on memory, as a C library.
+ *
+ * A program is one call of an operator without its data: shapes, strides, types and attributes, checked and
+ * lowered. Python makes it (bytes(gatherum.plan(...).program)); this library runs it on addresses, any number
+ * of times, from any number of threads. It needs no Python, and no exception leaves it.
+ *
+ *     gatherum_error error;
+ *     gatherum_program *program;
+ *     if (gatherum_program_read(bytes, size, &program, &error) != GATHERUM_OK) ...
+ *     gatherum_operands operands = {0};
+ *     operands.data = gatherum_memory(table, table_bytes);
+ *     operands.indices = gatherum_memory(rows, rows_bytes);
+ *     operands.out = gatherum_memory(result, result_bytes);
+ *     if (gatherum_check(program, &operands, &error) != GATHERUM_OK) ...   an operand is too small
+ *     if (gatherum_run(program, &operands, NULL, &error) != GATHERUM_OK) ...
+ *     gatherum_program_free(program);
+ *
+ * Indices are checked whatever they hold: after gatherum_check has accepted the operands, gatherum_run
+ * touches no other memory.
+ */
+#ifndef GATHERUM_H
+#define GATHERUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#if defined(GATHERUM_BUILDING)
+#define GATHERUM_API __declspec(dllexport)
+#else
+#define GATHERUM_API __declspec(dllimport)
+#endif
+#else
+#define GATHERUM_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+#define GATHERUM_NOEXCEPT noexcept
+extern "C" {
+#else
+#define GATHERUM_NOEXCEPT
+#endif
+
+/* Changes whenever a declaration below changes its meaning. */
+#define GATHERUM_ABI_VERSION 1
+GATHERUM_API int32_t gatherum_abi_version(void) GATHERUM_NOEXCEPT;
+
+typedef enum gatherum_status {
+  GATHERUM_OK = 0,
+  GATHERUM_INVALID_INDEX,   /* mode "raise" met one; a scatter has written nothing */
+  GATHERUM_INTERRUPTED,     /* the poll callback asked for it */
+  GATHERUM_NO_MEMORY,       /* no working memory; a scatter in place has written nothing */
+  GATHERUM_INVALID_PROGRAM, /* these bytes are no program of this version */
+  GATHERUM_TOO_SMALL,       /* an operand's memory does not hold what the program addresses */
+  GATHERUM_FAILED           /* a file could not be read */
+} gatherum_status;
+
+/* What is known of an error; `message` is a constant, never null, in English. */
+typedef struct gatherum_error {
+  const char* message;
+  const char* operand; /* TOO_SMALL: its name */
+  int64_t position;  /* INVALID_INDEX: the tuple's place in row-major order of the indices; -1: the indices */
+  int64_t value;     /* have changed during the call. The index's value (uint64 ones as their bits), */
+  int32_t component; /* and its component in the tuple. */
+} gatherum_error;
+
+typedef struct gatherum_program gatherum_program;
+
+/* Reads a program from the bytes that Python or gatherum_program_write has made. */
+GATHERUM_API gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,
+                                                   gatherum_error* error) GATHERUM_NOEXCEPT;
+/* Writes at most `room` bytes; returns how many there are, 0 where memory ran out. */
+GATHERUM_API size_t gatherum_program_write(const gatherum_program* program, void* bytes,
+                                           size_t room) GATHERUM_NOEXCEPT;
+GATHERUM_API void gatherum_program_free(gatherum_program* program) GATHERUM_NOEXCEPT;
+/* The result's shape: its rank, and one extent for each dimension. */
+GATHERUM_API int32_t gatherum_program_rank(const gatherum_program* program) GATHERUM_NOEXCEPT;
+GATHERUM_API const int64_t* gatherum_program_shape(const gatherum_program* program) GATHERUM_NOEXCEPT;
+GATHERUM_API int32_t gatherum_program_scatters(const gatherum_program* program) GATHERUM_NOEXCEPT;
+/* Whether gatherum_run on it takes long enough to be worth giving up a lock. */
+GATHERUM_API int32_t gatherum_program_is_long(const gatherum_program* program) GATHERUM_NOEXCEPT;
+
+/* Memory of an operand: its first element, and how many bytes before and behind that address belong to it. */
+typedef struct gatherum_buffer {
+  void* start;
+  int64_t before, behind;
+} gatherum_buffer;
+
+/* A buffer of `bytes` bytes that begins with its first element, as contiguous arrays do. */
+static inline gatherum_buffer gatherum_memory(const void* start, int64_t bytes) {
+  gatherum_buffer buffer;
+  buffer.start = (void*)start;
+  buffer.before = 0;
+  buffer.behind = bytes;
+  return buffer;
+}
+
+typedef struct gatherum_operands {
+  gatherum_buffer data; /* what is read; for a scatter in place the same as `out` */
+  gatherum_buffer indices;
+  gatherum_buffer updates; /* scatters */
+  gatherum_buffer out;     /* the result */
+  const void* fill;        /* one item, for gathers with the modes "fill" and "drop"; null: zero bytes */
+  int32_t fresh; /* not 0: nobody looks at `out` if the call fails, so that it may be half-written */
+} gatherum_operands;
+
+/* Asked a few times a second during long calls, on the calling thread: not 0 interrupts the call. It is asked
+ * only while nothing has been written in place. */
+typedef struct gatherum_poll {
+  int32_t (*ask)(void* context);
+  void* context;
+} gatherum_poll;
+
+/* Whether every byte that the program can address lies in its operands, whatever the indices hold. */
+GATHERUM_API gatherum_status gatherum_check(const gatherum_program* program,
+                                            const gatherum_operands* operands,
+                                            gatherum_error* error) GATHERUM_NOEXCEPT;
+/* Runs the program. The operands must be what the program was made for: see gatherum_check. `poll` and
+ * `error` may be null. */
+GATHERUM_API gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* operands,
+                                          const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;
+/* Writes for each index tuple the number of what it addresses, -1 where it is invalid. */
+GATHERUM_API void gatherum_number(const gatherum_program* program, const void* indices,
+                                  int64_t* numbers) GATHERUM_NOEXCEPT;
+
+/* A fold that goes on: a scatter whose updates come in batches, with the bits of one call on all of them. The
+ * caller keeps an accumulator (`sum_bytes` bytes) and a count (an int64) for each of the n elements of the
+ * data, in C order; the counts begin at 0. */
+typedef struct gatherum_fold {
+  const char *reduction, *value; /* names: "add", "float32"; "none" and "none" moves items */
+  int32_t include_self;
+  int64_t item; /* bytes of an element of the data */
+} gatherum_fold;
+
+/* `any_order`, not 0: the accumulators hold the updates alone, need no beginning, and two folds can be
+ * merged. */
+GATHERUM_API gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,
+                                                    int64_t* sum_bytes) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_fold_begin(const gatherum_fold* fold, const void* data, void* sums,
+                                                 int64_t n) GATHERUM_NOEXCEPT;
+/* Folds a batch: the program of a scatter into contiguous data, its `indices` and `updates`. After an error
+ * nothing has been folded. gatherum_check tells whether the program keeps within an `out` of n elements. */
+GATHERUM_API gatherum_status gatherum_fold_take(const gatherum_program* program,
+                                                const gatherum_operands* operands, void* sums,
+                                                int64_t* counts, const gatherum_poll* poll,
+                                                gatherum_error* error) GATHERUM_NOEXCEPT;
+/* Folds the updates of another fold behind those of this one; only where the order does not matter. */
+GATHERUM_API gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64_t* counts,
+                                                 const void* other_sums, const int64_t* other_counts,
+                                                 int64_t n) GATHERUM_NOEXCEPT;
+/* Writes the result; the fold can go on. `data` is read where `any_order`, and may be null elsewhere. */
+GATHERUM_API gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data,
+                                                  const void* sums, const int64_t* counts, void* out,
+                                                  int64_t n) GATHERUM_NOEXCEPT;
+
+/* Rows of an open file, at their positions: row numbers[i] goes to row places[i] of the memory (i where
+ * places is null). Every number and place is checked before it is used. */
+typedef struct gatherum_rows {
+  int file;             /* a descriptor */
+  int64_t base, stride; /* where row 0 begins in the file, and bytes from one row to the next */
+  int64_t item, extent; /* bytes wanted of a row, and rows that there are */
+  const int64_t *numbers, *places;
+  int64_t count;
+  void* out;
+  int64_t room;    /* rows that fit in `out` */
+  double waste;    /* bytes read over the bytes of the pages that hold wanted rows, at most */
+  int32_t once;    /* not 0: no page is wanted again, so that the system need not keep it */
+  int64_t scratch; /* bytes of memory that all threads together may use besides */
+} gatherum_rows;
+
+typedef struct gatherum_rows_read {
+  const char* status;  /* "done", "interrupted", "truncated", "failed", "outside", "no memory" */
+  int32_t error;       /* failed: the system's number for the reason */
+  int64_t position;    /* truncated, failed: where in the file; outside: which request */
+  int64_t until;       /* truncated, failed: the end of what was being read */
+  int64_t bytes, runs; /* read, and in how many runs of neighbouring rows */
+} gatherum_rows_read;
+
+GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
+                                                gatherum_rows_read* result) GATHERUM_NOEXCEPT;
+
+/* How the program would run on the present number of threads: by which implementation, why, and with how many
+ * bytes of working memory. */
+typedef struct gatherum_description {
+  const char* implementation;
+  char reason[512];
+  int64_t scratch;
+} gatherum_description;
+
+GATHERUM_API gatherum_status gatherum_describe(const gatherum_program* program,
+                                               gatherum_description* description) GATHERUM_NOEXCEPT;
+/* The name of the i-th implementation, null behind the last one. */
+GATHERUM_API const char* gatherum_implementation(int32_t i) GATHERUM_NOEXCEPT;
+/* Sizes from which on implementations are chosen, by number; for tests, which make them small. The name of
+ * the i-th, null behind the last one. */
+GATHERUM_API const char* gatherum_threshold(int32_t i, int64_t* value) GATHERUM_NOEXCEPT;
+GATHERUM_API void gatherum_set_threshold(int32_t i, int64_t value) GATHERUM_NOEXCEPT;
+
+/* Memory for large results, in huge pages where the system has them; freed blocks are kept for the next ones,
+ * up to a limit in bytes. Null: there is no memory. */
+GATHERUM_API void* gatherum_allocate(size_t bytes) GATHERUM_NOEXCEPT;
+/* 0: `memory` was not allocated here, and nothing was done. */
+GATHERUM_API int32_t gatherum_free(void* memory) GATHERUM_NOEXCEPT;
+/* Makes the first `bytes` usable, if there are so many. Returns how many there are at the most, 0 when
+ * `memory` was not allocated here. */
+GATHERUM_API size_t gatherum_resize(void* memory, size_t bytes) GATHERUM_NOEXCEPT;
+GATHERUM_API void gatherum_set_cache_limit(size_t bytes) GATHERUM_NOEXCEPT;
+GATHERUM_API size_t gatherum_get_cache_limit(void) GATHERUM_NOEXCEPT;
+GATHERUM_API size_t gatherum_cached_bytes(void) GATHERUM_NOEXCEPT;
+GATHERUM_API void gatherum_clear_cache(void) GATHERUM_NOEXCEPT;
+
+/* How many threads a call may use: by default the processors that this process may use. */
+GATHERUM_API void gatherum_set_num_threads(int32_t n) GATHERUM_NOEXCEPT;
+GATHERUM_API int32_t gatherum_get_num_threads(void) GATHERUM_NOEXCEPT;
+/* The instruction-set level in use; by default the best that this processor has. */
+GATHERUM_API const char* gatherum_level(void) GATHERUM_NOEXCEPT;
+/* The name of the i-th level that this processor and this build have, best first; null behind the last one.
+ */
+GATHERUM_API const char* gatherum_available_level(int32_t i) GATHERUM_NOEXCEPT;
+/* Chooses a level by name, "" for the best; 0: there is no such level here. */
+GATHERUM_API int32_t gatherum_set_level(const char* name) GATHERUM_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GATHERUM_H */

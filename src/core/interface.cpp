@@ -1,0 +1,304 @@
+// The C interface: include/gatherum.h over the engine. Nothing is thrown out of here.
+#include <array>
+#include <cstring>
+#include <new>
+
+#include "accumulator.hpp"
+#include "implementations/implementations.hpp"
+#include "include/gatherum.h"
+#include "row_reads.hpp"
+
+struct gatherum_program {
+  gatherum::Program value;
+};
+
+namespace {
+
+using namespace gatherum;
+
+gatherum_status fail(gatherum_status status, gatherum_error* error, const char* message,
+                     const char* operand = "") {
+  if (error != nullptr) *error = {message, operand, -1, 0, 0};
+  return status;
+}
+
+Extent extent_of(const gatherum_buffer& b) {
+  const auto* start = static_cast<const char*>(b.start);
+  return {start, start - b.before, start + b.behind};
+}
+
+bool in_place(const gatherum_operands& at) { return at.data.start == at.out.start; }
+
+// Narrow items that move as one block are filled as one: their fill is as wide as the block.
+const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestBlock>& block) {
+  if (nest.block > kWidestBlock) return item;
+  for (int64_t r = 0; r < nest.block; r += nest.item)
+    std::memcpy(block.data() + r, item, static_cast<size_t>(nest.item));
+  return block.data();
+}
+
+Operands operands_of(const Program& p, const gatherum_operands& at) {
+  Operands to;
+  to.index = static_cast<const char*>(at.indices.start);
+  to.data = static_cast<char*>(p.scatter ? at.out.start : at.data.start);
+  to.other = static_cast<char*>(p.scatter ? at.updates.start : at.out.start);
+  return to;
+}
+
+Poll poll_of(const gatherum_poll* poll) {
+  if (poll == nullptr || poll->ask == nullptr) return {};
+  const auto ask = [](void* context) {
+    const auto* given = static_cast<const gatherum_poll*>(context);
+    return given->ask(given->context) != 0;
+  };
+  return {ask, const_cast<gatherum_poll*>(poll)};
+}
+
+gatherum_status report(const Outcome& outcome, gatherum_error* error) {
+  switch (outcome.status) {
+    case Status::done:
+      return GATHERUM_OK;
+    case Status::interrupted:
+      return fail(GATHERUM_INTERRUPTED, error, "the call was interrupted");
+    case Status::no_memory:
+      return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+    case Status::invalid_index:
+      break;
+  }
+  const Invalid& i = outcome.invalid;
+  if (error != nullptr) *error = {"an index is out of bounds", "indices", i.position, i.value, i.component};
+  return GATHERUM_INVALID_INDEX;
+}
+
+// The enumerator of that name; false where there is none.
+template <class E>
+bool find_name(const char* name, E& found) {
+  for (int i = 0; i < kCount<E>; ++i)
+    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return found = static_cast<E>(i), true;
+  return false;
+}
+
+bool fold_of(const gatherum_fold& f, FoldType& type) {
+  Combine& how = type.combine;
+  if (!find_name(f.reduction, how.reduction) || !find_name(f.value, how.value)) return false;
+  how.include_self = f.include_self != 0;
+  type.item = f.item;
+  const bool moves = how.reduction == Reduction::none;
+  return f.item >= 0 && (moves || (has_meaning(how.value, how.reduction) && bytes_of(how.value) == f.item));
+}
+
+// Runs body(type), which cannot fail but for want of memory.
+template <class Body>
+gatherum_status with_fold(const gatherum_fold* fold, const Body& body) {
+  FoldType type;
+  if (!fold_of(*fold, type)) return GATHERUM_INVALID_PROGRAM;
+  try {
+    body(type);
+    return GATHERUM_OK;
+  } catch (const std::bad_alloc&) {
+    return GATHERUM_NO_MEMORY;
+  }
+}
+
+const char* name_of(ReadStatus status) {
+  switch (status) {
+    case ReadStatus::done:
+      return "done";
+    case ReadStatus::interrupted:
+      return "interrupted";
+    case ReadStatus::truncated:
+      return "truncated";
+    case ReadStatus::failed:
+      return "failed";
+    case ReadStatus::outside:
+      return "outside";
+    case ReadStatus::no_memory:
+      return "no memory";
+  }
+  return "unknown";
+}
+
+gatherum_status status_of(ReadStatus status) {
+  if (status == ReadStatus::done) return GATHERUM_OK;
+  if (status == ReadStatus::interrupted) return GATHERUM_INTERRUPTED;
+  return status == ReadStatus::no_memory ? GATHERUM_NO_MEMORY : GATHERUM_FAILED;
+}
+
+}  // namespace
+
+int32_t gatherum_abi_version(void) noexcept { return GATHERUM_ABI_VERSION; }
+
+gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,
+                                      gatherum_error* error) noexcept {
+  *program = nullptr;
+  auto* made = new (std::nothrow) gatherum_program;
+  if (made == nullptr) return fail(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
+  const char* wrong = nullptr;
+  try {
+    wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
+    if (wrong == nullptr) wrong = prepare(made->value);
+  } catch (const std::bad_alloc&) {
+    delete made;
+    return fail(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
+  }
+  if (wrong != nullptr) {
+    delete made;
+    return fail(GATHERUM_INVALID_PROGRAM, error, wrong);
+  }
+  *program = made;
+  return GATHERUM_OK;
+}
+
+size_t gatherum_program_write(const gatherum_program* program, void* bytes, size_t room) noexcept {
+  try {
+    const std::vector<uint8_t> all = to_bytes(program->value);
+    if (room > 0) std::memcpy(bytes, all.data(), std::min(room, all.size()));
+    return all.size();
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+void gatherum_program_free(gatherum_program* program) noexcept { delete program; }
+int32_t gatherum_program_rank(const gatherum_program* p) noexcept { return p->value.result.rank; }
+const int64_t* gatherum_program_shape(const gatherum_program* p) noexcept { return p->value.result.extent; }
+int32_t gatherum_program_scatters(const gatherum_program* p) noexcept { return p->value.scatter ? 1 : 0; }
+int32_t gatherum_program_is_long(const gatherum_program* p) noexcept { return is_long(p->value) ? 1 : 0; }
+
+gatherum_status gatherum_check(const gatherum_program* program, const gatherum_operands* at,
+                               gatherum_error* error) noexcept {
+  const Program& p = program->value;
+  const bool functional = p.scatter && !in_place(*at);
+  const char* small =
+      p.scatter ? find_too_small(p, extent_of(at->out), extent_of(at->indices), extent_of(at->updates),
+                                 functional ? extent_of(at->data) : Extent{})
+                : find_too_small(p, extent_of(at->data), extent_of(at->indices), extent_of(at->out), {});
+  if (small == nullptr) return GATHERUM_OK;
+  return fail(GATHERUM_TOO_SMALL, error, "an operand's memory is smaller than the program addresses", small);
+}
+
+gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* at,
+                             const gatherum_poll* poll, gatherum_error* error) noexcept {
+  const Program& p = program->value;
+  Operands to = operands_of(p, *at);
+  std::array<char, kWidestBlock> filled{};
+  const auto* source = p.scatter && !in_place(*at) ? static_cast<const char*>(at->data.start) : nullptr;
+  try {
+    std::vector<char> zeros;
+    if (!p.scatter && p.mode == Mode::drop && p.moves) {
+      if (at->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));
+      const auto* item = at->fill != nullptr ? static_cast<const char*>(at->fill) : zeros.data();
+      to.fill = fill_block(p.nest, item, filled);
+    }
+    return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error);
+  } catch (const std::bad_alloc&) {
+    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+  }
+}
+
+void gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
+  chosen_kernels().number(program->value.nest, static_cast<const char*>(indices), numbers);
+}
+
+gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,
+                                       int64_t* sum_bytes) noexcept {
+  return with_fold(fold, [&](const FoldType& type) {
+    *any_order = type.any_order() ? 1 : 0;
+    *sum_bytes = type.sum_bytes();
+  });
+}
+
+gatherum_status gatherum_fold_begin(const gatherum_fold* fold, const void* data, void* sums,
+                                    int64_t n) noexcept {
+  return with_fold(fold, [&](const FoldType& type) {
+    begin_fold(type, static_cast<const char*>(data), static_cast<char*>(sums), n);
+  });
+}
+
+gatherum_status gatherum_fold_take(const gatherum_program* program, const gatherum_operands* at, void* sums,
+                                   int64_t* counts, const gatherum_poll* poll,
+                                   gatherum_error* error) noexcept {
+  const auto* index = static_cast<const char*>(at->indices.start);
+  const auto* updates = static_cast<const char*>(at->updates.start);
+  try {
+    return report(
+        accumulate(program->value, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
+  } catch (const std::bad_alloc&) {
+    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+  }
+}
+
+gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64_t* counts,
+                                    const void* other_sums, const int64_t* other_counts, int64_t n) noexcept {
+  return with_fold(fold, [&](const FoldType& type) {
+    merge_folds(type,
+                {{static_cast<char*>(sums), counts}, static_cast<const char*>(other_sums), other_counts, n});
+  });
+}
+
+gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data, const void* sums,
+                                     const int64_t* counts, void* out, int64_t n) noexcept {
+  return with_fold(fold, [&](const FoldType& type) {
+    finish_fold(type, {static_cast<const char*>(data), static_cast<const char*>(sums), counts,
+                       static_cast<char*>(out), n});
+  });
+}
+
+gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
+                                   gatherum_rows_read* result) noexcept {
+  const gatherum_rows& r = *rows;
+  const RowReads reads{r.file,   r.base,   r.stride,
+                       r.item,   r.extent, r.numbers,
+                       r.places, r.count,  static_cast<char*>(r.out),
+                       r.room,   r.waste,  r.once != 0,
+                       r.scratch};
+  ReadOutcome outcome;
+  try {
+    outcome = read_rows(reads, poll_of(poll));
+  } catch (const std::bad_alloc&) {
+    outcome.status = ReadStatus::no_memory;
+  }
+  *result = {name_of(outcome.status), outcome.error, outcome.position,
+             outcome.until,           outcome.bytes, outcome.runs};
+  return status_of(outcome.status);
+}
+
+void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
+int32_t gatherum_get_num_threads(void) noexcept { return get_threads(); }
+const char* gatherum_level(void) noexcept { return chosen_kernels().level; }
+int32_t gatherum_set_level(const char* name) noexcept { return choose_level(name) ? 1 : 0; }
+const char* gatherum_available_level(int32_t i) noexcept { return available_level(i); }
+
+gatherum_status gatherum_describe(const gatherum_program* program, gatherum_description* d) noexcept {
+  try {
+    const Choice choice = describe(program->value);
+    d->implementation = choice.name;
+    d->scratch = choice.scratch;
+    const size_t n = std::min(choice.reason.size(), sizeof d->reason - 1);
+    std::memcpy(d->reason, choice.reason.data(), n);
+    d->reason[n] = 0;
+    return GATHERUM_OK;
+  } catch (const std::bad_alloc&) {
+    return GATHERUM_NO_MEMORY;
+  }
+}
+
+const char* gatherum_implementation(int32_t i) noexcept { return implementation_name(i); }
+
+const char* gatherum_threshold(int32_t i, int64_t* value) noexcept {
+  const NamedThreshold t = threshold(i);
+  if (t.name != nullptr) *value = *t.value;
+  return t.name;
+}
+
+void gatherum_set_threshold(int32_t i, int64_t value) noexcept {
+  if (const NamedThreshold t = threshold(i); t.name != nullptr) *t.value = value;
+}
+
+void* gatherum_allocate(size_t bytes) noexcept { return allocate_large(bytes); }
+int32_t gatherum_free(void* memory) noexcept { return free_large(memory) ? 1 : 0; }
+size_t gatherum_resize(void* memory, size_t bytes) noexcept { return resize_large(memory, bytes); }
+void gatherum_set_cache_limit(size_t bytes) noexcept { set_cache_limit(bytes); }
+size_t gatherum_get_cache_limit(void) noexcept { return get_cache_limit(); }
+size_t gatherum_cached_bytes(void) noexcept { return cached_bytes(); }
+void gatherum_clear_cache(void) noexcept { clear_cache(); }

@@ -1,0 +1,27 @@
+// NumPy's C API for the files that touch Python objects. Exactly one of them (module.cpp) defines
+// GATHERUM_OWNS_NUMPY_API and imports it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL gatherum_numpy_api
+#ifndef GATHERUM_OWNS_NUMPY_API
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+namespace gatherum {
+
+// Results of at least this many bytes come from the core; smaller ones from NumPy's own allocator.
+inline constexpr int64_t kLargeResult = int64_t{2} << 20;
+
+namespace nb = nanobind;
+
+inline PyArrayObject* as_array(nb::handle h) { return reinterpret_cast<PyArrayObject*>(h.ptr()); }
+
+// A new C-contiguous array of that shape; large ones on huge pages, from the cache where it can.
+nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape);
+
+}  // namespace gatherum

@@ -1,0 +1,66 @@
+#include "file_calls.hpp"
+
+#include <cstring>
+#include <limits>
+
+#include "../include/gatherum.h"
+#include "released.hpp"
+
+namespace gatherum {
+namespace {
+
+const int64_t* as_int64s(nb::handle h, int64_t& count, const char* name) {
+  const bool fits = PyArray_Check(h.ptr()) && PyArray_TYPE(as_array(h)) == NPY_INT64 &&
+                    PyArray_NDIM(as_array(h)) == 1 && PyArray_ISCARRAY_RO(as_array(h));
+  if (!fits) throw nb::type_error(name);
+  count = PyArray_SIZE(as_array(h));
+  return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
+}
+
+gatherum_rows_read read_released(const gatherum_rows& rows) {
+  Released released;
+  const gatherum_poll poll = released.poll();
+  for (;;) {
+    gatherum_rows_read result;
+    const gatherum_status status = gatherum_read_rows(&rows, &poll, &result);
+    if (status != GATHERUM_INTERRUPTED || released.interrupted()) return result;
+    // A signal handler has forked, and this is the child: it reads everything itself.
+  }
+}
+
+}  // namespace
+
+nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
+                         nb::handle out, double waste, bool once, int64_t scratch) {
+  gatherum_rows reads = {};
+  reads.file = file;
+  reads.base = where[0];
+  reads.stride = where[1];
+  reads.item = where[2];
+  reads.extent = where[3];
+  const bool possible = reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item &&
+                        reads.extent >= 0 && scratch >= 0 &&
+                        reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
+  if (!possible) throw nb::value_error("read_file_rows: `where` describes no rows of a file");
+  reads.numbers = as_int64s(numbers, reads.count, "read_file_rows: `numbers` must be a flat array of int64");
+  if (!places.is_none()) {
+    int64_t count = 0;
+    reads.places = as_int64s(places, count, "read_file_rows: `places` must be a flat array of int64");
+    if (count != reads.count)
+      throw nb::value_error("read_file_rows: `places` and `numbers` differ in length");
+  }
+  if (!PyArray_Check(out.ptr()) || !PyArray_ISCARRAY(as_array(out)) ||
+      PyArray_TYPE(as_array(out)) != NPY_UINT8)
+    throw nb::type_error("read_file_rows: `out` must be a contiguous, writable array of bytes");
+  reads.out = PyArray_BYTES(as_array(out));
+  reads.room = PyArray_NBYTES(as_array(out)) / reads.item;
+  reads.waste = waste;
+  reads.once = once ? 1 : 0;
+  reads.scratch = scratch;
+  const gatherum_rows_read result = read_released(reads);
+  if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
+  return nb::make_tuple(nb::str(result.status), result.error, result.position, result.until, result.bytes,
+                        result.runs);
+}
+
+}  // namespace gatherum

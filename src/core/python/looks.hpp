@@ -1,0 +1,85 @@
+// What operands look like, and what keeps them so: Python code may run between the checks of a call and
+// its run, and change them under our feet. A fill value's conversion is such code, and so is a finalizer
+// that the collector calls while a result is allocated.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace gatherum {
+
+inline constexpr int kOperands = 4;  // data, indices, updates, out; None where there is none
+using OperandHandles = std::array<nb::handle, kOperands>;
+
+// Where operands lie and how: what a plan, the checks of `out` and the addresses rest upon.
+class Looks {
+ public:
+  explicit Looks(const OperandHandles& operands) {
+    int64_t* to = words_;
+    for (nb::handle h : operands)
+      if (!h.is_none()) to = look(as_array(h), to);
+  }
+
+  // The number of the first operand that looks different now, -1 if all look the same.
+  int first_change(const OperandHandles& operands) const {
+    const int64_t* from = words_;
+    for (int i = 0; i < kOperands; ++i) {
+      const nb::handle h = operands[static_cast<size_t>(i)];
+      if (!h.is_none() && !(from = same(as_array(h), from))) return i;
+    }
+    return -1;
+  }
+
+ private:
+  static int64_t address(const void* p) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(p)); }
+  static int64_t form(PyArrayObject* a) {
+    return (int64_t{PyArray_ITEMSIZE(a)} << 8) + PyArray_NDIM(a) * 2 + (PyArray_ISWRITEABLE(a) ? 1 : 0);
+  }
+
+  static int64_t* look(PyArrayObject* a, int64_t* to) {
+    *to++ = address(PyArray_DATA(a));
+    *to++ = address(PyArray_DESCR(a));
+    *to++ = form(a);
+    const int rank = PyArray_NDIM(a);
+    for (int i = 0; i < rank; ++i) {  // two loops would become calls of memcpy, of a few bytes each
+      *to++ = PyArray_DIM(a, i);
+      *to++ = PyArray_STRIDE(a, i);
+    }
+    return to;
+  }
+
+  // What follows the words of an array that looks as they say; null if it does not.
+  static const int64_t* same(PyArrayObject* a, const int64_t* from) {
+    if (from[0] != address(PyArray_DATA(a)) || from[1] != address(PyArray_DESCR(a)) || from[2] != form(a))
+      return nullptr;
+    from += 3;
+    const int rank = PyArray_NDIM(a);
+    for (int i = 0; i < rank; ++i, from += 2)
+      if (from[0] != PyArray_DIM(a, i) || from[1] != PyArray_STRIDE(a, i)) return nullptr;
+    return from;
+  }
+
+  int64_t words_[kOperands * (3 + 2 * NPY_MAXDIMS)];  // as many as the operands need are set
+};
+
+// Weak references to operands, and to the arrays whose memory they show. ndarray.resize moves no array
+// that has one, even with refcheck=False: neither a signal handler nor another thread can free memory in
+// that way while a long call works on it without the interpreter's lock.
+class Pins {
+ public:
+  explicit Pins(const OperandHandles& operands) {
+    for (nb::handle h : operands)
+      for (PyObject* o = h.ptr(); o != nullptr && PyArray_Check(o);
+           o = PyArray_BASE(reinterpret_cast<PyArrayObject*>(o))) {
+        references_.push_back(nb::steal(PyWeakref_NewRef(o, nullptr)));
+        if (!references_.back().is_valid()) nb::raise_python_error();
+      }
+  }
+
+ private:
+  std::vector<nb::object> references_;
+};
+
+}  // namespace gatherum

@@ -1,0 +1,100 @@
+// Bindings only.
+#define GATHERUM_OWNS_NUMPY_API
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../platform.hpp"
+#include "arrays.hpp"
+#include "calls.hpp"
+#include "file_calls.hpp"
+#include "folds.hpp"
+#include "programs.hpp"
+#include "released.hpp"
+
+namespace gatherum {
+namespace {
+
+// Numbers of the destinations of all tuples, in row-major order; -1 where invalid.
+nb::object number_tuples(const BoundProgram& program, nb::handle indices, int64_t tuples) {
+  const npy_intp shape[1] = {tuples};
+  nb::object numbers = nb::steal(PyArray_SimpleNew(1, shape, NPY_INT64));
+  if (!numbers.is_valid()) nb::raise_python_error();
+  if (tuples > 0)
+    gatherum_number(program.core(), PyArray_BYTES(as_array(indices)),
+                    reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(numbers))));
+  return numbers;
+}
+
+void* import_numpy() {
+  import_array();
+  return &PyArray_API;
+}
+
+}  // namespace
+}  // namespace gatherum
+
+NB_MODULE(_core, m) {
+  using namespace gatherum;
+  using nb::handle;
+  if (import_numpy() == nullptr) nb::raise_python_error();
+
+  bind_programs(m);
+
+  m.def(
+      "set_hooks",
+      [](nb::object normalise, nb::object make_plan, nb::object check_operands, nb::object check_out,
+         nb::object make_fill, nb::object raise_invalid, nb::object raise_changed) {
+        hooks() = {normalise, make_plan, check_operands, check_out, make_fill, raise_invalid, raise_changed};
+      },
+      nb::arg("normalise"), nb::arg("make_plan"), nb::arg("check_operands"), nb::arg("check_out"),
+      nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
+  m.def(
+      "call",
+      [](handle op, handle data, handle indices, handle updates, handle axis, handle reduction,
+         handle include_self, handle mode, handle negative, handle fill_value, handle out) {
+        handle arguments[kArguments] = {op,           data, indices,  updates,    axis, reduction,
+                                        include_self, mode, negative, fill_value, out};
+        return call(arguments);
+      },
+      nb::arg("op").none(), nb::arg("data").none(), nb::arg("indices").none(), nb::arg("updates").none(),
+      nb::arg("axis").none(), nb::arg("reduction").none(), nb::arg("include_self").none(),
+      nb::arg("mode").none(), nb::arg("negative").none(), nb::arg("fill_value").none(),
+      nb::arg("out").none());
+  m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
+  m.def(
+      "run",
+      [](handle plan, handle data, handle indices, handle updates, handle fill_value, handle out) {
+        return run(plan, data, indices, updates, fill_value, out);
+      },
+      nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(),
+      nb::arg("fill_value").none(), nb::arg("out").none());
+  m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
+  bind_folds(m);
+  m.def("clear_plans", &clear_plans);
+  m.def("leave", &leave);
+
+  m.def("reads_at_positions", [] { return kReadsAtPositions; });
+  m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
+        nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"));
+  m.def(
+      "start_writing",
+      [](int file, int64_t offset, int64_t bytes) {
+        const Released unlock;
+        start_writing(file, offset, bytes);
+      },
+      nb::arg("file"), nb::arg("offset"), nb::arg("nbytes"));
+
+  m.def("available_levels", [] { return names_of(gatherum_available_level); });
+  m.def(
+      "choose_level", [](const std::string& name) { return gatherum_set_level(name.c_str()) != 0; },
+      nb::arg("name"));
+  m.def("level", &gatherum_level);
+  m.def("usable_processors", &usable_processors);
+  m.def("set_threads", &gatherum_set_num_threads, nb::arg("n"));
+  m.def("get_threads", &gatherum_get_num_threads);
+  m.def("set_cache_limit", &gatherum_set_cache_limit, nb::arg("nbytes"));
+  m.def("get_cache_limit", &gatherum_get_cache_limit);
+  m.def("cached_bytes", &gatherum_cached_bytes);
+  m.def("clear_cache", &gatherum_clear_cache);
+}

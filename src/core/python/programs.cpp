@@ -1,0 +1,222 @@
+#include "programs.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace gatherum {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw nb::value_error(("gatherum: not a program: " + what).c_str());
+}
+
+// Python's integers have no bounds; a field's do.
+int64_t as_number(const char* name, nb::handle value) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow != 0) refuse(std::string("`") + name + "` does not fit in 64 bits");
+  if (number == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return number;
+}
+
+template <class T>
+void assign(const char* name, nb::handle value, T& field) {
+  if constexpr (std::is_enum_v<T>) {
+    field = nb::cast<T>(value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    field = nb::cast<bool>(value);
+  } else {
+    const int64_t number = as_number(name, value);
+    field = static_cast<T>(number);
+    if (static_cast<int64_t>(field) != number) refuse(std::string("`") + name + "` is out of range");
+  }
+}
+
+// Calls each(i, item) for the items of a sequence; at most so many.
+template <class Each>
+int64_t read_items(const char* name, nb::handle sequence, int most, const Each& each) {
+  int64_t n = 0;
+  for (nb::handle item : sequence) {
+    if (n == most) refuse(std::string("`") + name + "` is too long");
+    each(n++, item);
+  }
+  return n;
+}
+
+// (line, loops, components, block), as Python lowers it.
+void assign(const char* name, nb::handle value, Nest& nest) {
+  const auto parts = nb::cast<nb::tuple>(value);
+  if (parts.size() != 4) refuse(std::string("`") + name + "` is not a nest");
+  const auto number = [&](nb::handle from, int i) { return as_number(name, from[i]); };
+  assign(name, parts[0], nest.line);
+  nest.rank = static_cast<int>(read_items(name, parts[1], kMaxLoops, [&](int64_t i, nb::handle loop) {
+    nest.loops[i] = {number(loop, 0), number(loop, 1), number(loop, 2), number(loop, 3)};
+  }));
+  nest.components =
+      static_cast<int>(read_items(name, parts[2], kMaxComponents, [&](int64_t i, nb::handle component) {
+        nest.component[i] = {number(component, 0), number(component, 1), number(component, 2)};
+      }));
+  nest.block = as_number(name, parts[3]);
+}
+
+void assign(const char* name, nb::handle value, Shape& shape) {
+  shape.rank = static_cast<int>(read_items(name, value, kMaxLoops, [&](int64_t i, nb::handle extent) {
+    shape.extent[i] = as_number(name, extent);
+  }));
+}
+
+template <class T>
+nb::object read(const T& field) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return nb::int_(int64_t{field});
+  else
+    return nb::cast(field);
+}
+
+nb::object read(const Nest& nest) {
+  nb::list loops, components;
+  for (int i = 0; i < nest.rank; ++i) {
+    const Loop& l = nest.loops[i];
+    loops.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
+  }
+  for (int c = 0; c < nest.components; ++c) {
+    const Component& one = nest.component[c];
+    components.append(nb::make_tuple(one.size, one.stride, one.offset));
+  }
+  return nb::make_tuple(nest.line, nb::tuple(loops), nb::tuple(components), nest.block);
+}
+
+nb::object read(const Shape& shape) {
+  nb::list extents;
+  for (int i = 0; i < shape.rank; ++i) extents.append(shape.extent[i]);
+  return nb::tuple(extents);
+}
+
+void make_program(BoundProgram* self, const nb::kwargs& given) {
+  Program fields;
+  size_t known = 0;
+  each_field(fields, [&](const char* name, auto& field) {
+    if (!given.contains(name)) return;
+    assign(name, given[name], field);
+    ++known;
+  });
+  if (known != given.size()) throw nb::type_error("Program: an unknown field");
+  new (self) BoundProgram(to_bytes(fields));
+}
+
+nb::bytes as_bytes(const BoundProgram& program) {
+  const std::vector<uint8_t> bytes = to_bytes(program.fields());
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::object describe(const BoundProgram& program) {
+  gatherum_description d;
+  if (gatherum_describe(program.core(), &d) != GATHERUM_OK) throw std::bad_alloc();
+  return nb::make_tuple(nb::str(d.implementation), nb::str(d.reason), d.scratch);
+}
+
+nb::dict get_thresholds() {
+  nb::dict sizes;
+  int64_t value = 0;
+  for (int i = 0; const char* name = gatherum_threshold(i, &value); ++i) sizes[name] = value;
+  return sizes;
+}
+
+void set_thresholds(const nb::dict& sizes) {
+  int64_t value = 0;
+  for (int i = 0; const char* name = gatherum_threshold(i, &value); ++i)
+    if (sizes.contains(name)) gatherum_set_threshold(i, nb::cast<int64_t>(sizes[name]));
+}
+
+nb::str show(const BoundProgram& program) {
+  std::string text = "Program(";
+  each_field(program.fields(), [&](const char* name, const auto& field) {
+    if (text.back() != '(') text += ", ";
+    text += std::string(name) + "=" + nb::cast<std::string>(nb::repr(read(field)));
+  });
+  return nb::str((text + ")").c_str());
+}
+
+template <class E>
+void bind_enum(nb::module_& m, const char* name, const char* doc) {
+  nb::enum_<E> bound(m, name, doc);
+  for (int i = 0; i < kCount<E>; ++i) bound.value(name_of(static_cast<E>(i)), static_cast<E>(i));
+}
+
+}  // namespace
+
+BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) {
+  gatherum_error error;
+  const gatherum_status status = gatherum_program_read(bytes, size, &core_, &error);
+  if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
+  if (status != GATHERUM_OK) refuse(error.message);
+  from_bytes(bytes, size, fields_);
+  int64_t result = fields_.item;
+  for (int i = 0; i < fields_.result.rank; ++i) result = times(result, fields_.result.extent[i]);
+  const bool fills = !fields_.scatter && fields_.mode == Mode::drop;
+  quiet_ = fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(core_) == 0;
+}
+
+bool BoundProgram::was_run_on(const int64_t* looks, int n) const {
+  const nb::ft_lock_guard lock(mutex_);
+  return std::equal(looks, looks + n, looks_.begin(), looks_.end());
+}
+
+void BoundProgram::note_run_on(const int64_t* looks, int n) const {
+  const nb::ft_lock_guard lock(mutex_);
+  looks_.assign(looks, looks + n);
+}
+
+void bind_programs(nb::module_& m) {
+  bind_enum<Mode>(m, "Mode", "What an invalid index means to the kernels.");
+  bind_enum<Value>(m, "Value", "The value types that reductions know.");
+  bind_enum<Reduction>(m, "Reduction", "How updates combine with existing values.");
+
+  m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
+  m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
+  m.def(
+      "needs_accumulator",
+      [](Value value, Reduction reduction, bool include_self) {
+        return needs_accumulator({reduction, value, include_self});
+      },
+      nb::arg("value"), nb::arg("reduction"), nb::arg("include_self"));
+
+  const Program defaults;
+  nb::class_<BoundProgram> bound(m, "Program");
+  bound.def("__init__", [](BoundProgram* self, const nb::kwargs& fields) { make_program(self, fields); });
+  each_field(defaults, [&](const char* name, const auto&) {
+    bound.def_prop_ro(name, [name](const BoundProgram& self) {
+      nb::object value;
+      each_field(self.fields(), [&](const char* each, const auto& field) {
+        if (std::strcmp(name, each) == 0) value = read(field);
+      });
+      return value;
+    });
+  });
+  bound.def("__bytes__", as_bytes);
+  bound.def("__repr__", show);
+  bound.def("__hash__", [](const BoundProgram& self) { return nb::hash(as_bytes(self)); });
+  bound.def(
+      "__eq__",
+      [](const BoundProgram& self, nb::handle other) {
+        return nb::isinstance<BoundProgram>(other) &&
+               as_bytes(self).equal(as_bytes(nb::cast<const BoundProgram&>(other)));
+      },
+      nb::arg("other").none());
+  bound.def_static(
+      "from_bytes",
+      [](const nb::bytes& data) {
+        return new BoundProgram(static_cast<const uint8_t*>(data.data()), data.size());
+      },
+      nb::arg("data"));
+
+  m.def("describe", &describe, nb::arg("program"));
+  m.def("implementation_names", [] { return names_of(gatherum_implementation); });
+  m.def("thresholds", get_thresholds);
+  m.def("set_thresholds", set_thresholds, nb::arg("sizes"));
+}
+
+}  // namespace gatherum

@@ -1,0 +1,46 @@
+// Programs as Python values: named fields with defaults, equality, hash, bytes and pickle.
+#pragma once
+
+#include "../include/gatherum.h"
+#include "../program.hpp"
+#include "arrays.hpp"
+
+namespace gatherum {
+
+// A program of the core, with its fields as Python reads them.
+class BoundProgram {
+ public:
+  BoundProgram(const uint8_t* bytes, size_t size);
+  explicit BoundProgram(const std::vector<uint8_t>& bytes) : BoundProgram(bytes.data(), bytes.size()) {}
+  ~BoundProgram() { gatherum_program_free(core_); }
+  BoundProgram(const BoundProgram&) = delete;
+  BoundProgram& operator=(const BoundProgram&) = delete;
+
+  const gatherum_program* core() const { return core_; }
+  // Whether no Python code can run during a call without `out`: no fill value, no lock given up, and a result
+  // that NumPy's own allocator makes.
+  bool is_quiet() const { return quiet_; }
+  // Whether the last operands that a plan was found to fit looked so.
+  bool was_run_on(const int64_t* looks, int n) const;
+  void note_run_on(const int64_t* looks, int n) const;
+  const Program& fields() const { return fields_; }
+
+ private:
+  Program fields_;
+  gatherum_program* core_ = nullptr;
+  bool quiet_ = false;
+  mutable nb::ft_mutex mutex_;
+  mutable std::vector<int64_t> looks_;
+};
+
+// The strings name_of(0), name_of(1), ... up to the first that is null.
+template <class NameOf>
+nb::list names_of(const NameOf& name_of) {
+  nb::list names;
+  for (int i = 0; name_of(i) != nullptr; ++i) names.append(nb::str(name_of(i)));
+  return names;
+}
+
+void bind_programs(nb::module_& m);
+
+}  // namespace gatherum

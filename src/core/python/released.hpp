@@ -1,0 +1,58 @@
+// The interpreter's lock, given up while the core works on its own.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "../include/gatherum.h"
+#include "arrays.hpp"
+
+namespace gatherum {
+
+// Runs without the interpreter's lock while it lives. A thread that wants the lock back when the
+// interpreter has ended is ended too, by unwinding its stack (CPython before 3.14), which neither the
+// pool's other threads nor nanobind's functions would survive: it sleeps until the process is gone.
+class Released {
+ public:
+  Released() : state_(PyEval_SaveThread()) { ++alive_; }
+  ~Released() {
+    lock();
+    --alive_;
+  }
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+
+  // Asked now and then during long work: Ctrl-C is answered here. True: an exception is set.
+  gatherum_poll poll() {
+    return {[](void* context) { return static_cast<Released*>(context)->signal_pending() ? 1 : 0; }, this};
+  }
+  // Whether a poll has told the work to stop. Work that was cut short without that was so by a fork, in
+  // the child, which has none of the threads that took part.
+  bool interrupted() const { return interrupted_; }
+
+  // How many threads are between giving the lock up and having it back.
+  static int count() { return alive_.load(); }
+
+ private:
+  bool signal_pending() {
+    lock();
+    interrupted_ = PyErr_CheckSignals() != 0;
+    state_ = PyEval_SaveThread();
+    return interrupted_;
+  }
+
+  void lock() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+  }
+
+  PyThreadState* state_;
+  bool interrupted_ = false;
+  static inline std::atomic<int> alive_{0};
+};
+
+}  // namespace gatherum

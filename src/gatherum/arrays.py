@@ -1,0 +1,104 @@
+"""Arrays of other frameworks, known by where their types come from; nothing is imported for that.
+
+A framework's room registers here, and calls whose data are its arrays go to the room. Without one
+they are refused: NumPy would read a lazy array whole, copy from a device, or lose the framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from . import errors
+
+# Takes the arguments of the core's `call`, and returns an array of its framework.
+Room: TypeAlias = Callable[..., object]
+
+
+class Framework(NamedTuple):
+    """A framework, and what to write for a NumPy array with the values of one of its arrays."""
+
+    name: str
+    instead: str
+
+
+_WHOLE = "write {}[...] to read all of it"
+_FRAMEWORKS = (
+    Framework("torch", "write {}.numpy(force=True)"),
+    Framework("jax", "write np.asarray({})"),
+    Framework("tensorflow", "write {}.numpy()"),
+    Framework("cupy", "write cupy.asnumpy({})"),
+    Framework("dask", "write {}.compute()"),
+    Framework("zarr", f"{_WHOLE}, or give gatherum.files its path"),
+    Framework("h5py", f"{_WHOLE}, or store it as Zarr or .npy for gatherum.files"),
+)
+_BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
+_BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
+# Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.
+_OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
+# Types that are no framework's, without a look at where they come from.
+COMMON = frozenset((*_OURS, bool, type(None)))
+
+_rooms: dict[str, Room] = {}
+
+
+def register(framework: str, room: Room) -> None:
+    """Send calls whose data are arrays of a framework to its room."""
+    _rooms[_BY_MODULE[framework].name] = room
+
+
+class Foreign(NamedTuple):
+    """What a value is an array of: the framework, and the name of its type there."""
+
+    framework: Framework
+    name: str
+
+
+def foreign(kind: type) -> Foreign | None:
+    """Return what arrays of a type are in another framework, None for any other type."""
+    if kind in COMMON or issubclass(kind, _OURS):
+        return None
+    for base in kind.__mro__:
+        root = str(base.__module__).partition(".")[0]
+        if framework := _BY_MODULE.get(root):
+            return Foreign(framework, f"{framework.name}.{base.__name__}")
+    return None
+
+
+def refuse(op: str, operand: str, kind: type) -> None:
+    """Raise TypeError for an array of another framework, and say what to write instead."""
+    if found := foreign(kind):
+        raise errors.foreign_array(op, operand, found.name, found.framework.instead.format(operand))
+
+
+def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
+    """Raise TypeError where two operands are arrays of different frameworks."""
+    first: tuple[str, Foreign] | None = None
+    for operand, value in operands.items():
+        if (found := foreign(type(value))) is None:
+            continue
+        if first is None:
+            first = operand, found
+        elif found.framework != first[1].framework:
+            raise errors.two_frameworks(op, first[0], first[1].name, operand, found.name)
+
+
+def room_for(data: type) -> Room | None:
+    """Return the room that calls on data of a type go to."""
+    found = foreign(data)
+    return _rooms.get(found.framework.name) if found else None
+
+
+def lacks_values(value: object) -> bool:
+    """Whether an array of pandas, polars or pyarrow has a mask, with values missing."""
+    root = str(type(value).__module__).partition(".")[0]
+    if root in ("polars", "pyarrow"):
+        count = getattr(value, "null_count", 0)
+        count = count() if callable(count) else count
+        return isinstance(count, int) and count > 0
+    # A dtype of pandas's own; missing values of NumPy's are NaN or NaT there, and stay so.
+    if root == "pandas" and not isinstance(getattr(value, "dtype", None), (np.dtype, type(None))):
+        return bool(value.isna().any())  # type: ignore[attr-defined]  # so have all of these
+    return False

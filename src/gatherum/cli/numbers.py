@@ -1,0 +1,66 @@
+"""Numbers on the command line: one that no call could take is wrong usage, and said shortly."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import Any
+
+import click
+
+# What indices, axes and sizes can be: from int64's least value to uint64's greatest.
+LEAST, GREATEST = -(2**63), 2**64 - 1
+_LONGEST = 40
+
+
+class Integer(click.ParamType[int]):
+    """An integer of 64 bits."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the integer that a text stands for."""
+        if isinstance(value, int):  # a default
+            return value
+        number = integer(value)
+        if number is None:
+            raise click.BadParameter(
+                f"must be an integer of 64 bits, got {short(value)}.", ctx, param
+            )
+        return number
+
+
+def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | None:
+    """Return the integer that a text stands for, or None if it stands for none in the range."""
+    if len(text) > _LONGEST:  # Python would need quadratic time, and has a limit of its own
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if least <= number <= greatest else None
+
+
+def number_or_text(ctx: click.Context, param: click.Parameter, text: str) -> object:
+    """Return the number that a text stands for, or the text.
+
+    A number that float64 cannot hold is none that was meant: it would be infinite in silence.
+    """
+    for convert in (int, float, complex):
+        try:
+            number = convert(text)
+            infinite = sum(map(isinf, (number.real, number.imag)))
+        except ValueError:
+            continue
+        except OverflowError:  # an integer, asked whether it is infinite as a float
+            infinite = 1
+        if infinite > text.lower().count("inf"):
+            raise click.BadParameter(
+                f"must be a number that float64 can hold, or inf, got {short(text)}.", ctx, param
+            )
+        return number
+    return text
+
+
+def short(text: str) -> str:
+    """Return a text in quotes, the beginning of a long one."""
+    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")

@@ -1,0 +1,176 @@
+"""Compressed chunks, decompressed within a limit.
+
+A few bytes can stand for billions. What a codec gives is therefore bounded by the size that a chunk
+has before it is compressed, and no more memory than that is taken:
+
+- gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.
+- blosc, lz4 and zstd announce a size, which is looked at first; they give exactly as much.
+- zstd that announces no size is decompressed into exactly the chunk's size, or refused where that
+  is not known: behind a filter or another compressor.
+- Checksums, shuffles and filters give a fixed multiple of what they take, once their dtypes are
+  numbers of at most 16 bytes.
+
+Every other codec is refused: it might give anything.
+"""
+
+import bz2
+import lzma
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["INFLATING", "STEADY", "check_codec", "inflated"]
+
+INFLATING = ("gzip", "zlib", "bz2", "lzma", "zstd", "blosc", "lz4")
+STEADY = (
+    "bytes", "transpose", "sharding_indexed", "crc32c", "crc32", "adler32", "fletcher32",
+    "jenkins_lookup3", "shuffle", "delta", "bitround", "fixedscaleoffset", "quantize", "packbits",
+    "astype", "base64",
+)  # fmt: skip
+DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
+LARGEST_NUMBER = 16
+DICTIONARY = 256 << 20
+PIECE = 64 << 10
+BLOSC_HEADER = struct.Struct("<4B3I")
+ZSTD_MAGIC, ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A5
+
+
+def check_codec(name: str, config: Mapping[str, Any]) -> None:
+    """Raise ValueError for a codec that might give more than a fixed multiple of a chunk."""
+    if name not in INFLATING and name not in STEADY:
+        raise ValueError(f"the codec {name!r} is not run: what it gives cannot be bounded")
+    for key in DTYPES:
+        if config.get(key) is not None:
+            dtype = np.dtype(config[key])
+            if dtype.kind not in "biufcmM" or dtype.itemsize > LARGEST_NUMBER:
+                raise ValueError(f"the codec {name!r} has the {key} {dtype}, expected numbers")
+
+
+def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
+    """Return what a codec makes of `data`.
+
+    Parameters
+    ----------
+    name : str
+        One of `INFLATING`.
+    config : mapping
+        The codec's settings, as in Zarr's metadata.
+    data : bytes-like
+        A compressed chunk.
+    most : int
+        The most bytes that it may give.
+    exact : bool
+        Whether it must give exactly so many.
+
+    Returns
+    -------
+    bytes-like
+        What was compressed.
+
+    Raises
+    ------
+    ValueError
+        It would be more than `most`, or the data are damaged.
+    """
+    view = memoryview(data).cast("B")
+    if name in ("gzip", "zlib", "bz2", "lzma"):
+        return _streamed(name, lambda: _decompressor(name, config), view, most)
+    size = _announced(name, view)
+    if size is not None and size > most:
+        raise _too_large(most)
+    import numcodecs
+
+    decode = numcodecs.get_codec({"id": name}).decode
+    if size is not None:
+        return decode(view)
+    if not exact:
+        raise ValueError("a chunk of zstd does not say how large it is, and nothing else does")
+    return decode(view, out=np.empty(most, np.uint8))
+
+
+def _too_large(most: int) -> ValueError:
+    return ValueError(f"a chunk inflates to more than its {most} bytes")
+
+
+def _decompressor(name: str, config: Mapping[str, Any]) -> Any:
+    if name == "gzip":
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+    if name == "zlib":
+        return zlib.decompressobj()
+    if name == "bz2":
+        return bz2.BZ2Decompressor()
+    form, filters = config.get("format", lzma.FORMAT_XZ), config.get("filters")
+    if form != lzma.FORMAT_RAW:
+        return lzma.LZMADecompressor(form, memlimit=DICTIONARY)
+    if any(f.get("dict_size", 0) > DICTIONARY for f in filters or ()):
+        raise ValueError("a dictionary of lzma is too large")
+    return lzma.LZMADecompressor(form, filters=filters)
+
+
+def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) -> bytearray:
+    """Decompress one stream after another, all of them together to `most` bytes."""
+    found, at = bytearray(), 0
+    try:
+        while at < len(data):
+            stream = begin()
+            while not stream.eof:
+                if at == len(data):
+                    raise ValueError(f"a chunk of {name} ends too early")
+                piece = data[at : at + PIECE]
+                found += stream.decompress(piece, most + 1 - len(found))
+                if len(found) > most:
+                    raise _too_large(most)
+                at += len(piece) - len(stream.unused_data)
+    except (zlib.error, lzma.LZMAError, OSError) as error:
+        raise ValueError(f"a chunk of {name} is damaged: {error}") from None
+    return found
+
+
+def _announced(name: str, data: memoryview) -> int | None:
+    """Return the size that the data say they have decompressed, None where they say none."""
+    if name == "zstd":
+        return _zstd_size(data)
+    if name == "lz4" and len(data) >= 4:
+        return int.from_bytes(data[:4], "little")
+    if name == "blosc" and len(data) >= BLOSC_HEADER.size:
+        *_, size, _, stored = BLOSC_HEADER.unpack_from(data)
+        if stored <= len(data):
+            return int(size)
+    raise ValueError(f"a chunk of {name} is damaged: {len(data)} bytes are too few")
+
+
+def _zstd_size(data: memoryview) -> int | None:
+    """Add up the sizes of all frames."""
+    total, at = 0, 0
+    while at < len(data):
+        magic, at = _number(data, at, 4)
+        if magic >> 4 == ZSTD_SKIPPED:
+            length, at = _number(data, at, 4)
+            at += length
+            continue
+        if magic != ZSTD_MAGIC:
+            raise ValueError("a chunk of zstd is damaged: no frame where one should begin")
+        settings, at = _number(data, at, 1)
+        single, width = settings >> 5 & 1, (0, 2, 4, 8)[settings >> 6]
+        at += 1 - single + (0, 1, 2, 4)[settings & 3]
+        size, at = _number(data, at, width or single)
+        if not (width or single):
+            return None
+        total += size + (256 if width == 2 else 0)
+        last = 0
+        while not last:
+            block, at = _number(data, at, 3)
+            last = block & 1
+            at += 1 if block >> 1 & 3 == 1 else block >> 3
+        at += settings & 4
+    return total
+
+
+def _number(data: memoryview, at: int, width: int) -> tuple[int, int]:
+    """Return the number of `width` bytes at `at`, and where it ends."""
+    if at + width > len(data):
+        raise ValueError("a chunk of zstd is damaged: it ends too early")
+    return int.from_bytes(data[at : at + width], "little"), at + width

@@ -1,0 +1,44 @@
+"""The words that calls take, for type checkers."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypedDict
+
+ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
+ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean"]
+OperatorName: TypeAlias = Literal[
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "scatter_slices",
+    "scatter_elements",
+    "scatter_nd",
+    "gather-elements",
+    "gather-nd",
+    "scatter-slices",
+    "scatter-elements",
+    "scatter-nd",
+]
+
+
+class IndexAttributes(TypedDict, total=False):
+    """What `index_report` takes beside the operands."""
+
+    axis: int
+    batch_dims: int
+    mode: ModeName
+    negative: bool
+
+
+class PlanAttributes(IndexAttributes, total=False):
+    """What `plan` takes beside the operands."""
+
+    reduction: ReductionName
+    include_self: bool
+    out: object
+
+
+class ExplainAttributes(PlanAttributes, total=False):
+    """What `explain` takes beside the operands."""
+
+    fill_value: object

@@ -1,0 +1,128 @@
+"""JSON of any content is read in time proportional to its length, and as before."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gatherum
+from gatherum.directml import check_text
+from gatherum.directml.jsontext import parse_json
+
+# Half a million characters each: a reader that looks for an end from every beginning needs minutes
+# for one of them.
+PIECES = [
+    *("/* ", '"\\', '"', "/*", "/**", "*/", "//", "/", "\\", '"\\"', '/*"', '"/*', "*", "/*/"),
+    *("[", "{", ",", "[,", ",]", ", ", '","', "1,", "1 ", "-", "e", " ", "\n", "//\n", "/**/"),
+    *('"a":1,', '{"a":', "/* */,", "9", "\u2028", "\x00"),
+]
+READ = """
+import json, sys
+from gatherum.directml import check_text
+for piece in json.load(sys.stdin):
+    for head in ("", "[", '{"type": ', '[1, "'):
+        try:
+            check_text(head + piece * (500_000 // len(piece)))
+        except ValueError as error:
+            assert len(str(error)) < 1000
+    print(json.dumps(piece), flush=True)
+"""
+
+
+def test_any_text_is_read_in_linear_time():
+    environment = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", READ],
+        input=json.dumps(PIECES), capture_output=True, text=True, check=False, timeout=300,
+        env=environment,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert [json.loads(line) for line in done.stdout.splitlines()] == PIECES
+
+
+SLOW = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\])*")|(?P<blank>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)|(?P<other>.)""",
+    re.DOTALL,
+)
+
+
+def slowly_without_extras(text):
+    """What the reader did when it was one regular expression: the language must stay."""
+    pieces, last, comma = [], "", -1
+    for token in SLOW.finditer(text):
+        piece = token.group()
+        if token.lastgroup == "blank":
+            pieces.append(re.sub(r"[^\r\n]", " ", piece))
+            continue
+        if comma >= 0 and piece in ("}", "]"):
+            pieces[comma] = " "
+        comma = len(pieces) if piece == "," and last not in ("", ",", "[", "{") else -1
+        last = piece
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def outcome(read):
+    try:
+        return repr(read())
+    except ValueError:
+        return "no JSON"
+
+
+TOKENS = [
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ":",
+    '"',
+    "\\",
+    "/*",
+    "*/",
+    "//",
+    "/",
+    "*",
+    "\n",
+    " ",
+    "1",
+    '"a"',
+]
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join))
+def test_the_language_is_the_same(text):
+    def slowly():
+        return json.loads(slowly_without_extras(text), object_pairs_hook=parse_pairs)
+
+    assert outcome(lambda: parse_json(text)) == outcome(slowly)
+
+
+def parse_pairs(pairs):
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def desc_of(sizes):
+    tensor = {"DataType": "FLOAT32", "Sizes": sizes}
+    return json.dumps(
+        {
+            "type": "GATHER_ELEMENTS",
+            **dict.fromkeys(("InputTensor", "IndicesTensor", "OutputTensor"), tensor),
+            "Axis": 0,
+        }
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2**32 - 1])
+def test_a_tensor_of_many_dimensions_is_rejected_in_linear_time(size):
+    report = check_text(desc_of([size] * 200_000))
+    assert not report.accepted
+    assert max(map(len, report.lines)) < 500

@@ -1,0 +1,97 @@
+"""Folds in slices that need care: NaNs that are copied, and threads that round in other ways."""
+
+import ctypes
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from files.storage import bits, get, leftovers, put
+from gatherum import files
+from gatherum.plan import apply
+
+pytestmark = pytest.mark.usefixtures("quick_sync")
+
+HALVES = (np.float16, ml_dtypes.bfloat16)
+BUDGETS = ("64KiB", "1GiB")
+ROWS = 100_000  # so many that some rows share a bucket with others, which is then folded in slices
+# where the C library keeps the floating-point mode: word of fenv_t, flush to zero, rounding upwards
+MODES = {"x86_64": (7, 0x8040, 0x4000), "aarch64": (0, 1 << 24, 1 << 22)}
+
+
+def scattered(folder: Path, operands: list[NDArray[Any]], memory: str, **call: Any) -> Any:
+    """Scatter with files and in memory; return both results, as bits."""
+    form, out = ("safetensors", "o.safetensors:t")
+    names, forms = ("table", "indices", "updates"), (form, "npy", form)
+    paths = [put(folder, *part) for part in zip(names, operands, forms, strict=True)]
+    files.scatter_nd_file(*paths, folder / out, memory=memory, **call)
+    assert leftovers(folder) == []
+    return bits(get(str(folder / out))), bits(apply("scatter_nd", *operands, **call))
+
+
+@pytest.mark.parametrize("memory", BUDGETS)
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("payload", [0x7E55, 0x7F85, 0xFE55, 0x7D01, 0xFF81])
+def test_a_nan_that_is_copied_keeps_its_payload(
+    tmp_path: Path, memory: str, dtype: Any, reduction: str, include_self: bool, payload: int
+) -> None:
+    # row 1 takes one update and row 2 none, beside row 0: first a NaN, then more than memory holds
+    indices = np.r_[1, 0, np.zeros(20_000, int), 3][:, None]
+    updates = np.ones((20_003, 1), dtype)
+    updates.view(np.uint16)[[0, 1, -1]] = payload
+    table = np.ones((ROWS, 1), dtype)
+    table.view(np.uint16)[2] = payload
+    call = {"reduction": reduction, "include_self": include_self}
+    found, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
+    assert found == expected
+
+
+@contextmanager
+def another_float_mode(flush: bool) -> Iterator[None]:
+    """Flush subnormals to zero on this thread, or round upwards."""
+    if platform.machine() not in MODES or not sys.platform.startswith("linux"):
+        pytest.skip("no way to set the floating-point mode is known here")
+    libm, saved = ctypes.CDLL("libm.so.6"), (ctypes.c_uint32 * 16)()
+    libm.fegetenv(saved)
+    changed = type(saved)(*saved)
+    word, zero, upwards = MODES[platform.machine()]
+    changed[word] |= zero if flush else upwards
+    libm.fesetenv(changed)
+    try:
+        yield
+    finally:
+        libm.fesetenv(saved)
+
+
+@pytest.mark.parametrize("memory", BUDGETS)
+@pytest.mark.parametrize("flush", [True, False])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("dtype", [*HALVES, np.float32, np.float64, np.complex64])
+def test_a_mean_does_not_depend_on_the_float_mode(
+    tmp_path: Path, memory: str, flush: bool, include_self: bool, dtype: Any
+) -> None:
+    if flush and dtype not in (np.float32, np.float64):
+        pytest.skip("the quotients are normal numbers of the wider type")
+    rng = np.random.default_rng(0)
+    # of 40 rows two are hot; the others take a few updates each, or one
+    hot = rng.random(20_000) < 0.9
+    rows = np.where(hot, rng.integers(0, 2, 20_000), rng.integers(2, 40, 20_000))
+    indices = np.r_[rows[rows != 3], 3][:, None]
+    scale = np.finfo(dtype).tiny * 64 if flush else 1
+    updates = (rng.standard_normal((len(indices), 3)) * scale).astype(dtype)
+    table = (rng.standard_normal((ROWS, 3)) * scale).astype(dtype)
+    table[2], updates[indices[:, 0] == 2] = -0.0, -0.0
+    call = {"reduction": "mean", "include_self": include_self}
+    with another_float_mode(flush):
+        found, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
+    assert found == expected
+    assert expected == bits(apply("scatter_nd", table, indices, updates, **call))

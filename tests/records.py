@@ -1,0 +1,122 @@
+"""How the long tasks last ended: tests/records.toml, which they write themselves with ``--record``.
+
+    python tests/records.py    # what is in it
+
+A task has one entry, that of its last whole run: when, on which commit ("-dirty" where the tree had
+changes), on which instruction-set levels, by which command, its last line, and how long it took.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FILE", "Record", "Run", "commit_of", "read", "write"]
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = Path(__file__).resolve().with_name("records.toml")
+HEAD = "# Written by the long tasks (--record), read by tests/records.py: not to be edited.\n"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One entry; `seconds` are those of all jobs together."""
+
+    date: datetime.date
+    commit: str
+    levels: tuple[str, ...]
+    command: str
+    line: str
+    seconds: int
+
+
+class Run:
+    """A task at work: what is known when it begins, the commit above all."""
+
+    def __init__(self, task: str, command: str, root: Path = ROOT) -> None:
+        self.task = task
+        self.command = command
+        self.commit = commit_of(root)
+        self.began = time.monotonic()
+
+    def ended(
+        self, line: str, levels: tuple[str, ...], seconds: float | None = None, file: Path = FILE
+    ) -> None:
+        """Write the entry."""
+        took = time.monotonic() - self.began if seconds is None else seconds
+        today = datetime.date.today()
+        record = Record(today, self.commit, levels, self.command, line, round(took))
+        write(read(file) | {self.task: record}, file)
+
+
+def read(file: Path = FILE) -> dict[str, Record]:
+    """Return every task's entry."""
+    if not file.exists():
+        return {}
+    entries: dict[str, dict[str, Any]] = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {
+        task: Record(**entry | {"levels": tuple(entry["levels"])})
+        for task, entry in entries.items()
+    }
+
+
+def write(records: dict[str, Record], file: Path = FILE) -> None:
+    """Write all entries: one that is read meanwhile is the old one or the new one."""
+    parts = [HEAD]
+    for task, record in sorted(records.items()):
+        parts.append(f"\n[{task}]\n")
+        parts += (f"{key} = {_value(value)}\n" for key, value in asdict(record).items())
+    fresh = file.with_suffix(".fresh")
+    fresh.write_text("".join(parts), encoding="utf-8")
+    fresh.replace(file)
+
+
+def commit_of(root: Path = ROOT) -> str:
+    """Return the commit of a tree, with "-dirty" where tracked files differ from it.
+
+    The records themselves do not count: otherwise one task would make the tree dirty for the next.
+    """
+    commit = _git(root, "rev-parse", "HEAD").strip()
+    own = f":(exclude){FILE.relative_to(ROOT).as_posix()}"
+    changes = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", own)
+    return commit + "-dirty" * bool(changes)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    # A sanitizer that is loaded first of all is meant for Python alone.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    try:
+        return subprocess.run(
+            ["git", *arguments], cwd=root, env=environment, check=True, text=True,
+            capture_output=True,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SystemExit(f"--record needs a git checkout: {error}") from None
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    # A string of JSON is one of TOML, too, when nothing outside of ASCII is escaped.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+
+
+def main() -> int:
+    """Print every entry."""
+    for task, record in read().items():
+        minutes = f"{record.seconds / 60:.0f} min"
+        print(f"{task}: {record.date}, {record.commit[:12]}{record.commit[40:]}, {minutes}, on")
+        print(f"    {', '.join(record.levels)}\n    {record.command}\n    {record.line}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Run tests of the core on every instruction-set level of a build with a sanitizer.
+
+    python tests/sanitized.py asan                            # on all levels that this machine has
+    python tests/sanitized.py tsan --levels v3,portable       # on these
+    python tests/sanitized.py asan tests/test_cases.py -x     # what pytest is told, on each level
+
+`nox -s asan` and `nox -s tsan` make the build, set the environment that it needs, and run this. The
+last line says what came of each level. Exit status 1: a test has failed, on whichever level.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+from gatherum import native
+from records import Run
+
+# What is compiled anew for each level: the kernels. For tsan, those that several threads run.
+KERNELS = {
+    "asan": (
+        "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
+        "kernel_edges", "integer_bins", "slab_blocks", "halves", "groups", "walks",
+    ),
+    "tsan": ("threads", "determinism", "integer_bins", "slab_blocks", "groups", "walks"),
+}  # fmt: skip
+# What is compiled once runs on the best level and on portable, and not on those between.
+OTHERS = {
+    "asan": (
+        "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
+        "threads", "determinism", "dispatch",
+    ),
+    "tsan": (
+        "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",
+    ),
+}  # fmt: skip
+# What sanitizers make hopeless: a limit of the address space, of which AddressSanitizer takes
+# terabytes, and looks at very many indices.
+LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
+SUMMARY = re.compile(r"=* ?((?:\d+ \w+,? ?)+ in [\d.]+s.*?) ?=*$")
+
+
+def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
+    """Return what pytest is told for a level."""
+    names = KERNELS[task]
+    if level in (there[0], "portable"):
+        names = OTHERS[task] + names
+    files = ["directml/test_dispatch" if name == "dispatch" else f"test_{name}" for name in names]
+    return [*(f"tests/{file}.py" for file in files), "-k", LEFT_OUT]
+
+
+def main() -> int:
+    """Run the tests level by level, and sum up."""
+    given, told = arguments()
+    command = f"nox -s {given.task} -- {shlex.join(sys.argv[2:])}"
+    run = Run(given.task, command) if given.record else None
+    there = native.available_levels()
+    levels = tuple(given.levels.split(",")) if given.levels else there
+    if absent := [level for level in levels if level not in there]:
+        raise SystemExit(f"this build or processor lacks {', '.join(absent)}; it has {there}")
+    ends, failed = [], False
+    for level in levels:
+        status, end = tried(level, told or chosen_tests(given.task, level, there))
+        ends.append(f"{level} {end}")
+        failed |= status != 0
+    line = f"{given.task}: {'; '.join(ends)}"
+    print(line)
+    if run is not None:
+        run.ended(line, levels)
+    return int(failed)
+
+
+def arguments() -> tuple[argparse.Namespace, list[str]]:
+    """Return what the command line says, and what of it is for pytest."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("task", choices=tuple(KERNELS))
+    parser.add_argument("--levels", help="as in v3,portable; all that there are by default")
+    parser.add_argument("--record", action="store_true", help="write how it ended to records.toml")
+    given, told = parser.parse_known_args()
+    if given.record and told:
+        parser.error("--record is for a run of all tests")
+    return given, told
+
+
+def tried(level: str, told: list[str]) -> tuple[int, str]:
+    """Run pytest on a level; return its exit status and its last line."""
+    print(f"--- {level}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *told]
+    environment = os.environ | {"GATHERUM_ISA": level}
+    line = last = ""
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as pytest:
+        assert pytest.stdout is not None
+        for line in pytest.stdout:
+            print(line, end="", flush=True)
+            last = line.strip() or last
+    if line and not line.endswith("\n"):  # pytest was ended in the middle of a line
+        print()
+    summary = SUMMARY.match(last)
+    return pytest.returncode, summary[1] if summary else f"ended with status {pytest.returncode}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,290 @@
+"""What an accumulator refuses, and how it is pickled and copied."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from gatherum import Accumulator
+from strategies import ORDERED
+
+# --- What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kwargs", "error", "sentence"),
+    [
+        (([1], "sum"), {}, ValueError, "Accumulator: `reduction` must be one of 'none', 'add', "),
+        (([1], "add"), {"mode": "no"}, ValueError, "Accumulator: `mode` must be one of 'raise', "),
+        (
+            ([1], "add"),
+            {"include_self": 1},
+            TypeError,
+            "Accumulator: `include_self` must be True or False, got 1",
+        ),
+        (
+            ([1], "add"),
+            {"negative": None},
+            TypeError,
+            "Accumulator: `negative` must be True or False, got None",
+        ),
+        (
+            ([None], "none"),
+            {},
+            TypeError,
+            "Accumulator: `data` must have a dtype without objects or references, got object",
+        ),
+        (
+            ([True], "mean"),
+            {},
+            TypeError,
+            "Accumulator: `reduction` 'mean' is not defined for dtype bool",
+        ),
+        (
+            (np.ma.zeros(3), "add"),
+            {},
+            TypeError,
+            "Accumulator: `data` must not be a masked array, its mask would be lost",
+        ),
+    ],
+)
+def test_what_cannot_begin(arguments, kwargs, error, sentence):
+    with pytest.raises(error) as raised:
+        Accumulator(*arguments, **kwargs)
+    assert str(raised.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "error", "sentence"),
+    [
+        (
+            "scatter_nd",
+            ([[0], [3]], [1, 2]),
+            IndexError,
+            "scatter_nd: index 3 is out of bounds for axis 0 of size 3 (indices[1, 0])",
+        ),
+        (
+            "scatter_elements",
+            ([0, -4], [1, 2]),
+            IndexError,
+            "scatter_elements: index -4 is out of bounds for axis 0 of size 3 (indices[1])",
+        ),
+        (
+            "scatter_nd",
+            ([[0]], [1.5]),
+            ValueError,
+            "scatter_nd: `updates` must be integers where `data` is int32, got [1.5]",
+        ),
+        (
+            "scatter_nd",
+            ([[0]], None),
+            TypeError,
+            "scatter_nd: `updates` must be an array, got NoneType",
+        ),
+        (
+            "scatter_nd",
+            ([[0, 0]], [1]),
+            ValueError,
+            "scatter_nd: the last dimension of `indices` must be at most 1, the dimensions of "
+            "`data` that are not batch dimensions, got 2",
+        ),
+        (
+            "scatter_elements",
+            ([0], [1], 1),
+            ValueError,
+            "scatter_elements: `axis` must be in [-1, 1), got 1",
+        ),
+    ],
+)
+def test_a_batch_is_refused_as_the_operator_would_and_leaves_no_trace(
+    method, arguments, error, sentence
+):
+    fold = Accumulator(np.arange(3, dtype=np.int32), "add").scatter_nd([[0]], [5])
+    with pytest.raises(error) as raised:
+        getattr(fold, method)(*arguments)
+    assert str(raised.value) == sentence
+    assert fold.finish().tolist() == [5, 1, 2]
+    assert fold.counts().tolist() == [1, 0, 0]
+
+
+def test_what_clip_cannot_bring_back_is_refused():
+    fold = Accumulator(np.zeros((0, 2)), "add", mode="clip")
+    with pytest.raises(IndexError, match=r"^scatter_nd: index 7 cannot be brought into axis 0"):
+        fold.scatter_nd([[7]], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "sentence"),
+    [
+        ([1, 2, 3], TypeError, "`out` must be a numpy.ndarray, got list"),
+        (np.ma.zeros(3), TypeError, "`out` must not be a masked array, its mask would be lost"),
+        (np.zeros(3, np.float32), TypeError, "`out` must have the dtype of `data`, float64, "),
+        (np.zeros(4), ValueError, "`out` must have shape (3,), got (4,)"),
+        (np.broadcast_to(np.zeros(1), 3), ValueError, "`out` must not overlap itself, "),
+        (np.frombuffer(bytes(24)), ValueError, "`out` must be writable, got a read-only array"),
+    ],
+)
+def test_where_a_result_cannot_go(out, error, sentence):
+    with pytest.raises(error) as raised:
+        Accumulator(np.zeros(3), "add").finish(out)
+    assert str(raised.value).startswith("Accumulator.finish: " + sentence)
+
+
+def test_a_subclass_of_ndarray_may_be_out():
+    out = np.zeros(3).view(np.recarray)
+    assert Accumulator(np.ones(3), "add").finish(out) is out
+    assert out.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "sentence"),
+    [
+        (3, TypeError, "`other` must be an Accumulator, got int"),
+        (
+            ([1, 2], "add"),
+            ValueError,
+            "`other` must have the shape of this accumulator, (3,), got (2,)",
+        ),
+        (
+            ([1.0, 2, 3], "add"),
+            ValueError,
+            "`other` must have the dtype of this accumulator, int64, got float64",
+        ),
+        (
+            ([1, 2, 3], "max"),
+            ValueError,
+            "`other` must have the reduction of this accumulator, add, got max",
+        ),
+        (
+            ([1, 2, 3], "add", False),
+            ValueError,
+            "`other` must have the include_self of this accumulator, True, got False",
+        ),
+    ],
+)
+def test_what_cannot_be_merged(other, error, sentence):
+    if isinstance(other, tuple):
+        other = Accumulator(*other[:2], include_self=len(other) == 2)
+    with pytest.raises(error) as raised:
+        Accumulator(np.arange(3), "add").merge(other)
+    assert str(raised.value) == "Accumulator.merge: " + sentence
+
+
+@pytest.mark.parametrize(("reduction", "dtype"), ORDERED, ids=str)
+def test_where_the_order_matters_nothing_is_merged(reduction, dtype):
+    with pytest.raises(ValueError) as raised:
+        Accumulator(np.zeros(3, dtype), reduction).merge(Accumulator(np.zeros(3, dtype), reduction))
+    assert str(raised.value) == (
+        f"Accumulator.merge: accumulators of {reduction!r} of dtype {dtype} cannot be merged, "
+        "because the result depends on the order of the updates"
+    )
+
+
+def test_an_accumulator_may_be_merged_with_itself():
+    fold = Accumulator([1, 1], "mul").scatter_nd([[0]], [3])
+    assert fold.merge(fold).finish().tolist() == [9, 1]
+
+
+# --- Pickles
+
+
+def state(**changes):
+    fold = Accumulator(np.arange(3, dtype=np.int16), "mean").scatter_nd([[0]], [5])
+    return fold.__getstate__() | changes
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        {},
+        state(version=2),
+        state(more=1),
+        state(reduction="sum"),
+        state(reduction=np.zeros(3)),
+        state(mode=0),
+        state(include_self=1),
+        state(negative="yes"),
+        state(dtype="i2"),
+        state(dtype=np.dtype("O")),
+        state(dtype=np.dtype(np.int32)),
+        state(dtype=np.dtype(">i2")),
+        state(data=None),
+        state(data=[0, 1, 2]),
+        state(sums=None),
+        state(sums=np.zeros(3, np.int16)),
+        state(sums=np.zeros(2, np.int64)),
+        state(counts=None),
+        state(counts=np.zeros(3)),
+        state(counts=np.zeros((3, 1), np.int64)),
+        state(counts=np.array([1, -1, 0])),
+        state(counts=np.ma.zeros(3, np.int64)),
+    ],
+)
+def test_a_damaged_state_is_refused(broken):
+    fold = Accumulator.__new__(Accumulator)
+    with pytest.raises(ValueError, match=r"^Accumulator: the pickled state cannot be read: "):
+        fold.__setstate__(broken)
+
+
+def test_a_copy_goes_its_own_way():
+    fold = Accumulator(np.zeros(2), "add").scatter_nd([[0]], [1.0])
+    for other in (copy.copy(fold), copy.deepcopy(fold), pickle.loads(pickle.dumps(fold, 5))):
+        other.scatter_nd([[1]], [1.0])
+        assert other.finish().tolist() == [1, 1]
+    assert fold.finish().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("dtype", [">f4", ">c8", ">U2", ">M8[s]"])
+def test_every_pickle_keeps_the_byte_order(protocol, dtype):
+    data = np.frombuffer(bytes([0x7F, 0x80, 0, 1]) * 4, "V8").view(dtype)  # a signalling NaN
+    if dtype == ">U2":
+        data = np.array(["a", "bc"], dtype)
+    fold = Accumulator(data, "none").scatter_nd([[1]], data[:1])
+    found = pickle.loads(pickle.dumps(fold, protocol)).finish()
+    assert found.dtype.str == dtype
+    assert found.tobytes() == fold.finish().tobytes()
+
+
+def test_arrays_that_others_own_are_copied():
+    kept = state()
+    kept["counts"].flags.writeable = False
+    fold = Accumulator.__new__(Accumulator)
+    fold.__setstate__(kept)
+    assert fold.scatter_nd([[1]], [4]).counts().tolist() == [1, 1, 0]
+    assert kept["counts"].tolist() == [1, 0, 0]
+
+
+def test_it_says_what_it_is():
+    assert repr(Accumulator(np.zeros((2, 3), np.float16), "mean", mode="wrap")) == (
+        "<Accumulator of float16 (2, 3), reduction='mean', include_self=True, mode='wrap', "
+        "negative=True>"
+    )
+
+
+class _Resizing:
+    """A fold that first tries to take the memory of arrays away, as a finalizer could."""
+
+    def __init__(self, fold, *arrays):
+        self.fold, self.arrays, self.refused = fold, arrays, 0
+
+    def __getattr__(self, name):
+        for array in self.arrays:
+            with pytest.raises(ValueError, match="cannot resize"):
+                array.resize(1, refcheck=False)
+            self.refused += 1
+        return getattr(self.fold, name)
+
+
+def test_arrays_hold_still_while_they_are_folded():
+    made = Accumulator(np.zeros(4), "add")
+    indices, updates, out = np.array([[1], [2]]), np.ones(2), np.zeros(4)
+    fold = made._fold
+    made._fold = _Resizing(fold, indices, updates)
+    made.scatter_nd(indices, updates)
+    assert made._fold.refused
+    made._fold = _Resizing(fold, out)
+    assert made.finish(out=out).tolist() == [0, 1, 1, 0]
+    assert made._fold.refused

@@ -1,0 +1,138 @@
+"""The recipe "Add an implementation", followed: a file, its declarations, and a row."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gatherum
+
+ROOT = Path(__file__).parents[1]
+COMPILER = os.environ.get("CXX", "g++")
+KERNELS = "CMakeFiles/kernels_*.dir/src/core/*.o"
+BUILDS = sorted({path.parents[4] for path in ROOT.glob(f"build/*/{KERNELS}")})
+pytestmark = [
+    pytest.mark.skipif(
+        not COMPILER or shutil.which(COMPILER) is None,
+        reason="compiles the core: install a C++ compiler, or name it in CXX",
+    ),
+    pytest.mark.skipif(
+        not BUILDS,
+        reason="links kernels that are compiled in this tree: build the wheel here first",
+    ),
+    pytest.mark.skipif(os.name == "nt", reason="the command line is that of Unix compilers"),
+]
+
+NEW_FILE = """
+#include "implementations.hpp"
+
+namespace gatherum {
+
+// Very few updates, one after the other on the calling thread.
+bool applies_few(const Program& p, int, std::string* why) {
+  if (p.tuples > 4 || needs_accumulator(p.combine)) return false;
+  tell(why, p.tuples, " updates are few");
+  return true;
+}
+
+Run run_few(const Program& p, const Call& call) {
+  const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.units)};
+  return {.valid = chosen_kernels().scatter(p.nest, p.units, call.at, everything, p.combine)};
+}
+
+}  // namespace gatherum
+"""
+DECLARED = """bool applies_few(const Program&, int threads, std::string* why);
+Run run_few(const Program&, const Call&);
+"""
+ROW = '    Implementation{"few", applies_few, no_scratch, run_few, Finds::while_writing, false},\n'
+
+
+def _insert(path, before, text):
+    whole = path.read_text()
+    assert whole.count(before) == 1, before
+    path.write_text(whole.replace(before, text + before))
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    """A library of the core with one implementation more."""
+    folder = tmp_path_factory.mktemp("core")
+    shutil.copytree(ROOT / "src" / "core", folder / "core")
+    inside = folder / "core" / "implementations"
+    (inside / "scatter_few.cpp").write_text(NEW_FILE)
+    _insert(inside / "implementations.hpp", "// scatter_units.cpp\n", DECLARED)
+    _insert(inside / "implementations.cpp", '    Implementation{"partition",', ROW)
+    kernels = sorted(BUILDS[0].glob(KERNELS))
+    levels = [path.parts[-4].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
+    defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
+    sources = sorted([*(folder / "core").glob("*.cpp"), *inside.glob("*.cpp")])
+    sources = [path for path in sources if path.name != "kernels.cpp"]
+    made = folder / "libfew.so"
+    flags = ["-std=c++20", "-O0", "-fPIC", "-shared", "-pthread", "-Werror=switch"]
+    flags += ["-DGATHERUM_BUILDING", *defined]
+    subprocess.run([COMPILER, *flags, *sources, *kernels, "-o", made], check=True)
+    library = ctypes.CDLL(str(made))
+    library.gatherum_implementation.restype = ctypes.c_char_p
+    return library
+
+
+class Buffer(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_void_p), ("before", ctypes.c_int64), ("behind", ctypes.c_int64)]
+
+
+class Operands(ctypes.Structure):
+    _fields_ = [
+        *((name, Buffer) for name in ("data", "indices", "updates", "out")),
+        ("fill", ctypes.c_void_p),
+        ("fresh", ctypes.c_int32),
+    ]
+
+
+class Description(ctypes.Structure):
+    _fields_ = [
+        ("implementation", ctypes.c_char_p),
+        ("reason", ctypes.c_char * 512),
+        ("scratch", ctypes.c_int64),
+    ]
+
+
+def _names(core):
+    found = []
+    while (name := core.gatherum_implementation(len(found))) is not None:
+        found.append(name.decode())
+    return found
+
+
+def test_the_new_one_is_in_its_place(core):
+    names = _names(core)
+    assert [name for name in names if name != "few"] == gatherum.native.implementation_names()
+    assert names.index("few") == names.index("partition") - 1
+
+
+@pytest.mark.parametrize(("updates", "expected"), [(3, "few"), (30, "units")])
+def test_it_runs_where_it_applies_with_the_same_bits(core, updates, expected):
+    rng = np.random.default_rng(1)
+    arrays = {
+        "data": rng.standard_normal(50),
+        "indices": rng.integers(0, 50, (updates, 1)),
+        "updates": rng.standard_normal(updates),
+        "out": np.empty(50),
+    }
+    *operands, out = arrays.values()
+    plan = gatherum.plan("scatter_nd", *operands, reduction="add")
+    content, program = bytes(plan.program), ctypes.c_void_p()
+    assert core.gatherum_program_read(content, len(content), ctypes.byref(program), None) == 0
+    said = Description()
+    assert core.gatherum_describe(program, ctypes.byref(said)) == 0
+    assert said.implementation.decode() == expected
+    assert expected != "few" or said.reason == b"3 updates are few"
+    call = Operands(**{name: Buffer(a.ctypes.data, 0, a.nbytes) for name, a in arrays.items()})
+    assert core.gatherum_check(program, ctypes.byref(call), None) == 0
+    assert core.gatherum_run(program, ctypes.byref(call), None, None) == 0
+    core.gatherum_program_free(program)
+    assert out.tobytes() == gatherum.scatter_nd(*operands, reduction="add").tobytes()

@@ -1,0 +1,228 @@
+"""What the C interface refuses, and what it takes at its word: called through ctypes."""
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_void_p
+
+import numpy as np
+import pytest
+
+import gatherum
+
+pytestmark = pytest.mark.skipif(
+    os.name == "nt", reason="loads the library by the name that it has on Unix"
+)
+OK, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL = 0, 2, 4, 5
+
+
+class Buffer(ctypes.Structure):
+    _fields_ = (("start", c_void_p), ("before", c_int64), ("behind", c_int64))
+
+
+class Operands(ctypes.Structure):
+    _fields_ = (
+        *((name, Buffer) for name in ("data", "indices", "updates", "out")),
+        ("fill", c_void_p),
+        ("fresh", c_int32),
+    )
+
+
+class Error(ctypes.Structure):
+    _fields_ = (
+        ("message", c_char_p),
+        ("operand", c_char_p),
+        ("position", c_int64),
+        ("value", c_int64),
+        ("component", c_int32),
+    )
+
+
+class Fold(ctypes.Structure):
+    _fields_ = (
+        ("reduction", c_char_p),
+        ("value", c_char_p),
+        ("include_self", c_int32),
+        ("item", c_int64),
+    )
+
+
+@pytest.fixture(scope="module")
+def core():
+    library = ctypes.CDLL(gatherum.get_library())
+    library.gatherum_program_write.restype = ctypes.c_size_t
+    return library
+
+
+@pytest.fixture
+def read(core):
+    """A function that makes a program of the C interface from a plan; freed when the test ends."""
+    programs = []
+
+    def made(plan):
+        content, program, error = bytes(plan.program), c_void_p(), Error()
+        size = ctypes.c_size_t(len(content))
+        assert core.gatherum_program_read(content, size, byref(program), byref(error)) == OK
+        programs.append(program)
+        return program
+
+    yield made
+    for program in programs:
+        core.gatherum_program_free(program)
+
+
+def _memory(array):
+    """The start of an array, and the bytes that it spans before and behind that."""
+    start = array.__array_interface__["data"][0]
+    if array.size == 0:
+        return [start, 0, 0]
+    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    before = -sum(r for r in reach if r < 0)
+    return [start, before, sum(r for r in reach if r > 0) + array.itemsize]
+
+
+def _refused(core, program, memory):
+    """The operand that gatherum_check finds too small, or None."""
+    operands, error = Operands(), Error()
+    for name, sizes in memory.items():
+        setattr(operands, name, Buffer(*sizes))
+    status = core.gatherum_check(program, byref(operands), byref(error))
+    assert status in (OK, TOO_SMALL)
+    return error.operand.decode() if status else None
+
+
+def _line(n, step=1):
+    return np.arange(n * abs(step), dtype=np.float64)[::step]
+
+
+GRID = np.arange(48.0).reshape(6, 8)
+PAIRS = np.array([[1, 2], [0, 7], [5, 0]])
+CALLS = {
+    "gather": ("gather", _line(6), np.array([1, 0, 5])),
+    "gather backwards": ("gather", _line(6, -2), np.array([1, 0, 5])[::-1]),
+    "gather rows": ("gather", GRID[::-1, ::2], np.array([[1, 0], [5, 2]], np.int16)),
+    "gather of nothing": ("gather", _line(6), np.zeros(0, int)),
+    "gather from nothing": ("gather", np.zeros((0, 3)), np.zeros(0, int)),
+    "gather from nothing, filled": ("gather", np.zeros(0), np.array([1, 0]), None, "fill"),
+    "gather_nd": ("gather_nd", GRID, PAIRS),
+    "gather_nd of columns": ("gather_nd", GRID, np.asfortranarray(PAIRS)),
+    "scatter": ("scatter_nd", _line(6), np.array([[1], [0], [5]]), _line(3)),
+    "scatter backwards": ("scatter_nd", _line(6, -1), np.array([[1], [0], [5]]), _line(3, -3)),
+    "scatter of rows": ("scatter_nd", GRID, np.array([[1], [5]], np.int32), GRID[:2]),
+    "scatter into columns": ("scatter_nd", GRID.T, np.array([[1], [5]], np.int32), GRID[:2, :6]),
+    "scatter of nothing": ("scatter_nd", _line(6), np.zeros((0, 1), int), np.zeros(0)),
+    "scatter into nothing": ("scatter_nd", np.zeros(0), np.zeros((0, 1), int), np.zeros(0)),
+    "scatter of pairs": ("scatter_nd", GRID, PAIRS, _line(3)),
+}
+
+
+def _call(op, data, indices, updates=None, mode="raise", reduction=None):
+    operands = {"data": data, "indices": indices}
+    if updates is not None:
+        operands["updates"] = updates
+    keywords = {"mode": mode} | ({"reduction": reduction} if reduction else {})
+    plan = gatherum.plan(op, *operands.values(), **keywords)
+    return plan, operands | {"out": np.zeros(plan.program.shape, data.dtype)}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read, call):
+    plan, operands = _call(*CALLS[call])
+    program = read(plan)
+    memory = {name: _memory(array) for name, array in operands.items()}
+    assert _refused(core, program, memory) is None
+    copied = {"data", "out"} if plan.signature.operator.scatters else set()
+    empty = operands["indices"].size == 0
+    for name, array in operands.items():
+        for side in (1, 2):
+            if memory[name][side] > 0:
+                smaller = list(memory[name])
+                smaller[side] -= 1
+                needed = not empty or name in copied
+                found = _refused(core, program, memory | {name: smaller})
+                assert found == (name if needed else None), (name, side, array.strides)
+
+
+def test_what_lies_on_the_other_side_does_not_help(core, read):
+    plan, operands = _call("gather", _line(6), np.array([1, 0, 5]))
+    memory = {name: _memory(array) for name, array in operands.items()}
+    memory["data"] = [memory["data"][0], 100, memory["data"][2] - 8]
+    assert _refused(core, read(plan), memory) == "data"
+
+
+def test_no_more_of_a_program_is_written_than_there_is_room_for(core, read):
+    plan, _ = _call("gather", _line(6), np.array([1, 0, 5]))
+    whole = bytes(plan.program)
+    for room in (0, 1, 8, len(whole), len(whole) + 9):
+        memory = ctypes.create_string_buffer(b"?" * (len(whole) + 20))
+        size = core.gatherum_program_write(read(plan), memory, ctypes.c_size_t(room))
+        assert size == len(whole)
+        assert memory.raw[: len(whole) + 20] == whole[:room].ljust(len(whole) + 20, b"?")
+
+
+@pytest.mark.parametrize("fill", [None, b"\x07\x00"])
+def test_a_missing_fill_is_zero_bytes(core, read, fill):
+    data, indices = np.arange(1, 7, dtype=np.int16), np.array([1, 9, 5])
+    plan = gatherum.plan("gather", data, indices, mode="fill")
+    out, operands, error = np.full(3, -1, np.int16), Operands(), Error()
+    operands.data, operands.indices = Buffer(*_memory(data)), Buffer(*_memory(indices))
+    operands.out = Buffer(*_memory(out))
+    operands.fill = ctypes.cast(c_char_p(fill), c_void_p)
+    assert core.gatherum_run(read(plan), byref(operands), None, byref(error)) == OK
+    assert out.tolist() == [2, 7 if fill else 0, 6]
+
+
+class Poll(ctypes.Structure):
+    _fields_ = (("ask", ctypes.CFUNCTYPE(c_int32, c_void_p)), ("context", c_void_p))
+
+
+@pytest.mark.parametrize("answer", [0, 1, -1])
+def test_a_call_goes_on_until_the_poll_says_otherwise(core, read, answer):
+    asked: list[int] = []
+    ask = Poll._fields_[0][1](lambda context: asked.append(context) or answer)
+    n, status = 1 << 22, OK
+    while not asked and status == OK:  # it is asked a few times a second
+        n *= 2
+        indices, updates = np.broadcast_to(np.int8(0), (n, 1)), np.broadcast_to(np.int64(1), n)
+        plan, operands = _call("scatter_nd", np.zeros(1, np.int64), indices, updates, "clip", "add")
+        given, error = Operands(fresh=1), Error()
+        for name, array in operands.items():
+            setattr(given, name, Buffer(*_memory(array)))
+        status = core.gatherum_run(read(plan), byref(given), byref(Poll(ask, 9)), byref(error))
+    assert (status, asked[:1]) == (INTERRUPTED if answer else OK, [9])
+    assert answer or operands["out"] == n
+
+
+def _described(core, reduction, value, include_self, item):
+    any_order, sum_bytes = c_int32(), c_int64()
+    fold = Fold(reduction.encode(), value.encode(), include_self, item)
+    core.gatherum_fold_describe.argtypes = (POINTER(Fold), POINTER(c_int32), POINTER(c_int64))
+    status = core.gatherum_fold_describe(fold, any_order, sum_bytes)
+    return status or (any_order.value, sum_bytes.value)
+
+
+@pytest.mark.parametrize(
+    ("fold", "described"),
+    [
+        (("add", "float32", 1, 4), (0, 4)),
+        (("add", "float16", 1, 2), (0, 4)),
+        (("add", "int16", 1, 2), (1, 2)),
+        (("max", "float16", 0, 2), (1, 2)),
+        (("mul", "int8", 1, 1), (1, 1)),
+        (("mean", "int32", 1, 4), (1, 8)),
+        (("mean", "float32", 1, 4), (0, 4)),
+        (("add", "bool", 0, 1), (1, 1)),
+        (("none", "none", 1, 3), (0, 3)),
+        (("none", "none", 1, 0), (0, 0)),
+        (("none", "none", 1, -1), INVALID_PROGRAM),
+        (("add", "float32", 1, 8), INVALID_PROGRAM),
+        (("add", "none", 1, 0), INVALID_PROGRAM),
+        (("max", "complex64", 1, 8), INVALID_PROGRAM),
+        (("max", "none", 1, 0), INVALID_PROGRAM),
+        (("mean", "bool", 1, 1), INVALID_PROGRAM),
+        (("mean", "none", 1, 0), INVALID_PROGRAM),
+        (("sum", "float32", 1, 4), INVALID_PROGRAM),
+        (("add", "float", 1, 4), INVALID_PROGRAM),
+    ],
+)
+def test_folds_are_what_they_say_or_refused(core, fold, described):
+    assert _described(core, *fold) == described

@@ -1,0 +1,185 @@
+"""Which implementation a call gets: on both sides of each condition, without running it."""
+
+import numpy as np
+import pytest
+
+import gatherum
+
+
+def _gather(shape, count, axis, dtype="f4"):
+    """gather_elements with `count` indices along the axis."""
+    return "gather_elements", (shape, dtype), (_along(shape, count, axis), "i4"), axis
+
+
+def _scatter(n, m, reduction, dtype="f4", width=()):
+    """scatter_nd of `m` items, or rows, into `n`."""
+    operands = ((n, *width), dtype), ((m, 1), "i8"), ((m, *width), dtype)
+    return "scatter_nd", *operands, reduction
+
+
+def _elements(shape, count, axis, reduction, dtype="f4"):
+    """scatter_elements with `count` indices along the axis."""
+    some = _along(shape, count, axis)
+    return "scatter_elements", (shape, dtype), (some, "i4"), (some, dtype), axis, reduction
+
+
+def _along(shape, count, axis):
+    return (*shape[:axis], count, *shape[axis + 1 :])
+
+
+NAMES = {
+    "gather_nd": ("batch_dims",),
+    "scatter_nd": ("reduction",),
+    "scatter_elements": ("axis", "reduction"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = gatherum.get_num_threads()
+    gatherum.set_num_threads(1)
+    yield
+    gatherum.set_num_threads(before)
+
+
+def _chosen(op, *arguments):
+    names = NAMES.get(op, ("axis",))
+    named = dict(zip(names, arguments[-len(names) :], strict=True))
+    return gatherum.plan(op, *arguments[: -len(names)], **named).algorithm
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (_gather((900, 900), 900, 1), "stretches"),
+        (_gather((900, 60_000), 1_875, 1), "stretches"),
+        (_gather((900, 60_000), 1_874, 1), "units"),  # too few of each line
+        (_gather((900, 65_536), 65_536, 1), "stretches"),
+        (_gather((900, 65_537), 65_536, 1), "units"),  # too long a line of data
+        (_gather((9, 300), 262_145, 1), "units"),  # too long a line of indices
+        (_gather((900_000,), 900_000, 0), "units"),  # no next line
+        (_gather((900, 900), 900, 0), "packed"),
+        (_gather((900, 900), 450, 0), "packed"),
+        (_gather((900, 900), 449, 0), "units"),  # too few of each column
+        (_gather((32_768, 100), 32_768, 0), "packed"),
+        (_gather((32_769, 100), 32_769, 0), "units"),  # too long a column
+        (_gather((128, 128), 128, 1), "stretches"),
+        (_gather((128, 127), 128, 1), "stretches"),
+        (_gather((128, 128), 127, 1), "units"),  # too small
+        (("gather_nd", ((900, 30, 30), "f4"), ((900, 900, 2), "i4"), 1), "units"),  # pairs
+        (_scatter(9_000, 262_144, "add"), "one_slab"),
+        (_scatter(9_000, 262_143, "add"), "units"),  # too few
+        (_scatter(9_000, 262_144, "none", "V4"), "one_slab"),
+        (_scatter(9_000, 262_144, "none", "V3"), "units"),  # no width of a value
+        (_scatter(9, 5, "add"), "units"),
+        (_scatter(9, 5, "mean"), "one_slab"),  # nowhere else to count
+        (_scatter(9, 5, "add", "f2"), "one_slab"),  # nowhere else to round once
+        (_scatter(9, 5, "max", "f2"), "units"),
+        (_scatter(85, 5, "mean"), "one_slab"),
+        (_scatter(86, 5, "mean"), "sorted_groups"),  # too many accumulators, of 12 bytes
+        (_scatter(2_100_000, 400_000, "add"), "partition"),
+        (_scatter(2_000_000, 400_000, "add"), "units"),
+        (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still near
+        (_scatter(3_000_000, 375_000, "add"), "partition"),
+        (_scatter(3_000_000, 374_999, "add"), "units"),  # too few for so many destinations
+        (_scatter(2_100_000, 262_143, "add"), "units"),
+        (_scatter(1_100_000, 1_200_000, "add", "c8"), "partition"),
+        (_scatter(1_100_000, 1_200_000, "add", "c16"), "one_slab"),  # too wide
+        (_scatter(4_000, 4_000, "mean", width=(8,)), "counted_groups"),
+        (_scatter(4_001, 4_000, "mean", width=(8,)), "sorted_groups"),
+        (_scatter(4_000, 4_000, "add", width=(8,)), "units"),  # needs no accumulator
+        (_elements((900, 900), 900, 1, "add"), "slabs"),
+        (_elements((900, 900), 900, 0, "add"), "slabs"),
+        (_elements((900, 400), 99, 1, "add"), "units"),  # too many destinations for the updates
+        (_elements((900, 100), 64, 1, "add"), "slabs"),
+        (_elements((900, 100), 63, 1, "add"), "units"),  # too few updates
+        (_elements((90, 90), 90, 1, "add"), "units"),  # too small
+        (_elements((90, 90), 90, 1, "mean"), "slabs"),  # nowhere else to count
+        (_elements((2, 9_000), 300_000, 1, "add"), "slabs"),  # two units
+        (_elements((2, 3_000_000), 400_000, 1, "add"), "units"),
+        (_elements((2, 1_048_576), 400_000, 1, "add"), "slabs"),
+        (_elements((2, 1_048_577), 400_000, 1, "add"), "units"),  # outgrow the cache
+    ],
+)
+def test_on_one_thread(call, name):
+    assert _chosen(*call) == name
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        # The order of folding integers cannot matter; nine threads have too few updates each.
+        (
+            _scatter(31_250, 1_000_000, "add", "i8"),
+            {1: "one_slab", 8: "private_slabs", 9: "one_slab"},
+        ),
+        (_scatter(31_250, 1_000_000, "add", "f8"), {8: "one_slab"}),
+        (_scatter(262_144, 1_000_000, "add", "f8"), {2: "one_slab", 3: "shared_slabs"}),
+        (_scatter(262_143, 1_000_000, "add", "f8"), {3: "one_slab"}),
+        (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "owned"}),
+        (_elements((9_000, 900), 56, 1, "add"), {1: "units", 4: "units"}),  # many units
+        (_elements((900, 9_000), 56, 0, "add"), {1: "units", 4: "units"}),  # columns are units
+        (_scatter(4_000, 90_000, "mean", width=(64,)), {4: "counted_groups"}),
+    ],
+)
+def test_on_several_threads(call, names):
+    for threads, name in names.items():
+        gatherum.set_num_threads(threads)
+        assert _chosen(*call) == name, threads
+
+
+def test_columns_that_lie_backwards_or_apart_are_not_packed():
+    data, indices = np.zeros((900, 900), np.float32), np.zeros((900, 450), np.int32)
+    for columns, name in (
+        (data[:, :450], "packed"),
+        (data[::-1, :450], "units"),
+        (data[:, ::2], "units"),
+    ):
+        assert gatherum.plan("gather_elements", columns, indices, axis=0).algorithm == name
+
+
+def test_rows_in_pieces_are_copied_as_they_are_met():
+    data, indices = np.zeros((900, 900, 4), np.float32), np.zeros(900, np.int32)
+    assert gatherum.plan("gather", data[:, :, 0], indices, axis=1).algorithm == "stretches"
+    assert gatherum.plan("gather", data[:, :, ::2], indices, axis=1).algorithm == "units"
+
+
+def test_a_size_of_one_makes_no_step_uneven():
+    data, indices, updates = np.zeros((1, 9_500)), ((300_000, 2), "i4"), ((300_000,), "f8")
+    out = data[:, :9_000]
+    plan = gatherum.plan("scatter_nd", out, indices, updates, reduction="add", out=out)
+    assert plan.algorithm == "one_slab"
+
+
+def test_columns_of_accumulators_fill_whole_cache_lines_even_where_one_outgrows_the_cache():
+    shape, item = (400_000, 64), 12
+    plan = gatherum.plan(
+        "scatter_elements", (shape, "f4"), (shape, "i4"), (shape, "f4"), axis=0, reduction="mean"
+    )
+    assert plan.algorithm == "slabs"
+    assert 16 * item <= plan.scratch / shape[0] < 17 * item
+
+
+def test_the_reason_groups_the_digits_of_numbers():
+    plan = gatherum.plan(
+        "scatter_nd",
+        ((9_000,), "f4"),
+        ((3_000_000, 1), "i4"),
+        ((3_000_000,), "f4"),
+        reduction="add",
+    )
+    assert plan.reason == (
+        "3,000,000 updates go to 9,000 destinations: few enough for an accumulator of 4 bytes each"
+    )
+
+
+def test_destinations_at_uneven_steps_get_no_accumulators():
+    data, indices, updates = (
+        np.zeros((300, 300), np.float32),
+        ((300_000, 2), "i4"),
+        ((300_000,), "f4"),
+    )
+    for columns, name in ((300, "one_slab"), (299, "units")):
+        out = data[:, :columns]
+        plan = gatherum.plan("scatter_nd", out, indices, updates, reduction="add", out=out)
+        assert plan.algorithm == name

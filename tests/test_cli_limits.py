@@ -1,0 +1,185 @@
+"""What the command refuses at once: files that never end, numbers without bounds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gatherum
+
+cli = pytest.importorskip("gatherum.cli", reason="install click: pip install 'gatherum[cli]'")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
+# Whatever goes wrong stays small: a read without end is an error after 4 GiB of addresses.
+BOUNDED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+from gatherum.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def bounded(*arguments):
+    """Run a command line in a process of bounded memory and time."""
+    command = [sys.executable, "-c", BOUNDED, *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=ENVIRONMENT
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
+@pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a directory"])
+@pytest.mark.parametrize(
+    ("before", "name", "after"),
+    [
+        (["check"], "x.json", []),
+        (["check"], "x.onnx", []),
+        (["explain", "gather", "--data"], "x.npy", ["--indices", "2"]),
+        (["explain", "gather", "--data", "2", "--values"], "x.npy", []),
+    ],
+    ids=["json", "onnx", "data", "values"],
+)
+def test_commands_read_regular_files_only(folder, kind, before, name, after):
+    if name.endswith(".onnx"):
+        pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
+    if kind == "a FIFO":
+        os.mkfifo(name)
+    elif kind == "a directory":
+        os.mkdir(name)
+    else:
+        os.symlink("/dev/zero", name)
+    sentence = f"gatherum: {name}: is {kind}, not a regular file\n"
+    assert bounded(*before, name, *after) == (1, "", sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("x.json", 64 << 20), ("x.onnx", (2 << 30) - 1)], ids=["json", "onnx"]
+)
+def test_checks_read_no_more_than_their_formats_hold(folder, name, limit):
+    if name.endswith(".onnx"):
+        pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
+    with open(name, "wb") as file:
+        file.truncate(limit + 1)  # a sparse file
+    sentence = f"gatherum: {name}: has more than {limit} bytes, which is too much to read whole\n"
+    assert bounded("check", name) == (1, "", sentence)
+
+
+def test_explain_maps_the_file_that_it_has_looked_at(folder, monkeypatch):
+    np.save("data.npy", np.arange(12.0, dtype=">f4").reshape(3, 4).T)
+    np.save("values.npy", np.array(2))
+    assert cli.run(["explain", "gather", "--data", "data.npy", "--values", "values.npy"]) == 0
+    from gatherum.cli import explain
+
+    for name in ("data.npy", "values.npy"):
+        mapped, loaded = explain._load(name), np.load(name, mmap_mode="r")
+        assert (mapped.dtype, mapped.shape, mapped.strides) == (
+            loaded.dtype,
+            loaded.shape,
+            loaded.strides,
+        )
+        assert (mapped == loaded).all()
+        assert mapped.filename == loaded.filename
+        assert not mapped.flags.writeable
+
+
+FEW, MANY, MOST = "9" * 20, "9" * 400, "9" * 5000
+
+
+@pytest.fixture
+def run(folder, capfd):
+    """Run a command line; give status, standard output and standard error."""
+    np.save("table.npy", np.arange(12.0).reshape(4, 3))
+    np.save("rows.npy", np.array([2, 0, 9]))
+
+    def call(*arguments):
+        status = cli.run(arguments)
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return call
+
+
+GATHER = ["gather", "table.npy", "rows.npy", "-o", "out.npy", "--mode", "fill"]
+GATHER_ND = ["gather-nd", *GATHER[1:]]
+SCATTER_ND = ["scatter-nd", "table.npy", "rows.npy", "rows.npy", "-o", "out.npy"]
+EXPLAIN = ["explain", "gather", "--data", "3", "--mode", "fill"]
+NUMBERS = [
+    ([*GATHER, "--axis"], "must be an integer of 64 bits, got "),
+    ([*GATHER_ND, "--batch-dims"], "must be an integer of 64 bits, got "),
+    ([*SCATTER_ND, "--batch-dims"], "must be an integer of 64 bits, got "),
+    ([*EXPLAIN, "--indices", "2", "--axis"], "must be an integer of 64 bits, got "),
+    ([*EXPLAIN, "--indices", "2", "--batch-dims"], "must be an integer of 64 bits, got "),
+    (["bench", "--only", "nothing", "--rounds"], "must be an integer of 64 bits, got "),
+    (["explain", "gather", "--indices", "2", "--data"], "must be sizes such as 2x3x4, scalar, "),
+    ([*EXPLAIN, "--indices"], "must be sizes such as 2x3x4, scalar, or a .npy file, got "),
+    ([*EXPLAIN, "--values"], "must be integers such as 0,2,2,7 or a .npy file, got "),
+]
+
+
+@pytest.mark.parametrize("digits", [FEW, MANY, MOST, f"-{MANY}"], ids=len)
+@pytest.mark.parametrize(("before", "sentence"), NUMBERS, ids=lambda given: str(given)[-30:])
+def test_integers_of_any_length_are_usage(run, before, sentence, digits):
+    check_usage(run(*before, digits), before[-1], sentence)
+
+
+def check_usage(found, option, sentence):
+    status, out, err = found
+    assert (status, out) == (2, "")
+    assert err.startswith(f"gatherum: Invalid value for '{option}': {sentence}")
+    assert err.count("\n") == 1
+    assert len(err) < 250
+    assert not os.path.exists("out.npy")
+
+
+@pytest.mark.parametrize("digits", [FEW, MANY, MOST], ids=len)
+def test_other_numbers_of_any_length_are_usage(run, digits):
+    check_usage(run(*GATHER, "--memory", digits), "--memory", "memory must be less than 1 EiB.")
+    check_usage(run(*GATHER, "--memory", f"{digits}.5TiB"), "--memory", "memory must be less than")
+    size = run("check", "x.onnx", "--size", f"batch={digits}")
+    check_usage(size, "--size", "must be a name and a size such as batch=8, got 'batch=999")
+    dtype = "--dtype", f"({digits},)f4"
+    check_usage(run(*EXPLAIN, "--indices", "2", *dtype), "--dtype", "must be a dtype such as fl")
+    status, out, err = run("bench", "--only", "nothing", "--scale", digits)
+    assert (status, out) == (2, "")
+    assert err.startswith("gatherum: bench: `scale` must be in (0, 16], got ")
+
+
+@pytest.mark.parametrize(
+    "number", ["1e400", "-1e400", MANY, MOST, f"-{MOST}", "1e400j", "1+1e999j", "inf+1e400j"],
+    ids=lambda text: text[:9],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "before", [GATHER, [*EXPLAIN, "--indices", "2"]], ids=["gather", "explain"]
+)
+def test_a_fill_value_does_not_become_infinite(run, before, number):
+    sentence = "must be a number that float64 can hold, or inf, got '"
+    check_usage(run(*before, "--fill-value", number), "--fill-value", sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("inf", np.inf), ("-Infinity", -np.inf), ("1e308", 1e308), (str(2**70), 2**70)],
+)
+def test_a_fill_value_may_be_infinite(run, text, value):
+    status, _, err = run(*GATHER, "--fill-value", text)
+    assert (status, err) == (0, "")
+    assert np.load("out.npy")[2].tolist() == [value] * 3
+
+
+def test_the_largest_numbers_are_numbers(run):
+    assert run(*GATHER, "--memory", "1023PiB")[0] == 2  # no unit of this name
+    assert run(*GATHER, "--memory", "1000000TiB")[0] == 0
+    largest = str(2**64 - 1)
+    status, out, _ = run(*EXPLAIN, "--values", largest, "--index-dtype", "uint64")
+    assert (status, f"{largest}" in out) == (0, False)
+    sentence = "gatherum: gather: `axis` must be in [-1, 1), got 18446744073709551615\n"
+    assert run(*EXPLAIN, "--indices", "2", "--axis", largest) == (1, "", sentence)

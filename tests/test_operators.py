@@ -1,0 +1,143 @@
+"""The table of operators: what it says, and that whoever asks for an operator asks there."""
+
+import ast
+import dataclasses
+import functools
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import dtypes, names, operators
+from gatherum.operators import OPERATORS
+
+ROOT = Path(__file__).parent.parent
+TABLE = np.zeros((3, 4), np.float32)
+# The oracle and its tests share nothing with the package.
+ASKERS = [
+    path
+    for folder in ("src", "docs", "fuzz", "benchmarks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.name != "reference.py"
+]
+INDICES = {"slices": [0, 2], "elements": [[0, 2, 1, 0]], "tuples": [[0], [2]]}
+
+
+def how(operator):
+    return next(name for name in INDICES if getattr(operator, name))
+
+
+def operands(operator):
+    indices = np.array(INDICES[how(operator)])
+    if not operator.scatters:
+        return TABLE, indices
+    return TABLE, indices, np.ones(operator.moved(TABLE.shape, indices.shape, 0), np.float32)
+
+
+def test_every_row_is_a_function_of_the_package():
+    assert list(OPERATORS) == [row.name for row in OPERATORS.values()]
+    assert set(OPERATORS) <= set(gatherum.__all__)
+    for name in gatherum.__all__:
+        if name.startswith(("gather", "scatter")):
+            assert OPERATORS[name].family == name.partition("_")[0]
+    assert set(operators.GATHERS) | set(operators.SCATTERS) == set(OPERATORS)
+
+
+def test_rows_are_values():
+    assert len(set(OPERATORS.values())) == len(OPERATORS)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        OPERATORS["gather"].scatters = True
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_a_row_says_how_large_things_are(operator):
+    args = operands(operator)
+    made = gatherum.plan(operator.name, *args)
+    assert made.signature.operator is operator
+    assert getattr(gatherum, operator.name)(*args).shape == made.shape
+    moved = operator.moved(TABLE.shape, args[1].shape, 0)
+    assert made.shape == (TABLE.shape if operator.scatters else moved)
+    assert [operator.slices, operator.elements, operator.tuples].count(True) == 1
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_every_spelling_of_an_operator(operator):
+    args = operands(operator)
+    made = gatherum.plan(operator.name, *args)
+    for spelling in (operator.command, getattr(gatherum, operator.name), np.str_(operator.name)):
+        assert gatherum.plan(spelling, *args) == made
+        assert gatherum.plan(spelling, *args).signature.op == operator.name
+        assert gatherum.explain(spelling, *args).plan == made
+        report = gatherum.index_report(spelling, TABLE.shape, args[1])
+        assert report == gatherum.index_report(operator.name, TABLE.shape, args[1])
+
+
+def foreign():
+    """A function of somebody else's that has an operator's name."""
+
+    def gather(data, indices):
+        return data[indices]
+
+    return gather
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "take", "", "gather nd", "Gather", "-gather", b"gather", None, 0, ["gather"], np.take,
+        gatherum.plan, gatherum, functools.partial(gatherum.gather, TABLE), str, foreign(),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_operator(op):
+    calls = {
+        "plan": lambda: gatherum.plan(op, TABLE, [0]),
+        "explain": lambda: gatherum.explain(op, TABLE, [0]),
+        "index_report": lambda: gatherum.index_report(op, TABLE.shape, [0]),
+    }
+    for caller, call in calls.items():
+        with pytest.raises(ValueError, match="must be one of") as caught:
+            call()
+        taken = ", ".join(map(repr, OPERATORS))
+        found = repr(op) if len(repr(op)) <= 60 else repr(op)[:57] + "..."
+        assert str(caught.value) == f"{caller}: `op` must be one of {taken}, got {found}"
+
+
+def affixes(tree):
+    """Where a file asks how a name begins or ends, and the text that it looks for."""
+    asking = ("startswith", "endswith", "removeprefix", "removesuffix")
+    for node in ast.walk(tree):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in asking:
+            texts = [inner for inner in ast.walk(node) if isinstance(inner, ast.Constant)]
+            yield from ((node.lineno, str(text.value)) for text in texts)
+
+
+@pytest.mark.parametrize("path", ASKERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_read_off_an_operators_name(path):
+    telling = {"gather", "scatter", "Gather", "Scatter", "_nd", "nd", "ND", "_elements"}
+    telling |= {"elements", "Elements", "_slices", "slices"}
+    found = [(line, text) for line, text in affixes(ast.parse(path.read_text())) if text in telling]
+    assert found == []
+
+
+def test_the_counterparts_are_those_of_the_rooms():
+    pytest.importorskip("onnx", reason="install gatherum[onnx] to compare with its operators")
+    from gatherum.directml.levels import OPERATORS as LISTED
+    from gatherum.onnx.reference_ops import FAMILY
+
+    rows = OPERATORS.values()
+    theirs = {name: one.op for name, one in FAMILY.items() if name != "Scatter"}  # its old name
+    assert {row.onnx: row.name for row in rows if row.onnx} == theirs
+    assert [name for row in rows for name in row.directml] == list(LISTED)
+
+
+def test_type_checkers_know_the_words():
+    """The names of `names.py` are those that calls take, in every spelling."""
+    rows = operators.OPERATORS.values()
+    assert set(get_args(names.OperatorName)) == {n for row in rows for n in (row.name, row.command)}
+    assert get_args(names.ModeName) == dtypes.MODES
+    assert get_args(names.ReductionName) == dtypes.REDUCTIONS
+    assert get_type_hints(gatherum.scatter_nd)["reduction"] == names.ReductionName

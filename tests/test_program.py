@@ -1,0 +1,245 @@
+"""Programs as values: equal, hashable, sent as bytes, and refused when damaged."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import _core
+
+Program = _core.Program
+
+
+def _plan():
+    return gatherum.plan(
+        "scatter_nd", ((5, 4), "f4"), ((3, 1), "i8"), ((3, 4), "f4"), reduction="add"
+    )
+
+
+def test_defaults_and_named_fields():
+    program = _plan().program
+    assert (program.scatter, program.mode, program.reduction) == (
+        True,
+        _core.Mode["raise"],
+        _core.Reduction.add,
+    )
+    assert (program.value, program.item, program.shape) == (_core.Value.float32, 4, (5, 4))
+    assert program.nest == tuple(_plan().nest)
+    with pytest.raises(TypeError, match="Program: an unknown field"):
+        Program(colour=1)
+    with pytest.raises(AttributeError):
+        program.item = 8
+
+
+def test_equal_programs_are_one_value():
+    one, two = _plan().program, _plan().program
+    assert one == two and hash(one) == hash(two) and bytes(one) == bytes(two)
+    other = gatherum.plan("gather", ((5, 4), "f4"), ((3,), "i8")).program
+    assert one not in (other, 3)
+
+
+def test_a_plan_pickles_and_runs():
+    data, indices = np.arange(12.0).reshape(3, 4), np.array([2, 0])
+    plan = gatherum.plan("gather", data, indices)
+    for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        assert again == plan and again.program == plan.program
+        assert again.run(data, indices).tolist() == data[indices].tolist()
+
+
+def test_bytes_hold_the_whole_program():
+    program = _plan().program
+    again = Program.from_bytes(bytes(program))
+    assert again == program and repr(again) == repr(program)
+    assert again.nest == program.nest and again.whole == program.whole
+
+
+def test_every_damaged_byte_is_found():
+    whole = bytes(_plan().program)
+    for i in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[i] ^= 1 << (i % 8)
+        with pytest.raises(ValueError, match="not a program"):
+            Program.from_bytes(bytes(damaged))
+    for size in (0, 7, 8, 16, len(whole) - 8, len(whole) - 1, len(whole) + 8):
+        with pytest.raises(ValueError, match="not a program"):
+            Program.from_bytes((whole + bytes(8))[:size])
+
+
+def _checksum(words):
+    total = 0xCBF29CE484222325
+    for word in words:
+        total = (total ^ (word % 2**64)) * 0x100000001B3 % 2**64
+    return total
+
+
+def _forged(change):
+    """The bytes of a program of which some words are others, with the right checksum."""
+    words = np.frombuffer(bytes(_plan().program), "<i8")[:-1].copy()
+    change(words)
+    plain = [int(word) for word in words]
+    return words.tobytes() + _checksum(plain).to_bytes(8, "little")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (1, 2, "of another version"),
+        (1, 0, "of another version"),
+        (3, 4, "unknown mode"),
+        (3, 9, "unknown mode"),
+        (4, 2, "damaged"),
+        (5, 3, "no such width"),
+        (5, 16, "no such width"),
+        (5, 256 + 8, "damaged"),
+        (8, -1, "negative item size"),
+        (9, 6, "unknown"),
+        (9, 77, "unknown"),
+        (10, 0, "not defined for its value type"),
+        (10, 14, "not defined for its value type"),
+        (10, 16, "unknown"),
+        (12, 65, "damaged"),
+        (13, 1, "not a nest"),
+        (15, 3, "not a nest"),
+        (16, 0, "not a nest"),
+        (16, -5, "not a nest"),
+    ],
+)
+def test_what_no_plan_could_make_is_refused(place, value, why):
+    def change(words):
+        words[place] = value
+
+    assert Program.from_bytes(_forged(lambda words: None)) == _plan().program
+    with pytest.raises(ValueError, match=why):
+        Program.from_bytes(_forged(change))
+
+
+def test_words_behind_the_last_field_are_refused():
+    words = [int(word) for word in np.frombuffer(bytes(_plan().program), "<i8")[:-1]] + [0]
+    content = np.array(words).tobytes() + _checksum(words).to_bytes(8, "little")
+    with pytest.raises(ValueError, match="damaged"):
+        Program.from_bytes(content)
+
+
+def test_more_loops_or_components_than_a_nest_holds_are_refused():
+    words = [int(word) for word in np.frombuffer(bytes(_plan().program), "<i8")[:-1]]
+    for nest in (
+        [65, 0, 1, 16, *[1, 0, 0, 0] * 65, 5, 16, 0],
+        [1, 0, 65, 16, 3, 0, 8, 16, *[1, 0, 0] * 65],
+    ):
+        long = words[:12] + nest + words[23:]
+        content = np.array(long).tobytes() + _checksum(long).to_bytes(8, "little")
+        with pytest.raises(ValueError, match="damaged"):
+            Program.from_bytes(content)
+
+
+LOOPS, COMPONENTS = ((3, 0, 8, 16),), ((5, 16, 0),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"scatter": False}, "a reduction that is not defined"),
+        ({"item": 2}, "a reduction that is not defined"),
+        ({"item": 8}, "a reduction that is not defined"),
+        ({"nest": (0, (*LOOPS, (2, 8, 8, 8)), COMPONENTS, 8)}, "not a nest"),
+        ({"nest": (0, (*LOOPS, (2, 8, 0, 8), (2, 4, 8, 4)), COMPONENTS, 4)}, "not a nest"),
+        ({"nest": (0, LOOPS, ((-1, 16, 0),), 16)}, "not a nest"),
+        ({"nest": (0, LOOPS, COMPONENTS, 6)}, "not a nest"),
+        ({"nest": (0, LOOPS, COMPONENTS, -16)}, "not a nest"),
+        ({"checks": (0, LOOPS, (), 0)}, "nests that do not belong together"),
+        ({"checks": (0, LOOPS, COMPONENTS, 4)}, "not a nest"),
+        ({"copy": (0, LOOPS, COMPONENTS, 80)}, "not a nest"),
+        ({"units": 1}, "units outside of the nest"),
+        ({"units": -1}, "units outside of the nest"),
+        ({"whole_units": 1}, "units outside of the nest"),
+        ({"whole_units": -1}, "units outside of the nest"),
+        ({"line_chunk": -1}, "a negative line chunk"),
+        ({"shape": (5, -1)}, "a negative size"),
+    ],
+)
+def test_fields_that_fit_no_call_are_refused(changed, why):
+    program = _plan().program
+    fields = {
+        name: getattr(program, name)
+        for name, what in vars(Program).items()
+        if isinstance(what, property)
+    }
+    assert Program(**fields) == program
+    with pytest.raises(ValueError, match=why):
+        Program(**fields | changed)
+
+
+def test_names_come_from_the_core():
+    from gatherum.dtypes import REDUCTIONS
+
+    assert REDUCTIONS == ("none", "add", "mul", "max", "min", "mean")
+    assert [value.name for value in _core.Value][-2:] == ["complex64", "complex128"]
+
+
+def test_what_runs_is_told_for_the_present_number_of_threads():
+    before = gatherum.get_num_threads()
+    shapes = {
+        "ints": (((1000,), "i8"), ((10**6, 1), "i8"), ((10**6,), "i8")),
+        "floats": (((3 * 10**5,), "f8"), ((10**6, 1), "i8"), ((10**6,), "f8")),
+        "rows": (((1000, 64), "f4"), ((10**6, 1), "i8"), ((10**6, 64), "f4")),
+        "few": (((9,), "f4"), ((5, 1), "i8"), ((5,), "f4")),
+    }
+    expected = {
+        1: ["one_slab", "one_slab", "units", "units"],
+        2: ["private_slabs", "one_slab", "owned", "units"],
+        3: ["private_slabs", "shared_slabs", "owned", "units"],
+        4: ["private_slabs", "shared_slabs", "owned", "units"],
+    }
+    try:
+        for threads, names in expected.items():
+            gatherum.set_num_threads(threads)
+            plans = [gatherum.plan("scatter_nd", *s, reduction="add") for s in shapes.values()]
+            assert [plan.algorithm for plan in plans] == names
+            assert f"{threads} threads" in plans[0].reason or threads == 1
+            assert f"algorithm {names[1]}: {plans[1].reason}" in str(gatherum.explain(plans[1]))
+    finally:
+        gatherum.set_num_threads(before)
+
+
+FIELDS = (
+    *("scatter", "mode", "negative", "index_width", "index_signed", "index_swapped", "item"),
+    *("reduction", "value", "include_self", "nest", "units", "split_line", "line_chunk"),
+    *("whole", "whole_units", "tiles", "checks", "copy", "shape"),
+)
+
+
+def _with(program, **other):
+    return Program(**({name: getattr(program, name) for name in FIELDS} | other))
+
+
+def test_nests_that_do_not_belong_together_are_refused():
+    """Scratch memory is measured by one nest, and written by what another addresses."""
+    program = gatherum.plan(
+        "scatter_nd", ((500,), "f4"), ((4000, 1), "i8"), ((4000,), "f4"), reduction="mean"
+    ).program
+    assert _with(program) == program
+    line, loops, ((size, stride, offset),), block = program.nest
+    wide = (line, loops, ((2 * size, stride, offset),), block)
+    few = (program.checks[0], ((1, 0, 0, 0),), *program.checks[2:])
+    moving = (line, ((4000, 4, 8, 4),), program.nest[2], block)
+    for other in (
+        {"nest": wide},
+        {"whole": wide},
+        {"checks": few},
+        {"nest": moving},
+        {"whole": moving},
+        {"split_line": True},
+    ):
+        with pytest.raises(ValueError, match="nests that do not belong together"):
+            _with(program, **other)
+    with pytest.raises(ValueError, match="not a nest"):
+        _with(program, nest=(line, loops, program.nest[2], 2**63 - 4))
+
+
+def test_a_plan_made_by_hand_needs_a_program():
+    plan = gatherum.plan("gather", np.zeros(3), np.zeros(2, int))
+    made = gatherum.Plan(plan.signature, plan.shape, plan.kernel, plan.nest, plan.bytes, None)
+    with pytest.raises(TypeError, match="is no program"):
+        made.run(np.zeros(3), np.zeros(2, int))

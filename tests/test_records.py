@@ -1,0 +1,103 @@
+"""What the long tasks write of themselves: entries come back as written, and tasks exist."""
+
+import datetime
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import records
+from records import Record, Run
+from targets import TARGETS
+
+ROOT = Path(__file__).parents[1]
+LEVELS = {"portable", "v3", "v4"}
+
+
+def test_the_records_name_tasks_that_exist_and_say_all_there_is_to_say():
+    text = (ROOT / "noxfile.py").read_text()
+    sessions = set(re.findall(r"@nox\.session\ndef (\w+)\(", text)) & {"asan", "tsan", "mutants"}
+    assert len(sessions) == 3
+    found = records.read()
+    assert set(found) <= sessions | {f"fuzz-{target}" for target in TARGETS}
+    for task, record in found.items():
+        assert type(record.date) is datetime.date, task
+        assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", record.commit), task
+        assert record.levels and set(record.levels) <= LEVELS, task
+        assert record.command.startswith(f"nox -s {task.split('-')[0]} -- "), task
+        assert record.line and "\n" not in record.line, task
+        assert type(record.seconds) is int and record.seconds >= 0, task
+
+
+def test_the_file_is_as_its_writer_leaves_it(tmp_path):
+    records.write(records.read(), tmp_path / "again.toml")
+    assert (tmp_path / "again.toml").read_text() == records.FILE.read_text()
+
+
+def _git(folder, *arguments):
+    who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_an_entry_is_read_as_it_was_written_and_others_stay(tmp_path):
+    file = tmp_path / "records.toml"
+    _git(tmp_path, "init", "-q")
+    (tmp_path / "source").write_text("1")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "-q", "-m", "first")
+
+    line = 'v3: 3 passed; "quoted" \\ ü\t\x1b'
+    Run("asan", "nox -s asan -- --record", tmp_path).ended(line, ("v3", "portable"), file=file)
+    first = records.read(file)["asan"]
+    assert (first.levels, first.line) == (("v3", "portable"), line)
+    assert re.fullmatch("[0-9a-f]{40}", first.commit)
+    assert abs(first.date - datetime.date.today()) <= datetime.timedelta(1)  # over midnight
+
+    (tmp_path / "source").write_text("2")
+    Run("tsan", "nox -s tsan", tmp_path).ended("1 failed", ("v4",), 12.6, file)
+    found = records.read(file)
+    assert found["asan"] == first
+    assert found["tsan"] == Record(
+        found["tsan"].date, f"{first.commit}-dirty", ("v4",), "nox -s tsan", "1 failed", 13
+    )
+    assert sorted(path.name for path in tmp_path.glob("records*")) == ["records.toml"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_records_do_not_make_the_tree_dirty(tmp_path):
+    own = tmp_path / records.FILE.relative_to(ROOT)
+    own.parent.mkdir()
+    own.write_text("")
+    _git(tmp_path, "init", "-q")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "-q", "-m", "first")
+    own.write_text("# changed")
+    assert not records.commit_of(tmp_path).endswith("-dirty")
+
+
+def test_a_tree_without_commits_cannot_be_recorded(tmp_path):
+    with pytest.raises(SystemExit, match=r"^--record needs a git checkout: "):
+        records.commit_of(tmp_path / "nowhere")
+
+
+def test_only_verdicts_of_the_commit_count_for_a_record(tmp_path):
+    pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
+    from mutation.mutants import mutants
+    from mutation.run import Results, Verdict
+
+    file, commit = tmp_path / "verdicts", "0" * 40
+    first, second, third = [mutant for mutant in mutants() if not mutant.equivalent][:3]
+    file.write_text(json.dumps([first.file, first.old, first.new, "a killer"]) + "\n")
+    Results(file, commit).add(Verdict(second, "another", 7.25))
+    Results(file, f"{commit}-dirty").add(Verdict(third, "a third", 1.0))
+    every, own = Results(file), Results(file, commit)
+    assert [found.killer for m in (first, second, third) if (found := every.of(m))] == [
+        "a killer", "another", "a third",
+    ]  # fmt: skip
+    assert own.of(second) == Verdict(second, "another", 7.2)
+    assert own.of(first) is own.of(third) is None
+    assert Results(file, f"{commit}-dirty").of(third) is None

@@ -1,0 +1,91 @@
+"""Only regular files are opened, and none is read beyond a limit."""
+
+import os
+import socket
+import stat
+
+import pytest
+
+from gatherum import regular
+
+needs_posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
+
+
+def open_descriptors():
+    return len(os.listdir("/dev/fd"))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain").write_bytes(b"12345")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo("fifo")
+    os.symlink("fifo", "link")
+    os.symlink("/dev/zero", "endless")
+    os.symlink("plain", "alias")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        yield tmp_path
+
+
+@needs_posix
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("folder", "a directory"),
+        ("fifo", "a FIFO"),
+        ("link", "a FIFO"),
+        ("endless", "a character device"),
+        ("socket", "a socket"),
+    ],
+)
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR | os.O_CREAT])
+def test_what_is_no_regular_file_is_not_opened(files, monkeypatch, name, kind, flags):
+    opened = []
+    monkeypatch.setattr(regular.os, "open", lambda *given: opened.append(given))
+    with pytest.raises(OSError) as raised:
+        regular.open_regular(name, flags)
+    assert str(raised.value) == f"{name}: is {kind}, not a regular file"
+    assert opened == []
+
+
+@needs_posix
+@pytest.mark.parametrize("name", ["folder", "fifo", "endless"])
+def test_what_was_opened_is_looked_at_again(files, monkeypatch, name):
+    plain, before = os.stat("plain"), open_descriptors()
+    monkeypatch.setattr(regular.os, "stat", lambda path: plain)  # the path changes after the look
+    with pytest.raises(OSError, match="not a regular file"):
+        regular.open_regular(name)
+    assert open_descriptors() == before
+
+
+@needs_posix
+def test_regular_files_are_opened_by_any_name(files):
+    for name in ("plain", "alias", files / "plain"):
+        with open(name, "rb", opener=regular.open_regular) as file:
+            assert file.read() == b"12345"
+    with pytest.raises(FileNotFoundError):
+        regular.open_regular("missing")
+    descriptor = regular.open_regular("new", os.O_WRONLY | os.O_CREAT, 0o600)
+    assert stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077 == 0
+    assert not os.get_inheritable(descriptor)
+    os.close(descriptor)
+
+
+@needs_posix
+def test_reading_ends_at_the_limit(files, monkeypatch):
+    assert regular.read_regular("plain", 5) == b"12345"
+    sentence = "plain: has more than 4 bytes, which is too much to read whole"
+    with pytest.raises(OSError) as raised:
+        regular.read_regular("plain", 4)
+    assert str(raised.value) == sentence
+    # A file that says 0 bytes and has more, as those of /proc, or one that grows.
+    honest = os.fstat
+    monkeypatch.setattr(
+        regular.os, "fstat", lambda fd: os.stat_result((*honest(fd)[:6], 0, *honest(fd)[7:]))
+    )
+    with pytest.raises(OSError) as raised:
+        regular.read_regular("plain", 4)
+    assert str(raised.value) == sentence
+    assert regular.read_regular("plain", 5) == b"12345"
