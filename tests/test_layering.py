@@ -16,6 +16,7 @@ ROWS = [
     {"explain"},
     {"files"},
     {"directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"accumulator_state"},
     {"plan", "report", "config", "corpus"},
     {"arguments"},
     {"signature"},
