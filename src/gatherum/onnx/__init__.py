@@ -10,6 +10,7 @@ try:
 except ImportError as error:
     raise ImportError("gatherum.onnx needs onnx: pip install 'gatherum[onnx]'") from error
 
+from ..surface import plain_help
 from . import backend
 from .check import check_model
 from .evaluator import Evaluator
@@ -26,3 +27,9 @@ __all__ = [
     "report_table",
     "reports_to_json",
 ]
+
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
