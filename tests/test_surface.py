@@ -46,7 +46,7 @@ SIGNATURES = {
     "clear_output_cache": "()",
     "plan": "(op, data, indices, updates=None, /, **attributes)",
     "explain": "(op, data=None, indices=None, updates=None, /, **attributes)",
-    "index_report": "(op, data_shape, indices, /, **attributes)",
+    "index_report": "(op, data, indices, /, **attributes)",
 }
 OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent
@@ -190,7 +190,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert fresh_python(code) == "gatherum.onnx needs onnx: pip install 'gatherum[onnx]'\n"
+    assert fresh_python(code) == "gatherum.onnx needs onnx: pip install onnx\n"
 
 
 def test_help_names_the_functions() -> None:

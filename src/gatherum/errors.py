@@ -301,6 +301,10 @@ def damaged_state(why: object) -> ValueError:
     return ValueError(f"Accumulator: the pickled state cannot be read: {why}")
 
 
+def not_a_picture(path: str | PathLike[str]) -> ValueError:
+    return ValueError(f"explain: pictures are SVG: `path` must end in .svg, got {fspath(path)!r}")
+
+
 def torn_accumulator() -> RuntimeError:
     return RuntimeError(
         "Accumulator: this process was forked while another thread used the accumulator, which may "

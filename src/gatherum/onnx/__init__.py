@@ -8,7 +8,7 @@ nodes of a model a DirectML feature level takes.
 try:
     import onnx as _onnx  # noqa: F401
 except ImportError as error:
-    raise ImportError("gatherum.onnx needs onnx: pip install 'gatherum[onnx]'") from error
+    raise ImportError("gatherum.onnx needs onnx: pip install onnx") from error
 
 from ..surface import plain_help
 from . import backend
