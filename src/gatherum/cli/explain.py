@@ -19,7 +19,7 @@ from ..regular import open_regular
 from ..signature import Array
 from . import options as shared
 from .group import commands
-from .numbers import Integer, integer, short
+from .numbers import Integer, integer, integers, short
 from .options import FILE
 
 
@@ -73,9 +73,8 @@ class Values(click.ParamType[Any]):
         """Return a list or an array."""
         if value.endswith(".npy"):
             return _load(value)
-        texts = value.split(",") if value else []
-        numbers = [number for text in texts if (number := integer(text)) is not None]
-        if len(numbers) < len(texts):
+        numbers = integers(value)
+        if numbers is None:
             text = f"must be integers such as 0,2,2,7 or a .npy file, got {short(value)}."
             raise click.BadParameter(text, ctx, param)
         return numbers

@@ -159,6 +159,15 @@ def _store_root(path: str) -> str:
     return root
 
 
+def is_array(path: str) -> bool:
+    """Whether a directory holds a Zarr array, or claims so."""
+    try:
+        check_metadata(path)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
 def check_metadata(path: str) -> int:
     """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     if not os.path.isdir(path):

@@ -46,7 +46,8 @@ def check_model(
     feature_level : FeatureLevel, str or int, optional
         The latest by default.
     sizes : mapping of str to int, optional
-        Sizes for the model's symbolic dimensions, such as ``{"batch": 8}``.
+        Sizes for the model's symbolic dimensions, such as ``{"batch": 8}``; a name that the model
+        does not have is a ValueError.
 
     Returns
     -------
