@@ -95,6 +95,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
+    session.run("basedpyright")
     core = sorted(str(path) for path in Path("src/core").rglob("*") if path.is_file())
     session.run("clang-format", "--dry-run", "-Werror", *core)
 
