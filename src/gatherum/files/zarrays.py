@@ -1,6 +1,7 @@
 """Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -98,11 +99,32 @@ class ZarrArray:
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
-        with _plain_errors(self.path):
-            # a scalar comes in native byte order
-            values = np.asarray(self._array[box], self.dtype)
+        try:
+            with _plain_errors(self.path):
+                # a scalar comes in native byte order
+                values = np.asarray(self._array[box], self.dtype)
+        except ValueError as error:
+            raise self._naming_chunk(box, error) from error
         self.meter.read(values.nbytes)
         return values
+
+    def _naming_chunk(self, box: tuple[slice, ...], error: ValueError) -> ValueError:
+        """Return an error that names the first chunk of a box that cannot be read."""
+        if not str(error).startswith(f"{self.path}: "):
+            return error  # it names a file
+        grid = (
+            range(part.start // chunk, -(-part.stop // chunk))
+            for part, chunk in zip(box, self.chunks, strict=True)
+        )
+        for place in itertools.product(*grid):
+            part = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, self.chunks, strict=True))
+            try:
+                with _plain_errors(self.path):
+                    self._array[part]
+            except ValueError as why:
+                chunk = os.path.join(self.path, self._array.metadata.encode_chunk_key(place))
+                return ValueError(f"{chunk}: cannot be read: {str(why)[len(self.path) + 2 :]}")
+        return error
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array, which covers whole chunks."""
