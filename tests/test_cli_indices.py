@@ -76,7 +76,7 @@ def test_a_text_file_takes_the_place_of_an_index_file(run, command, name, text, 
         (b"row\n2\n", "rows.csv, line 1: expected integers, got 'row'"),
         (b"2\n1.5\n", "rows.csv, line 2: expected integers, got '1.5'"),
         (b"2,1\n\n3\n", "rows.csv, line 3: has 1 numbers, the lines before 2"),
-        (b"\xff\xfe2", "rows.csv: is no text"),
+        (b"\xff\xfe2", "rows.csv: is not a text file"),
         (b"-1\n%d\n" % 2**63, "rows.csv: the numbers fit neither int64 nor uint64 together"),
     ],
 )

@@ -75,3 +75,16 @@ def test_every_claim_about_a_library_has_its_answer(monkeypatch):
         if " == " in expression:
             assert kept[library]["answers"][expression] == observed.SAME, expression
     assert list(observed.differences(kept, now)) == []
+
+
+def test_nothing_tells_to_install_the_package_from_pypi():
+    root = DOCS.parent
+    folders = ("docs", "src/gatherum", "benchmarks", "examples")
+    texts = [
+        p for folder in folders for p in (root / folder).rglob("*") if p.suffix in (".md", ".py")
+    ]
+    asks = re.compile(r"pip install \S*gatherum")
+    assert [path for path in texts if asks.search(path.read_text(encoding="utf-8"))] == []
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert asks.findall(readme) == ["pip install gatherum"]
+    assert "gatherum is not on PyPI: `pip install gatherum` does not install it" in readme

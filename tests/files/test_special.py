@@ -129,7 +129,9 @@ def test_what_is_in_the_place_of_a_chunk(tmp_path: Path) -> None:
     chunk.rmdir()
     chunk.parent.rmdir()
     chunk.parent.write_bytes(b"")
-    assert refused(tmp_path / "t.zarr") == "ValueError t.zarr/c/0/0: lies in what is no directory"
+    assert (
+        refused(tmp_path / "t.zarr") == "ValueError t.zarr/c/0/0: lies in what is not a directory"
+    )
     chunk.parent.unlink()
     chunk.parent.symlink_to(tmp_path / "t.zarr" / "c")
     line = refused(tmp_path / "t.zarr")

@@ -47,14 +47,14 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
 )
 @click.option(
     "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
-    help="The size of a symbolic dimension of an ONNX model; may be repeated.",
+    help="The size of a symbolic dimension of an ONNX model; can be repeated.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the answer for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -> None:
-    """Check FILE against a DirectML feature level, and say every reason against it.
+    """Check FILE against a DirectML feature level, and list every reason against it.
 
     FILE is an ONNX model (.onnx), or an operator desc in JSON. Exit status 0: accepted; 1:
-    rejected, or not to be decided because a shape or type is unknown.
+    rejected, or undecided because a shape or type is unknown.
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """

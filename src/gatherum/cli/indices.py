@@ -1,4 +1,4 @@
-"""Row numbers that are no array file: on the command line, or in a .csv or .txt file."""
+"""Row numbers that are not an array file: on the command line, or in a .csv or .txt file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _read(path: str) -> Array:
     try:
         lines = read_regular(path, _LARGEST).decode().splitlines()
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: is no text") from None
+        raise ValueError(f"{path}: is not a text file") from None
     rows: list[list[int]] = []
     for number, line in enumerate(lines, 1):
         row = integers(",".join(line.replace(",", " ").split()))

@@ -56,7 +56,7 @@ def calc_buffer_tensor_size(
     Raises
     ------
     TypeError
-        If a size or stride is no integer.
+        If a size or stride is not an integer.
     ValueError
         If there is no dimension, a size is below 1, a stride is negative, the lengths differ,
         or the type is ``UNKNOWN``.

@@ -35,9 +35,9 @@ class BufferTensorDesc:
     Raises
     ------
     TypeError
-        If a number is no integer. What is merely not allowed is for `check` to say.
+        If a number is not an integer. What is merely not allowed is for `check` to say.
     ValueError
-        If ``data_type`` or ``flags`` is no value of DirectML's.
+        If ``data_type`` or ``flags`` is not a value of DirectML's.
 
     Examples
     --------

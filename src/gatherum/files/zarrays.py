@@ -225,7 +225,7 @@ def _announced_item(dtype: str) -> int:
 def tree_state(path: str, root: str) -> str:
     """Return a digest of the directory's files.
 
-    A link that leads out of `root` is a ValueError, and what is no regular file an OSError.
+    A link that leads out of `root` is a ValueError, and what is not a regular file an OSError.
     """
     digest = hashlib.sha256()
     folders = [path]

@@ -58,9 +58,9 @@ def check_model(
     Raises
     ------
     OSError
-        If the file cannot be read, is no regular file, or has 2 GiB or more.
+        If the file cannot be read, is not a regular file, or has 2 GiB or more.
     ValueError
-        If it is no ONNX model, ONNX refuses to infer its shapes, or there is no such level.
+        If it is not an ONNX model, ONNX refuses to infer its shapes, or there is no such level.
 
     Examples
     --------

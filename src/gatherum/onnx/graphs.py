@@ -73,9 +73,9 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
     Raises
     ------
     OSError
-        If the file cannot be read, is no regular file, or has 2 GiB or more.
+        If the file cannot be read, is not a regular file, or has 2 GiB or more.
     ValueError
-        If it is no ONNX model.
+        If it is not an ONNX model.
     """
     if isinstance(source, onnx.ModelProto):
         return source
