@@ -48,6 +48,10 @@ assert_type(gatherum.get_num_threads(), int)
 assert_type(gatherum.files.gather_file("a.npy", "i.npy", "o.npy").rows, int)
 assert_type(gatherum.directml.FeatureLevel.of("4_1"), gatherum.directml.FeatureLevel)
 
+desc = gatherum.directml.BufferTensorDesc("float32", [2, 3])
+assert_type(gatherum.directml.BufferTensorDesc(floats.dtype, (2, 3)).dimension_count, int)
+assert_type(desc.data_type, gatherum.directml.TensorDataType)
+
 # Refused without running.
 print(gatherum.nonsense)  # type: ignore[attr-defined]
 gatherum.files.gather_file("a.npy", "i.npy", "o.npy", mode="ignore")  # type: ignore[arg-type]
