@@ -162,4 +162,29 @@ def primitive(call: Call) -> Primitive:
 
 def bind(call: Call, *operands: Array) -> Array:
     """Make a call, in whatever transform it is met."""
-    return primitive(call).bind(*operands, call=call)
+    return primitive(call).bind(*_aligned(operands), call=call)
+
+
+def _aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Let operands vary along the same axes of a ``shard_map``, as those of JAX's own calls do."""
+    if not any(isinstance(operand, jax.core.Tracer) for operand in operands):
+        return operands
+    axes = [_varying(operand) for operand in operands]
+    every = frozenset().union(*axes)
+    pairs = zip(operands, axes, strict=True)
+    return tuple(_vary(operand, every - own) if own != every else operand for operand, own in pairs)
+
+
+def _varying(operand: Array) -> frozenset[Any]:
+    """Return the axes of a ``shard_map`` along which an array may differ; older JAX has none."""
+    aval = getattr(operand, "aval", None)
+    kind = getattr(aval, "mat", None)
+    found: frozenset[Any] = getattr(aval, "vma", frozenset()) if kind is None else kind.varying
+    return found
+
+
+def _vary(operand: Array, axes: frozenset[Any]) -> Array:
+    names = tuple(sorted(axes, key=str))
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(operand, names, to="varying")
+    return jax.lax.pvary(operand, names)
