@@ -4,6 +4,7 @@ This package alone imports JAX. `gatherum.gather(array, ...)` and the other five
 """
 
 from .. import arrays
+from ..surface import plain_help
 from . import batching, gradients  # noqa: F401  # they register their rules
 from .api import (
     gather,
@@ -27,3 +28,4 @@ __all__ = [
 ]
 
 arrays.register("jax", room)
+plain_help(globals())
