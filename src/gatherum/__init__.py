@@ -13,9 +13,9 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.jax` (on
-JAX's arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as plain
-loops, to test against).
+Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.jax`
+(on JAX's arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as
+plain loops, to test against).
 """
 
 import os

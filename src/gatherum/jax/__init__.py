@@ -29,3 +29,7 @@ __all__ = [
 
 arrays.register("jax", room)
 plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

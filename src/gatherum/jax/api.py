@@ -23,9 +23,7 @@ def gather(
     fill_value: object = 0,
 ) -> Array:
     """Take slices of an array along one axis, by their numbers: see `gatherum.gather`."""
-    return _run(
-        "gather", data, indices, None, axis, "none", True, mode, negative, fill_value
-    )
+    return _run("gather", data, indices, None, axis, "none", True, mode, negative, fill_value)
 
 
 def gather_elements(
@@ -115,9 +113,9 @@ def _run(op: str, *given: Any) -> Array:
     return result
 
 
-def room(op: str, *given: Any) -> Array:
+def room(op: str, *arguments: Any) -> Array:
     """Take the arguments of a functional call on JAX's arrays."""
-    *given, out = given
+    *given, out = arguments
     if out is not None:
         raise errors.no_jax_out(op)
     return _run(op, *given)

@@ -33,6 +33,6 @@ def folds(dtype: DType) -> bool:
 
 
 def wide(dtype: DType) -> DType:
-    """Return the dtype in which derivatives of a dtype are computed: float32 for narrower floats."""
+    """Return the dtype in which derivatives are computed: float32 for narrower floats."""
     narrow = dtype.kind in "fV" and dtype.itemsize < 4
     return np.dtype(np.float32) if narrow else dtype

@@ -83,5 +83,3 @@ def _known(op: str, operand: str, array: Any) -> Array:
     if not fits:
         raise errors.needs_x64(op, operand, native.dtype, known)
     return native.astype(known)
-
-

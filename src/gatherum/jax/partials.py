@@ -135,7 +135,7 @@ class Places:
 
 def is_equal(one: Array, other: Array) -> Array:
     """Whether values are equal, or both NaN."""
-    return (one == other) | ((one != one) & (other != other))
+    return (one == other) | (jnp.isnan(one) & jnp.isnan(other))
 
 
 def extreme(

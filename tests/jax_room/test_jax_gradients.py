@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="install JAX: pip install 'gatherum[jax]'")
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 

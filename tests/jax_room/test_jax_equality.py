@@ -9,7 +9,7 @@ import gatherum
 from cases import CASES
 from strategies import DATA_DTYPES, OPERATORS, calls, outcome, same_bits, same_outcome
 
-jax = pytest.importorskip("jax", reason="install JAX: pip install 'gatherum[jax]'")
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import gatherum.jax  # noqa: E402
 from gatherum.jax.dtypes import _WHOLE  # noqa: E402
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="install JAX: pip install 'gatherum[jax]'")
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402
@@ -176,7 +176,9 @@ def test_packed_types_are_refused(name):
                 call(*arrays(operands))
             assert str(caught.value) == words
         if name.startswith(("int", "uint")):
-            with pytest.raises(TypeError, match=f"`indices` must have an integer dtype, got {name}"):
+            with pytest.raises(
+                TypeError, match=f"`indices` must have an integer dtype, got {name}"
+            ):
                 getattr(gatherum, op)(*arrays(replaced(op, 1, packed[:2])))
 
 
@@ -219,8 +221,10 @@ def test_another_platform_is_refused_when_lowering():
 
 
 def test_without_x64_values_must_fit():
-    with jax.enable_x64(False) if hasattr(jax, "enable_x64") else (
-        jax.experimental.enable_x64(False)
+    with (
+        jax.enable_x64(False)
+        if hasattr(jax, "enable_x64")
+        else (jax.experimental.enable_x64(False))
     ):
         data = jnp.asarray(DATA)
         assert gatherum.gather(data, np.array([2, -1])).shape == (2, 4)  # int64 that fits

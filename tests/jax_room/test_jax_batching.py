@@ -1,11 +1,12 @@
 """``jax.vmap`` of every operand, alone and together, along every axis, twice, and under grad."""
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="install JAX: pip install 'gatherum[jax]'")
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402
@@ -39,16 +40,16 @@ def operands_of(op, form, batched, rng, where=0):
     plan = gatherum.plan(op.replace("scatter_slices", "gather").replace("scatter", "gather"),
                          (shape, "f8"), (index_shape, "i8"), **attributes)  # fmt: skip
     shapes = [shape, index_shape, plan.shape]
-    limit = min(shape[attributes["batch_dims"] :]) if "batch_dims" in attributes else (
-        min(shape) if op.endswith("nd") else shape[axis]
+    limit = (
+        min(shape[attributes["batch_dims"] :])
+        if "batch_dims" in attributes
+        else (min(shape) if op.endswith("nd") else shape[axis])
     )
     stacked, members = [], [[] for _ in range(N)]
     for number, (own, many) in enumerate(zip(shapes, batched, strict=False)):
         full = (N, *own) if many else own
-        if number == 1:
-            drawn = rng.integers(-limit, limit, full)
-        else:
-            drawn = rng.integers(-3, 4, full) / 2
+        halves = rng.integers(-3, 4, full) / 2
+        drawn = rng.integers(-limit, limit, full) if number == 1 else halves
         at = min(where, len(own))
         stacked.append(jnp.asarray(np.moveaxis(drawn, 0, at) if many else drawn))
         for member in range(N):
@@ -69,9 +70,8 @@ def test_a_batch_is_its_members_one_by_one(op, form, where):
     for batched, more in itertools.product(batched_dims(op), folds):
         stacked, members, dims = operands_of(op, form, batched, rng, where)
         attributes = form[2] | more
-        found = jax.vmap(lambda *each: getattr(gatherum.jax, op)(*each, **attributes), dims)(
-            *stacked
-        )
+        run = functools.partial(getattr(gatherum.jax, op), **attributes)
+        found = jax.vmap(run, dims)(*stacked)
         expected = [getattr(gatherum, op)(*member, **attributes) for member in members]
         np.testing.assert_array_equal(found, np.stack(expected), err_msg=f"{batched} {more}")
 
@@ -123,7 +123,11 @@ def test_batches_of_batches(op):
 
 def test_one_table_is_not_copied_for_many_indices():
     """Neither the table nor anything as large is repeated: the program holds no broadcast."""
-    for op, indices in (("gather", (7, 5)), ("gather_elements", (7, 5, 2)), ("gather_nd", (7, 5, 1))):
+    for op, indices in (
+        ("gather", (7, 5)),
+        ("gather_elements", (7, 5, 2)),
+        ("gather_nd", (7, 5, 1)),
+    ):
         run = jax.vmap(lambda one, op=op: getattr(gatherum.jax, op)(jnp.ones((100, 2)), one))
         assert "broadcast_in_dim[\n" not in str(jax.make_jaxpr(run)(jnp.zeros(indices, int)))
         shapes = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="install JAX: pip install 'gatherum[jax]'")
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402
@@ -48,7 +48,8 @@ FORGED = {
     "wider data": ((2, 4), (DATA.astype(np.float64), INDICES), {"dtype": np.float64},
                    "the program's type"),
     "fewer indices": ((2, 4), (DATA, INDICES[:1]), {}, "smaller than the program"),
-    "indices of another width": ((2, 4), (DATA, INDICES.astype(np.int32)), {}, "the program's type"),
+    "indices of another width": ((2, 4), (DATA, INDICES.astype(np.int32)), {},
+                                 "the program's type"),
     "unsigned indices": ((2, 4), (DATA, INDICES.astype(np.uint64)), {}, "the program's type"),
     "indices that are floats": ((2, 4), (DATA, INDICES.astype(float)), {}, "the program's type"),
     "updates for a gather": ((2, 4), (DATA, INDICES, DATA[:2]), {}, "those of the program"),
@@ -81,7 +82,9 @@ def test_forged_calls_are_refused(name):
     test_the_right_call_runs()
 
 
-@pytest.mark.parametrize("sentences", ["", "changed", "changed\n", "changed\nno place", "%\n%%%%%%"])
+@pytest.mark.parametrize(
+    "sentences", ["", "changed", "changed\n", "changed\nno place", "%\n%%%%%%"]
+)
 def test_sentences_may_be_anything(sentences):
     with pytest.raises((RuntimeError, ValueError), match="OUT_OF_RANGE"):
         run((2, 4), DATA, np.array([0, 7]), sentences=sentences)
