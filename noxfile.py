@@ -68,6 +68,14 @@ def test(session: nox.Session) -> None:
     session.run("pytest", *session.posargs)
 
 
+@nox.session(name="jax")
+def test_jax(session: nox.Session) -> None:
+    """Run the tests of JAX's arrays, with JAX; what follows ``--`` goes to pytest."""
+    install(session, "[jax]", *group("test"), "flatbuffers")  # exports are written with it
+    session.run("pytest", "tests/jax_room", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/jax.md")
+
+
 @nox.session(name="wheel")
 def test_wheel(session: nox.Session) -> None:
     """Run the tests on the wheel where no compiler can be found, away from the sources."""

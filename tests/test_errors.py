@@ -595,6 +595,11 @@ def test_every_sentence_is_tested():
         "damaged_state",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
+        "no_jax_dtype",  # jax_room/test_jax_errors.py
+        "no_jax_out",
+        "no_jax_platform",
+        "needs_x64",
+        "symbolic_shape",
     }
     assert {row[0] for row in SENTENCES} | elsewhere == functions
 

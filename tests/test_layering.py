@@ -15,7 +15,7 @@ ROWS = [
     {TOP},
     {"explain"},
     {"files"},
-    {"directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"directml", "jax", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
     {"accumulator_state"},
     {"plan", "report", "config", "corpus"},
     {"arguments"},
@@ -91,7 +91,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 11
+    assert len(sections) == 12
 
 
 def test_the_oracle_stands_apart() -> None:

@@ -84,6 +84,35 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}; {instead}")
 
 
+def no_jax_dtype(op: str, operand: str, found: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have a dtype of JAX whose items are whole bytes of one number, "
+        f"got {found}"
+    )
+
+
+def no_jax_out(op: str) -> TypeError:
+    return TypeError(f"{op}: `out` must be None for JAX arrays, which nothing can write to")
+
+
+def no_jax_platform(op: str, platform: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: JAX arrays must be on the CPU, gatherum has no kernels for {platform} yet; write "
+        "jax.device_put(data, jax.devices('cpu')[0])"
+    )
+
+
+def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any]) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must fit in {known}, the widest that JAX has without jax_enable_x64, "
+        f"got {found}"
+    )
+
+
+def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
+
+
 def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:
     return TypeError(
         f"{op}: the arrays must be of one framework, got a {found} as `{one}` and a {found_there} "
@@ -268,12 +297,12 @@ def operand_changed(op: str, operand: str) -> ValueError:
     return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
 
 
-def _where(position: Shape) -> str:
+def _where(position: Sequence[object]) -> str:
     return f"indices[{', '.join(map(str, position))}]" if position else "indices"
 
 
 def index_out_of_bounds(
-    op: str, value: int, axis: int, size: int, position: Shape | None, mode: str
+    op: str, value: object, axis: int, size: int, position: Sequence[object] | None, mode: str
 ) -> IndexError:
     """Name the first bad index; `position` is None when another thread changed it meanwhile."""
     if position is None:

@@ -530,19 +530,29 @@ def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
     return arguments.fill_item(plan.signature.op, dtype, fill_value)
 
 
+def invalid_index(
+    s: Signature, component: int, value: object, where: tuple[object, ...] | None
+) -> IndexError:
+    """Return what to raise for an invalid index of a call: a component of the tuple at a place
+    among the index tuples, None where the indices have changed meanwhile.
+    """
+    shape = s.indices.shape
+    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
+    if where is not None and s.operator.tuples:
+        where = (*where, component)
+    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+
+
 def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
     """Raise IndexError for the invalid index at a linear position among the index tuples."""
     s = plan.signature
     if s.indices.dtype.kind == "u":
         value %= 1 << 8 * s.indices.dtype.itemsize
-    shape = s.indices.shape
-    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
     where: Shape | None = None
     if position >= 0:
         entries = s.operator.entries(s.indices.layout).shape
         where = tuple(int(n) for n in np.unravel_index(position, entries))
-        where += (component,) if s.operator.tuples else ()
-    raise errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+    raise invalid_index(s, component, value, where)
 
 
 def _raise_changed(plan: Plan, number: int) -> NoReturn:
