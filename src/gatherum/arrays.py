@@ -6,7 +6,9 @@ they are refused: NumPy would read a lazy array whole, copy from a device, or lo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,6 +44,8 @@ _OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
 COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
+# Frameworks with a room in this package, a module of the same name.
+_OWN_ROOMS = ("torch",)
 
 
 def register(framework: str, room: Room) -> None:
@@ -86,9 +90,17 @@ def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
 
 
 def room_for(data: type) -> Room | None:
-    """Return the room that calls on data of a type go to."""
-    found = foreign(data)
-    return _rooms.get(found.framework.name) if found else None
+    """Return the room that calls on data of a type go to.
+
+    Frameworks that are loaded get their room here, at the first of their arrays. It registers
+    itself.
+    """
+    if (found := foreign(data)) is None:
+        return None
+    name = found.framework.name
+    if name not in _rooms and name in _OWN_ROOMS and name in sys.modules:
+        import_module(f"{__package__}.{name}")
+    return _rooms.get(name)
 
 
 def lacks_values(value: object) -> bool:

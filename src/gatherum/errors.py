@@ -84,6 +84,41 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}; {instead}")
 
 
+def no_tensor_dtype(op: str, operand: str, found: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have a dtype of torch whose items are whole bytes of one number, "
+        f"got {found}"
+    )
+
+
+def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
+
+
+def other_device(op: str, operand: str, expected: str, found: str) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; write "
+        f"{operand}.to(data.device)"
+    )
+
+
+def no_device(op: str, found: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: tensors must be on the CPU, got {found}; write data.cpu()"
+    )
+
+
+def out_of_gradients(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `out` cannot be given where a gradient is recorded; leave `out` out, or call it "
+        "under torch.no_grad()"
+    )
+
+
+def out_of_vmap(op: str) -> RuntimeError:
+    return RuntimeError(f"{op}: `out` cannot be given inside torch.func.vmap; leave it out")
+
+
 def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:
     return TypeError(
         f"{op}: the arrays must be of one framework, got a {found} as `{one}` and a {found_there} "

@@ -1,0 +1,197 @@
+"""The six functions on tensors: their arguments are checked here, and the ops called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import arguments
+from ..dtypes import MODES, REDUCTIONS
+from ..names import ModeName, ReductionName
+from . import memory, operands
+
+_ops = torch.ops.gatherum
+
+
+def gather(
+    data: Tensor,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Take slices of a tensor along one axis, by their numbers."""
+    return _gather("gather", data, indices, axis, mode, negative, fill_value, out)
+
+
+def gather_elements(
+    data: Tensor,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Take one element of a tensor for every index."""
+    return _gather("gather_elements", data, indices, axis, mode, negative, fill_value, out)
+
+
+def gather_nd(
+    data: Tensor,
+    indices: Any,
+    batch_dims: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Take elements or slices of a tensor by tuples of indices."""
+    return _gather("gather_nd", data, indices, batch_dims, mode, negative, fill_value, out)
+
+
+def scatter_slices(
+    data: Tensor,
+    indices: Any,
+    updates: Any,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Write slices to a tensor along one axis, by their numbers: the inverse of `gather`."""
+    return _scatter(
+        "scatter_slices", data, indices, updates, axis, reduction, include_self, mode, negative, out
+    )
+
+
+def scatter_elements(
+    data: Tensor,
+    indices: Any,
+    updates: Any,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Write one element to a tensor for every index: the inverse of `gather_elements`."""
+    return _scatter(
+        "scatter_elements",
+        data,
+        indices,
+        updates,
+        axis,
+        reduction,
+        include_self,
+        mode,
+        negative,
+        out,
+    )
+
+
+def scatter_nd(
+    data: Tensor,
+    indices: Any,
+    updates: Any,
+    batch_dims: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Write elements or slices to a tensor by tuples of indices: the inverse of `gather_nd`."""
+    return _scatter(
+        "scatter_nd", data, indices, updates, batch_dims, reduction, include_self, mode, negative,
+        out,
+    )  # fmt: skip
+
+
+def _gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, negative: Any,
+            fill_value: Any, out: Any) -> Tensor:  # fmt: skip
+    if torch.compiler.is_compiling():
+        indices = torch.as_tensor(indices)
+        given = fill_value
+    else:
+        axis = arguments.as_axis(op, axis)
+        mode = arguments.as_choice(op, "mode", mode, MODES)
+        negative = arguments.as_boolean(op, "negative", negative)
+        data, out = operands.as_data(op, data), operands.as_out(op, out)
+        indices = operands.as_indices(op, indices, data)
+        _check(op, data, indices, None, out)
+        given = operands.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
+    if out is None:
+        return getattr(_ops, op)(data, indices, axis, mode, negative, given)  # type: ignore[no-any-return]
+    getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, given)
+    return out
+
+
+def _scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
+             include_self: Any, mode: Any, negative: Any, out: Any) -> Tensor:  # fmt: skip
+    if torch.compiler.is_compiling():
+        indices, updates = torch.as_tensor(indices), _traced_updates(data, updates)
+    else:
+        axis = arguments.as_axis(op, axis)
+        reduction = arguments.as_choice(op, "reduction", reduction, REDUCTIONS)
+        include_self = arguments.as_boolean(op, "include_self", include_self)
+        mode = arguments.as_choice(op, "mode", mode, MODES)
+        negative = arguments.as_boolean(op, "negative", negative)
+        data, out = operands.as_data(op, data), operands.as_out(op, out)
+        indices = operands.as_indices(op, indices, data)
+        updates = operands.as_updates(op, updates, data)
+        _check(op, data, indices, updates, out)
+    attributes = axis, reduction, include_self, mode, negative
+    if out is None:
+        return getattr(_ops, op)(data, indices, updates, *attributes)  # type: ignore[no-any-return]
+    if out is data:
+        getattr(_ops, f"{op}_")(data, indices, updates, *attributes)
+    else:
+        getattr(_ops, f"{op}_out")(data, indices, updates, out, *attributes)
+    return out
+
+
+def _traced_updates(data: Tensor, updates: Any) -> Tensor:
+    """Return `updates` while a graph is traced: torch's own rules for numbers, which refuse those
+    that do not fit.
+    """
+    if isinstance(updates, Tensor):
+        return updates
+    fits = torch.can_cast(torch.as_tensor(updates).dtype, data.dtype)
+    if not fits:
+        raise TypeError("`updates` must have the dtype of `data`")
+    return torch.as_tensor(updates, dtype=data.dtype)
+
+
+def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor | None
+           ) -> None:  # fmt: skip
+    named = (("data", data), ("indices", indices), ("updates", updates), ("out", out))
+    for name, tensor in named:
+        if tensor is not None:
+            memory.check_dense(op, name, tensor, data.device)
+
+
+def room(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
+         include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any) -> Any:  # fmt: skip
+    """Take a call of gatherum's own functions whose data come from torch."""
+    if not isinstance(data, Tensor):  # a type of torch's that is no tensor
+        return arguments.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
+                                   negative, fill_value, out)  # fmt: skip
+    if op.startswith("gather"):
+        return _gather(op, data, indices, axis, mode, negative, fill_value, out)
+    return _scatter(
+        op, data, indices, updates, axis, reduction, include_self, mode, negative, out
+    )

@@ -1,0 +1,112 @@
+"""From what a caller passes to tensors: `data` decides the dtype and the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .. import arguments, arrays, errors
+from ..dtypes import is_index
+from ..operators import OPERATORS
+from . import dtypes
+from .dtypes import TorchDType
+
+
+def as_data(op: str, value: object) -> Tensor:
+    """Return `data`, which must be a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    raise errors.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
+
+
+def as_out(op: str, value: object) -> Tensor | None:
+    """Return `out`, a tensor where it is given."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    raise errors.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
+
+
+def _kind(value: object) -> str:
+    found = arrays.foreign(type(value))
+    return found.name if found else type(value).__name__
+
+
+def as_indices(op: str, value: object, data: Tensor) -> Tensor:
+    """Return `indices` as a tensor where the data is; arrays and lists by the rules of NumPy's."""
+    if isinstance(value, Tensor):
+        return value
+    array = arguments.as_indices(op, value)
+    if not is_index(array.dtype):
+        raise errors.not_an_index_dtype(op, array.dtype, OPERATORS[op].tuples)
+    return _as_tensor(op, "indices", array, data)
+
+
+def as_updates(op: str, value: object, data: Tensor) -> Tensor:
+    """Return `updates` as a tensor where the data is; Python's numbers take the data's dtype."""
+    if isinstance(value, Tensor):
+        return value
+    kind = dtypes.planned(op, "data", data.dtype)
+    if isinstance(kind, TorchDType):
+        if isinstance(value, (bool, int, float, complex, list, tuple)):
+            return _rounded(op, "updates", value, data)
+        return _as_tensor(op, "updates", arguments.as_array(op, "updates", value), data)
+    return _as_tensor(op, "updates", arguments.as_updates(op, value, kind), data)
+
+
+def as_fill(op: str, value: object, data: Tensor) -> Any:
+    """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
+    kind = dtypes.planned(op, "data", data.dtype)
+    if isinstance(value, Tensor):
+        if value.shape != ():
+            raise errors.does_not_fit(op, "fill_value", kind, value)  # type: ignore[arg-type]
+        value = value.item()
+    if isinstance(kind, TorchDType):
+        return _rounded(op, "fill_value", value, data).double().item()
+    return arguments.fill_item(op, kind, value).item()
+
+
+def _rounded(op: str, operand: str, value: object, data: Tensor) -> Tensor:
+    """Round numbers to a dtype that NumPy lacks; what is finite must stay so."""
+    exact = arguments._convert_weak(op, operand, value, np.dtype(np.float64))
+    rounded = torch.from_numpy(_to_odd(exact)).to(data.dtype)
+    kept = torch.isfinite(rounded.double()) | ~torch.isfinite(torch.from_numpy(exact))
+    if not bool(kept.all()):
+        raise errors.not_finite(op, operand, dtypes.planned(op, "data", data.dtype), value)  # type: ignore[arg-type]
+    return rounded.to(data.device)
+
+
+def _to_odd(exact: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Round to float32 so that rounding again, to fewer bits, gives what one rounding would.
+
+    What lies between two numbers goes to the one whose last bit is 1.
+    """
+    with np.errstate(all="ignore"):
+        near = np.atleast_1d(exact).astype(np.float32)
+        off = near.astype(np.float64) - np.atleast_1d(exact)
+    bits = near.view(np.int32)
+    even = (off != 0) & np.isfinite(near) & (bits & 1 == 0)
+    # One step towards the exact value; the magnitude of either sign grows with the bits.
+    away = (off < 0) == (np.atleast_1d(exact) > 0)
+    bits[even] += np.where(away, 1, -1)[even].astype(np.int32)
+    return near.reshape(exact.shape)
+
+
+def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tensor:
+    """Return an array as a tensor of the same memory, or a copy where torch cannot see it."""
+    dtype = dtypes.of_array(array.dtype)
+    if dtype is None:
+        raise errors.no_tensor_dtype(op, operand, str(array.dtype))
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if not array.flags.writeable or any(step < 0 for step in array.strides):
+        array = array.copy()
+    if isinstance(dtypes.planned(op, operand, dtype), TorchDType):
+        array = array.view(f"u{array.itemsize}")
+    try:
+        tensor = torch.from_numpy(array)
+    except ValueError:  # strides that are no multiple of the item size
+        tensor = torch.from_numpy(array.copy())
+    return tensor.view(dtype).to(data.device)
