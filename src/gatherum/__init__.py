@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 try:
+    from . import tracing as _tracing  # noqa: F401  # for torch.compile
     from .accumulator import Accumulator
     from .config import show_config
     from .explain import Explanation, explain

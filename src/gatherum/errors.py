@@ -103,9 +103,7 @@ def other_device(op: str, operand: str, expected: str, found: str) -> ValueError
 
 
 def no_device(op: str, found: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{op}: tensors must be on the CPU, got {found}; write data.cpu()"
-    )
+    return NotImplementedError(f"{op}: tensors must be on the CPU, got {found}; write data.cpu()")
 
 
 def out_of_gradients(op: str) -> RuntimeError:

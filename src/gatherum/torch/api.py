@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import arguments
+from .. import arguments, errors
 from ..dtypes import MODES, REDUCTIONS
 from ..names import ModeName, ReductionName
 from . import memory, operands
@@ -135,7 +135,7 @@ def _gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, negative: An
         _check(op, data, indices, None, out)
         given = operands.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
     if out is None:
-        return getattr(_ops, op)(data, indices, axis, mode, negative, given)  # type: ignore[no-any-return]
+        return getattr(_ops, op)(data, indices, axis, mode, negative, given)
     getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, given)
     return out
 
@@ -143,7 +143,7 @@ def _gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, negative: An
 def _scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
              include_self: Any, mode: Any, negative: Any, out: Any) -> Tensor:  # fmt: skip
     if torch.compiler.is_compiling():
-        indices, updates = torch.as_tensor(indices), _traced_updates(data, updates)
+        indices, updates = torch.as_tensor(indices), _traced_updates(op, data, updates)
     else:
         axis = arguments.as_axis(op, axis)
         reduction = arguments.as_choice(op, "reduction", reduction, REDUCTIONS)
@@ -156,7 +156,7 @@ def _scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, reductio
         _check(op, data, indices, updates, out)
     attributes = axis, reduction, include_self, mode, negative
     if out is None:
-        return getattr(_ops, op)(data, indices, updates, *attributes)  # type: ignore[no-any-return]
+        return getattr(_ops, op)(data, indices, updates, *attributes)
     if out is data:
         getattr(_ops, f"{op}_")(data, indices, updates, *attributes)
     else:
@@ -164,16 +164,27 @@ def _scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, reductio
     return out
 
 
-def _traced_updates(data: Tensor, updates: Any) -> Tensor:
-    """Return `updates` while a graph is traced: torch's own rules for numbers, which refuse those
-    that do not fit.
+def _traced_updates(op: str, data: Tensor, updates: Any) -> Tensor:
+    """Return `updates` while a graph is traced. A number must be of the data's kind, or of a lower
+    one; torch refuses those that do not fit.
     """
     if isinstance(updates, Tensor):
         return updates
-    fits = torch.can_cast(torch.as_tensor(updates).dtype, data.dtype)
-    if not fits:
-        raise TypeError("`updates` must have the dtype of `data`")
-    return torch.as_tensor(updates, dtype=data.dtype)
+    given = torch.as_tensor(updates)
+    if _rank(given.dtype) > _rank(data.dtype):
+        raise errors.loses_kind(op, "updates", data.dtype, "of its kind", updates)
+    if isinstance(updates, (bool, int, float, complex)):
+        return torch.full((), updates, dtype=data.dtype, device=data.device)
+    return given.to(data)
+
+
+def _rank(dtype: torch.dtype) -> int:
+    """Return how far a kind of number reaches: bool < int < float < complex."""
+    if dtype.is_complex:
+        return 3
+    if dtype.is_floating_point:
+        return 2
+    return 0 if dtype == torch.bool else 1
 
 
 def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor | None
@@ -185,13 +196,12 @@ def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: 
 
 
 def room(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
-         include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any) -> Any:  # fmt: skip
+         include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any
+         ) -> Any:  # fmt: skip
     """Take a call of gatherum's own functions whose data come from torch."""
     if not isinstance(data, Tensor):  # a type of torch's that is no tensor
         return arguments.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
                                    negative, fill_value, out)  # fmt: skip
     if op.startswith("gather"):
         return _gather(op, data, indices, axis, mode, negative, fill_value, out)
-    return _scatter(
-        op, data, indices, updates, axis, reduction, include_self, mode, negative, out
-    )
+    return _scatter(op, data, indices, updates, axis, reduction, include_self, mode, negative, out)

@@ -100,4 +100,3 @@ def _register(operator: Operator) -> None:
 
 for _operator in OPERATORS.values():
     _register(_operator)
-

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.autograd.forward_ad as forward_ad
-from torch import Tensor, _C
+from torch import _C, Tensor
 from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from .. import errors
@@ -79,9 +79,7 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
         updates: Tensor, *rest: Any,
     ) -> Any:  # fmt: skip
         call = scatter_call(*rest)
-        result = _below_recording(
-            overload(operator.name), keyset, (data, indices, updates, *rest)
-        )
+        result = _below_recording(overload(operator.name), keyset, (data, indices, updates, *rest))
         values = (data, updates, result) if keeps(call["reduction"]) else ()
         _save(ctx, _places(operator, data, indices, call), *values)
         ctx.fold = call["reduction"], call["include_self"]
@@ -93,18 +91,20 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Tensor) -> Any:
         places, factors = _factors(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
-        of_data = of_updates = None
+        of_data: Any = None
+        of_updates: Any = None
         dtype, conjugates = gradient.dtype, ctx.fold[0] == "mul" and gradient.is_complex()
         wide = gradient.conj() if conjugates else gradient
         wide = factors.both(wide if factors.plain else wide.to(dtypes.wide(dtype)))
-        if data:
-            of_data = places.emptied(gradient) if factors.replaces else factors.data(wide)
-            of_data = of_data.conj() if conjugates and not factors.replaces else of_data
-            of_data = of_data.to(dtype)
+        if data and factors.replaces:
+            of_data = places.emptied(gradient)
+        elif data:
+            of_data = factors.data(wide)
+            of_data = (of_data.conj() if conjugates else of_data).to(dtype)
         if updates:
             of_updates = factors.updates(places.take(wide))
-            of_updates = of_updates.conj() if conjugates else of_updates
-            of_updates = of_updates.to(dtype).sum_to_size(ctx.updates_shape)
+            of_updates = (of_updates.conj() if conjugates else of_updates).to(dtype)
+            of_updates = of_updates.sum_to_size(ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
 
     @staticmethod
@@ -118,8 +118,10 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
             moved = updates.to(wide).expand(places.moved())
             result = factors.both(places.total(factors.updates(moved)))
         if data is not None:
-            kept = places.emptied(data) if factors.replaces else factors.both(
-                factors.data(data.to(wide))
+            kept = (
+                places.emptied(data)
+                if factors.replaces
+                else factors.both(factors.data(data.to(wide)))
             )
             result = kept if result is None else result + kept
         return result.to(given.dtype)
@@ -162,7 +164,7 @@ def _records(operands: tuple[Any, ...]) -> bool:
     """Whether an operand needs a gradient, or may have a tangent."""
     if _C.is_grad_enabled() and _C._any_requires_grad(*operands):
         return True
-    return forward_ad._current_level >= 0
+    return bool(forward_ad._current_level >= 0)
 
 
 def _has_tangent(operands: tuple[Any, ...]) -> bool:

@@ -6,24 +6,20 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import errors, native
-from ..operators import OPERATORS
 from ..plan import Plan, build
-from ..signature import Operand, Signature
+from ..signature import Array, Operand, Signature
 from . import dtypes
 from .dtypes import TorchDType, planned
-
-Array = NDArray[Any]
 
 
 def _array(tensor: Tensor) -> Array:
     """See a tensor's memory as an array; items that NumPy lacks as unsigned integers as wide."""
-    return tensor.detach().view(dtypes.carrier(tensor.dtype)).numpy()
+    array: Array = tensor.detach().view(dtypes.carrier(tensor.dtype)).numpy()
+    return array
 
 
 def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
@@ -54,13 +50,14 @@ def run(
     operands = {"data": data, "indices": indices, "updates": updates, "out": out}
     kinds = {name: planned(op, name, t.dtype) for name, t in operands.items() if t is not None}
     attributes = axis, reduction, include_self, mode, negative
-    arrays = [None if t is None else _array(t) for t in operands.values()]
+    arrays: list[Any] = [None if t is None else _array(t) for t in operands.values()]
     given = fill_item(op, data.dtype, fill) if mode in ("fill", "drop") else 0
+    of, to, by, into = arrays
     if any(isinstance(kind, TorchDType) for kind in kinds.values()):
         looks = tuple(_look(kinds.get(name), a) for name, a in zip(operands, arrays, strict=True))
-        result = native.run(_plan(op, looks, attributes), *arrays[:3], given, arrays[3])
+        result = native.run(_plan(op, looks, attributes), of, to, by, given, into)
     else:
-        result = native.call(op, *arrays[:3], *attributes, given, arrays[3])  # type: ignore[arg-type]
+        result = native.call(op, of, to, by, *attributes, given, into)
     return torch.from_numpy(result).view(data.dtype) if out is None else out
 
 
@@ -69,10 +66,11 @@ def _look(kind: Any, array: Array | None) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _plan(op: str, looks: Any, attributes: Any) -> Plan:
+def _plan(op: str, looks: tuple[Any, ...], attributes: tuple[Any, ...]) -> Plan:
     """Return a plan for items that NumPy lacks, to be run on unsigned integers as wide."""
-    real = [look and Operand(look[2], look[0], look[3]) for look in looks]
-    plan = build(Signature(op, *real[:3], *attributes, real[3]))  # type: ignore[arg-type]
+    real: list[Any] = [look and Operand(look[2], look[0], look[3]) for look in looks]
+    given: tuple[Any, ...] = (*real[:3], *attributes, real[3])
+    plan = build(Signature(op, *given))
     seen = [look and Operand(look[2], look[1], look[3]) for look in looks]
     s = plan.signature
     carried = replace(s, data=seen[0], indices=seen[1], updates=seen[2], out=seen[3])
@@ -86,8 +84,3 @@ def fill_item(op: str, dtype: torch.dtype, value: Any) -> Any:
         return value
     item = torch.tensor(value, dtype=torch.float64).to(dtype)
     return item.view(dtypes.carrier(dtype)).numpy()[()]
-
-
-def scatters(op: str) -> bool:
-    """Whether an operator writes updates."""
-    return OPERATORS[op].scatters

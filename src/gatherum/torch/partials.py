@@ -111,7 +111,7 @@ class Places(NamedTuple):
             include_self: bool = True) -> Tensor:  # fmt: skip
         """Scatter into a tensor of the data's shape."""
         more = reduction, include_self, self.mode, self.negative
-        return self._op(True)(table, self.indices, updates, self.axis, *more)  # type: ignore[operator,no-any-return]
+        return self._op(True)(table, self.indices, updates, self.axis, *more)  # type: ignore[operator]
 
     def total(self, updates: Tensor) -> Tensor:
         """Add updates up in each place, in a type that has sums, and return their own."""
@@ -232,8 +232,8 @@ def _extreme(
     places: Places, include_self: bool, data: Tensor, updates: Tensor, result: Tensor
 ) -> Partials:
     attained = places.take(result)
-    mine = (updates == attained) | ((updates != updates) & (attained != attained))
-    olds = (data == result) | ((data != data) & (result != result))
+    mine = (updates == attained) | (updates.isnan() & attained.isnan())
+    olds = (data == result) | (data.isnan() & result.isnan())
     among = olds.to(torch.int64) if include_self else _zeros(places, torch.int64)
     number = places.put(among, mine.to(torch.int64), "add")
     return Partials(_over(number.clamp(min=1)), _where(olds), _where(mine), not include_self)
