@@ -456,6 +456,14 @@ SENTENCES = [
         "gather: `indices` must have sizes of at least 0, got (-1,)",
     ),
     (
+        "not_a_dtype", "plan", ("gather", ((3,), "zz"), ((1,), "i8")), {}, TypeError,
+        "gather: `data` must have a dtype that NumPy reads, got 'zz'",
+    ),
+    (
+        "not_a_dtype", "plan", ("gather", ((3,), "f4"), ((1,), "i4,,")), {}, TypeError,
+        "gather: `indices` must have a dtype that NumPy reads, got 'i4,,'",
+    ),
+    (
         "other_strides", "plan", ("gather", ((3,), "f4", (4, 4)), ((1,), "i8")), {}, ValueError,
         "gather: `data` must have 1 strides, one for each dimension, whose reach can be "
         "addressed, got (4, 4)",
@@ -577,6 +585,7 @@ def test_every_sentence_is_tested():
         "other_layout",
         "not_an_operand",
         "operand_changed",  # test_hostile.py
+        "no_values",  # test_views.py
         "not_a_regular_file",  # test_regular.py
         "file_too_big",
         "not_an_accumulator",  # test_accumulator.py

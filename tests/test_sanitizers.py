@@ -32,7 +32,8 @@ class Wild:
 # A plan runs on what it was made for only because a hook checks that: without it, anything goes.
 planner = sys.modules["gatherum.plan"]
 native.set_hooks(
-    planner._normalise, planner._make_plan, lambda *operands: None, planner._check_out,
+    planner._normalise, planner.arguments.normalise_attributes, planner._make_plan,
+    lambda *operands: None, planner._check_out,
     planner._make_fill, planner._raise_invalid, planner._raise_changed,
 )
 data = np.zeros(1000)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arrays, errors
-from .dtypes import MODES, REDUCTIONS, DType
+from .dtypes import MODES, REDUCTIONS, AnyDType, DType, Extension
 from .errors import Shape
 from .operators import OPERATORS
 from .shapes import MAX_BYTES
@@ -176,13 +176,19 @@ def as_indices(op: str, value: object) -> Array:
     return array
 
 
-def as_updates(op: str, value: object, dtype: DType) -> Array:
+def _as_numpy(op: str, dtype: AnyDType) -> DType:
+    if isinstance(dtype, Extension):
+        raise errors.no_values(op, dtype)
+    return dtype
+
+
+def as_updates(op: str, value: object, dtype: AnyDType) -> Array:
     """Return `updates` as an array; plain Python values and lists take the data's dtype."""
     if isinstance(value, np.generic) or not isinstance(
         value, (bool, int, float, complex, str, bytes, list, tuple)
     ):
         return as_array(op, "updates", value)
-    return _convert_weak(op, "updates", value, dtype)
+    return _convert_weak(op, "updates", value, _as_numpy(op, dtype))
 
 
 def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
@@ -294,11 +300,12 @@ def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Ar
     return converted
 
 
-def fill_item(op: str, dtype: DType, fill_value: object) -> Array:
+def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     """Return `fill_value` as one item of the data's dtype, or raise ValueError. Numbers of Python
     convert as updates do, and whatever else must convert exactly. An integer 0 is the all-zero
     item of any dtype.
     """
+    dtype = _as_numpy(op, given_dtype)
     item = np.zeros((), dtype)
     if _is_integer_zero(fill_value):
         return item
@@ -375,6 +382,25 @@ def _is_same_number(given: Any, converted: Array) -> bool:
     return bool(same) or bool(np.isnan(found) and np.isnan(given))
 
 
+def normalise_attributes(
+    op: str,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+) -> tuple[str, int, str, bool, str, bool]:
+    """Return the attributes of a call as plain values."""
+    return (
+        op,
+        as_axis(op, axis),
+        as_choice(op, "reduction", reduction, REDUCTIONS),
+        as_boolean(op, "include_self", include_self),
+        as_choice(op, "mode", mode, MODES),
+        as_boolean(op, "negative", negative),
+    )
+
+
 def normalise(
     op: str,
     data: object,
@@ -389,11 +415,9 @@ def normalise(
     out: object,
 ) -> tuple[object, ...]:
     """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
-    axis = as_axis(op, axis)
-    reduction = as_choice(op, "reduction", reduction, REDUCTIONS)
-    include_self = as_boolean(op, "include_self", include_self)
-    mode = as_choice(op, "mode", mode, MODES)
-    negative = as_boolean(op, "negative", negative)
+    op, axis, reduction, include_self, mode, negative = normalise_attributes(
+        op, axis, reduction, include_self, mode, negative
+    )
     if not arrays.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         arrays.check_one_framework(op, operands | {"fill_value": fill_value})

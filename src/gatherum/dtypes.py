@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -10,27 +11,69 @@ from . import _core
 from ._core import Mode, Reduction, Value
 
 DType = np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A number type that NumPy does not know, as long as no package has added it.
+
+    A plan needs no more of it. Its attributes are those of the dtype that ml_dtypes adds.
+    """
+
+    name: str
+    itemsize: int
+    kind: ClassVar[str] = "V"
+    isnative: ClassVar[bool] = True
+    hasobject: ClassVar[bool] = False
+    names: ClassVar[None] = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+AnyDType: TypeAlias = DType | Extension
 REDUCTIONS = tuple(reduction.name for reduction in Reduction)
 MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 
-def value_of(dtype: DType) -> Value:
+def code_of(dtype: AnyDType) -> _core.DType | None:
+    """Return the core's own number of a dtype that NumPy lacks, None for any other."""
+    if dtype.kind != "V" or dtype.names is not None or not dtype.isnative:
+        return None
+    code = _core.DType.__members__.get(dtype.name)
+    return code if code is not None and _core.bytes_of(code) == dtype.itemsize else None
+
+
+def dtype_of(code: _core.DType) -> AnyDType:
+    """Return the dtype of one of the core's numbers: NumPy's, where it knows it by now."""
+    if np.sctypeDict.get(code.name) is None:
+        return Extension(code.name, _core.bytes_of(code))
+    return np.dtype(code.name)
+
+
+def read_dtype(value: str | type | DType) -> AnyDType:
+    """Return the dtype that a name or a type stands for; raises what `numpy.dtype` raises."""
+    code = _core.DType.__members__.get(value) if isinstance(value, str) else None
+    return np.dtype(value) if code is None else dtype_of(code)
+
+
+def value_of(dtype: AnyDType) -> Value:
     """Return the value type of a dtype, `Value.none` where no reduction is defined."""
     if not dtype.isnative:
         return Value.none
     if dtype.kind == "V":  # bfloat16 of ml_dtypes, which need not be installed
         return Value.bfloat16 if dtype.name == "bfloat16" else Value.none
-    if dtype.kind not in "biufc" or dtype.char in "gG":
+    if isinstance(dtype, Extension) or dtype.kind not in "biufc" or dtype.char in "gG":
         return Value.none
     return Value.__members__.get(dtype.name, Value.none)
 
 
-def is_reducible(dtype: DType, reduction: str) -> bool:
+def is_reducible(dtype: AnyDType, reduction: str) -> bool:
     """Whether a reduction other than "none" is defined for the dtype."""
     return _core.has_meaning(value_of(dtype), Reduction[reduction])
 
 
-def needs_accumulator(dtype: DType, reduction: str, include_self: bool) -> bool:
+def needs_accumulator(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
     """Whether a fold cannot live in the output: it rounds once, counts, or starts afresh."""
     return _core.needs_accumulator(value_of(dtype), Reduction[reduction], include_self)
 
@@ -46,11 +89,11 @@ def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     return dtype if name == value_of(dtype).name else np.dtype(name)
 
 
-def is_index(dtype: DType) -> bool:
+def is_index(dtype: AnyDType) -> bool:
     """Whether an array of the dtype may hold indices."""
     return dtype.kind in "iu"
 
 
-def is_movable(dtype: DType) -> bool:
+def is_movable(dtype: AnyDType) -> bool:
     """Whether elements are plain bytes: no objects, no references."""
     return not dtype.hasobject

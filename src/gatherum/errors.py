@@ -135,19 +135,19 @@ def holds_arrays(op: str, value: object) -> TypeError:
     )
 
 
-def objects(op: str, operand: str, dtype: np.dtype[Any]) -> TypeError:
+def objects(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must have a dtype without objects or references, got {dtype}"
     )
 
 
-def not_an_index_dtype(op: str, dtype: np.dtype[Any], tuples: bool) -> TypeError:
+def not_an_index_dtype(op: str, dtype: Any, tuples: bool) -> TypeError:
     made = "np.argwhere makes index tuples" if tuples else "np.flatnonzero makes indices"
     hint = f"; {made} of a mask" if dtype.kind == "b" else ""
     return TypeError(f"{op}: `indices` must have an integer dtype, got {dtype}{hint}")
 
 
-def other_dtype(op: str, operand: str, expected: np.dtype[Any], found: np.dtype[Any]) -> TypeError:
+def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
     hint = "; write updates.astype(data.dtype)" if operand == "updates" else ""
     return TypeError(
         f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{hint}"
@@ -158,6 +158,10 @@ def not_convertible(op: str, expected: np.dtype[Any], value: object) -> TypeErro
     return TypeError(
         f"{op}: `updates` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )
+
+
+def no_values(op: str, dtype: object) -> TypeError:
+    return TypeError(f"{op}: values of dtype {dtype} need the package ml_dtypes")
 
 
 def loses_kind(
@@ -184,7 +188,7 @@ def not_finite(op: str, operand: str, dtype: np.dtype[Any], value: object) -> Va
     )
 
 
-def not_reducible(op: str, reduction: str, dtype: np.dtype[Any]) -> TypeError:
+def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}")
 
 
@@ -239,7 +243,7 @@ def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: boo
     )
 
 
-def result_too_big(op: str, shape: Shape, dtype: np.dtype[Any]) -> ValueError:
+def result_too_big(op: str, shape: Shape, dtype: Any) -> ValueError:
     what = "bytes" if dtype.itemsize else "elements"
     return ValueError(
         f"{op}: the result, shape {shape} of dtype {dtype}, has more {what} than can be addressed"
@@ -256,6 +260,10 @@ def not_a_shape(op: str, name: str, value: object) -> TypeError:
 
 def negative_size(op: str, name: str, shape: Shape) -> ValueError:
     return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
+
+
+def not_a_dtype(op: str, operand: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have a dtype that NumPy reads, got {_short(value)}")
 
 
 def other_strides(op: str, operand: str, rank: int, strides: object) -> ValueError:

@@ -16,7 +16,7 @@ from .operators import find
 from .plan import Plan, is_description, planned, set_html_view
 from .pseudocode import loop_lines, rule
 from .report import IndexReport, reported
-from .signature import Array, Operand, Signature
+from .signature import Array, Operand, Signature, looks_alike
 
 # What a call takes that moves nothing, in seconds, about.
 OVERHEAD = 2e-7
@@ -205,7 +205,7 @@ def _of_plan(
         if not arguments.is_plain(value):
             raise errors.not_an_operand(s.op, name, value)
         found, expected = Operand.of(value), getattr(s, name)  # type: ignore[arg-type]
-        if found != expected:
+        if not looks_alike(found, expected):
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
 

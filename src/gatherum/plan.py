@@ -11,19 +11,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NoReturn, Unpack
+from typing import Any, NoReturn, TypeAlias, Unpack
 
 import numpy as np
 
 from . import arguments, arrays, errors, lowering, native, shapes
+from ._core import DType as DTypeCode
 from ._core import Reduction
-from .dtypes import MODES, REDUCTIONS, core_mode, value_of
+from .dtypes import (
+    MODES,
+    REDUCTIONS,
+    AnyDType,
+    DType,
+    core_mode,
+    dtype_of,
+    read_dtype,
+    value_of,
+)
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
 from .names import OperatorName, PlanAttributes
 from .operators import OPERATORS, Operator, find
 from .shapes import Layout
-from .signature import Array, Checked, Operand, Signature, check, check_before_updates
+from .signature import (
+    Array,
+    Checked,
+    Operand,
+    Signature,
+    check,
+    check_before_updates,
+    looks_alike,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,11 +367,18 @@ def _describe(op: str, operand: str, value: Any) -> Operand:
         if not arguments.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return Operand.of(value)
-    shape, dtype = arguments.as_shape(op, operand, value[0]), np.dtype(value[1])
+    shape, dtype = arguments.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shapes.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
         return Operand(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
     return Operand(shape, dtype, arguments.as_strides(op, operand, shape, value[2]))
+
+
+def _dtype(op: str, operand: str, value: Any) -> AnyDType:
+    try:
+        return read_dtype(value)
+    except (TypeError, ValueError, SyntaxError):  # as numpy.dtype reads "zz", "(-1,)i4" and "i4,,"
+        raise errors.not_a_dtype(op, operand, value) from None
 
 
 def apply(
@@ -402,33 +427,46 @@ def _normalise(*call: object) -> object:
     return plain
 
 
+# What an operand looks like to the core: an array, or (shape, dtype, strides) of one that is not
+# NumPy's.
+_Look: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
+
+
+def _operand(look: _Look) -> Operand:
+    if isinstance(look, tuple):
+        shape, code, strides = look
+        return Operand(shape, dtype_of(code), strides)
+    return Operand.of(look)
+
+
 def _make_plan(
     op: str,
-    data: Array,
-    indices: Array,
-    updates: Array | None,
+    data: _Look,
+    indices: _Look,
+    updates: _Look | None,
     axis: int,
     reduction: str,
     include_self: bool,
     mode: str,
     negative: bool,
-    out: Array | None,
+    out: _Look | None,
 ) -> Plan:
+    to, of = _operand(data), _operand(indices)
     if updates is None and OPERATORS[op].scatters:
-        check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
-        updates = arguments.as_updates(op, updates, data.dtype)  # refuses None
+        check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
+        raise errors.no_array(op, "updates", None)
     return build(
         Signature(
             op,
-            Operand.of(data),
-            Operand.of(indices),
-            None if updates is None else Operand.of(updates),
+            to,
+            of,
+            None if updates is None else _operand(updates),
             axis,
             reduction,
             include_self,
             mode,
             negative,
-            None if out is None else Operand.of(out),
+            None if out is None else _operand(out),
         )
     )
 
@@ -448,7 +486,7 @@ def _check_operands(
         if array is not None and not arguments.is_plain(array):
             raise errors.not_an_operand(s.op, name, array)
         found = None if array is None else Operand.of(array)
-        if expected != found:
+        if not looks_alike(expected, found):
             raise errors.other_layout(s.op, name, expected, found)
     if s.data.dtype.names is not None:
         check(s)  # fields can have been renamed since the plan was made
@@ -484,8 +522,8 @@ def _shares_memory(a: Array, b: Array) -> bool:
         return True
 
 
-def _make_fill(plan: Plan, fill_value: object) -> Array:
-    return arguments.fill_item(plan.signature.op, plan.signature.data.dtype, fill_value)
+def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
+    return arguments.fill_item(plan.signature.op, dtype, fill_value)
 
 
 def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
@@ -511,6 +549,7 @@ def _raise_changed(plan: Plan, number: int) -> NoReturn:
 
 native.set_hooks(
     _normalise,
+    arguments.normalise_attributes,
     _make_plan,
     _check_operands,
     _check_out,

@@ -90,7 +90,7 @@ def nd_shape(op: str, data: Shape, indices: Shape, batch_dims: int) -> Shape:
     return indices[:-1] + data[b + k :]
 
 
-def check_result(op: str, shape: Shape, dtype: np.dtype[Any]) -> None:
+def check_result(op: str, shape: Shape, dtype: Any) -> None:
     """Raise ValueError for a result that no array can hold."""
     check_rank(op, "the result", len(shape))
     size = max(dtype.itemsize, 1)

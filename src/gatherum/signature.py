@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import errors, shapes
-from .dtypes import MODES, REDUCTIONS, DType, is_index, is_movable, is_reducible
+from .dtypes import (
+    MODES,
+    REDUCTIONS,
+    AnyDType,
+    code_of,
+    is_index,
+    is_movable,
+    is_reducible,
+)
 from .errors import Shape
 from .operators import OPERATORS, Operator
 from .shapes import Layout
@@ -22,7 +30,7 @@ class Operand:
     """What a plan knows of an array: shape, dtype, and strides in bytes."""
 
     shape: Shape
-    dtype: DType
+    dtype: AnyDType
     strides: Shape
 
     @classmethod
@@ -40,6 +48,16 @@ class Operand:
         contiguous = shapes.contiguous_strides(self.shape, self.dtype.itemsize)
         strides = "" if self.strides == contiguous else f", strides {self.strides}"
         return f"{self.dtype} {self.shape}{strides}"
+
+
+def looks_alike(one: Operand | None, other: Operand | None) -> bool:
+    """Whether a plan of the one runs on the other: the dtype of a package, once it is imported, is
+    the one that a plan was made for before.
+    """
+    if one is None or other is None or one.layout != other.layout:
+        return one is other
+    code = code_of(one.dtype)
+    return one.dtype == other.dtype or (code is not None and code == code_of(other.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +102,7 @@ def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> N
 
 
 def check_before_updates(
-    op: str, data: Shape, indices: Shape, axis: int, data_dtype: DType, index_dtype: DType
+    op: str, data: Shape, indices: Shape, axis: int, data_dtype: AnyDType, index_dtype: AnyDType
 ) -> None:
     """Check what is due before `updates` are converted: attributes, and the other dtypes."""
     check_range(OPERATORS[op], data, indices, axis)
@@ -178,7 +196,7 @@ def _check_out(s: Signature, shape: Shape) -> Layout:
     return s.out.layout
 
 
-def check_out(op: str, shape: Shape, dtype: DType, out: Operand) -> None:
+def check_out(op: str, shape: Shape, dtype: AnyDType, out: Operand) -> None:
     """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`."""
     if out.dtype != dtype:
         raise errors.other_dtype(op, "out", dtype, out.dtype)

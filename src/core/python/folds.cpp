@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "../types.hpp"
-#include "calls.hpp"
+#include "plan_table.hpp"
 #include "released.hpp"
+#include "runs.hpp"
 
 namespace gatherum {
 namespace {

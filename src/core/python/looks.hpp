@@ -3,15 +3,11 @@
 // that the collector calls while a result is allocated.
 #pragma once
 
-#include <array>
 #include <vector>
 
-#include "arrays.hpp"
+#include "views.hpp"
 
 namespace gatherum {
-
-inline constexpr int kOperands = 4;  // data, indices, updates, out; None where there is none
-using OperandHandles = std::array<nb::handle, kOperands>;
 
 // Where operands lie and how: what a plan, the checks of `out` and the addresses rest upon.
 class Looks {

@@ -9,8 +9,11 @@
 #include "calls.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
+#include "hooks.hpp"
+#include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
+#include "view_calls.hpp"
 
 namespace gatherum {
 namespace {
@@ -43,12 +46,14 @@ NB_MODULE(_core, m) {
 
   m.def(
       "set_hooks",
-      [](nb::object normalise, nb::object make_plan, nb::object check_operands, nb::object check_out,
-         nb::object make_fill, nb::object raise_invalid, nb::object raise_changed) {
-        hooks() = {normalise, make_plan, check_operands, check_out, make_fill, raise_invalid, raise_changed};
+      [](nb::object normalise, nb::object normalise_attributes, nb::object make_plan,
+         nb::object check_operands, nb::object check_out, nb::object make_fill, nb::object raise_invalid,
+         nb::object raise_changed) {
+        hooks() = {normalise, normalise_attributes, make_plan,    check_operands, check_out,
+                   make_fill, raise_invalid,        raise_changed};
       },
-      nb::arg("normalise"), nb::arg("make_plan"), nb::arg("check_operands"), nb::arg("check_out"),
-      nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
+      nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
+      nb::arg("check_out"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
   m.def(
       "call",
       [](handle op, handle data, handle indices, handle updates, handle axis, handle reduction,
@@ -71,6 +76,7 @@ NB_MODULE(_core, m) {
       nb::arg("fill_value").none(), nb::arg("out").none());
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
+  bind_view_calls(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
 

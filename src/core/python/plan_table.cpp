@@ -1,0 +1,194 @@
+#include "plan_table.hpp"
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "hooks.hpp"
+
+namespace gatherum {
+namespace {
+
+constexpr int kDeepestNames = 16;
+
+// Calls visit(names) for the names of a structured dtype, and for those of every structure inside. False:
+// there are too many, or they lie too deep.
+template <class Visit>
+bool visit_names(PyArray_Descr* dtype, const Visit& visit, int depth = 0) {
+  while (PyDataType_HASSUBARRAY(dtype)) dtype = PyDataType_SUBARRAY(dtype)->base;
+  if (dtype->type_num != NPY_VOID || !PyDataType_HASFIELDS(dtype)) return true;
+  if (depth == kDeepestNames || !visit(PyDataType_NAMES(dtype))) return false;
+  PyObject *name = nullptr, *field = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(PyDataType_FIELDS(dtype), &at, &name, &field) != 0;)
+    if (!visit_names(reinterpret_cast<PyArray_Descr*>(PyTuple_GET_ITEM(field, 0)), visit, depth + 1))
+      return false;
+  return true;
+}
+
+constexpr std::array kModes = {"raise", "clip", "wrap", "fill", "drop"};
+constexpr auto kReductions = [] {
+  std::array<const char*, kCount<Reduction>> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<Reduction>(i));
+  return names;
+}();
+
+// Names as Python's strings, interned.
+template <size_t N>
+const std::array<PyObject*, N>& interned(const std::array<const char*, N>& names) {
+  static const auto strings = [&] {
+    std::array<PyObject*, N> made{};
+    for (size_t i = 0; i < N; ++i) made[i] = PyUnicode_InternFromString(names[i]);
+    return made;
+  }();
+  return strings;
+}
+
+// The number of a name among those that the core or Python gives it, -1 if it is none. Names in a program's
+// text are interned, so that their address is enough; others are compared.
+template <size_t N>
+int number_of(PyObject* name, const std::array<const char*, N>& names) {
+  const auto& strings = interned(names);
+  for (size_t i = 0; i < N; ++i)
+    if (name == strings[i]) return static_cast<int>(i);
+  for (size_t i = 0; i < N; ++i)
+    if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) return static_cast<int>(i);
+  return -1;
+}
+
+bool is_bool(nb::handle h) { return h.ptr() == Py_True || h.ptr() == Py_False; }
+nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
+
+struct Entry {
+  uint64_t hash;
+  std::vector<int64_t> words;
+  std::vector<nb::object> kept;  // what the words point at
+  Found found;
+
+  bool matches(const Key& key) const {
+    return key.whole() && hash == key.hash() && words.size() == static_cast<size_t>(key.size()) &&
+           std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
+  }
+};
+
+// Each plan has one place, so the table is bounded and a collision costs a new plan, never more.
+constexpr size_t kPlaces = 1024;
+using Table = std::array<std::unique_ptr<Entry>, kPlaces>;
+
+Table& table() {
+  static auto* t = new Table;  // never destroyed: Python may be gone by then
+  return *t;
+}
+nb::ft_mutex table_mutex;
+
+}  // namespace
+
+bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
+                     nb::handle mode, nb::handle negative, Attributes& attributes) {
+  if (!PyLong_CheckExact(axis.ptr()) || !PyUnicode_CheckExact(reduction.ptr()) ||
+      !PyUnicode_CheckExact(mode.ptr()) || !is_bool(include_self) || !is_bool(negative))
+    return false;
+  int overflow = 0;
+  attributes.op = op;
+  attributes.axis = PyLong_AsLongLongAndOverflow(axis.ptr(), &overflow);
+  attributes.mode = number_of(mode.ptr(), kModes);
+  const int number = number_of(reduction.ptr(), kReductions);
+  attributes.reduction = static_cast<Reduction>(number);
+  attributes.include_self = include_self.ptr() == Py_True;
+  attributes.negative = negative.ptr() == Py_True;
+  return overflow == 0 && attributes.mode >= 0 && number >= 0;
+}
+
+Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
+                         nb::handle mode, nb::handle negative) {
+  Attributes attributes;
+  if (read_attributes(op, axis, reduction, include_self, mode, negative, attributes)) return attributes;
+  const auto plain =
+      nb::cast<nb::tuple>(hooks().normalise_attributes(op, axis, reduction, include_self, mode, negative));
+  if (plain.size() != 6 || !read_attributes(op, plain[1], plain[2], plain[3], plain[4], plain[5], attributes))
+    throw nb::value_error("gatherum: attributes were not normalised");
+  return attributes;
+}
+
+void Key::add(const Attributes& a) {
+  add_address(a.op.ptr());
+  add(a.axis);
+  const int words = a.mode * 16 + static_cast<int>(a.reduction);
+  add(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
+}
+
+void Key::add(const View& view) {
+  add((int64_t{view.dtype} + 1) * 256 + view.rank + 1);
+  for (int i = 0; i < view.rank; ++i) add(int64_t{view.shape[i]});
+  for (int i = 0; i < view.rank; ++i) add(int64_t{view.strides[i]});
+  if (view.numpy != nullptr && view.dtype == kNoDType) add_numpy(view);
+}
+
+void Key::add_numpy(const View& view) {
+  lasting_ = false;
+  add_address(view.numpy);
+  add(view.item * 2 + (PyDataType_REFCHK(view.numpy) ? 1 : 0));  // what dtype.__setstate__ can change
+  if (view.numpy->type_num != NPY_VOID) return;
+  whole_ = whole_ && visit_names(view.numpy, [this](PyObject* tuple) {
+             if (++names_ > kMostNames) return false;
+             add_address(tuple);
+             return true;
+           });
+}
+
+Found find_plan(const Key& key) {
+  const nb::ft_lock_guard lock(table_mutex);
+  const auto& entry = table()[key.hash() % kPlaces];
+  return entry && entry->matches(key) ? entry->found : Found{};
+}
+
+Found make_plan(const Attributes& a, const OperandHandles& operands) {
+  const auto [data, indices, updates, out] = operands;
+  const nb::handle reduction = interned(kReductions)[static_cast<size_t>(a.reduction)];
+  const nb::handle mode = interned(kModes)[static_cast<size_t>(a.mode)];
+  Found found;
+  found.plan = hooks().make_plan(a.op, data, indices, updates, a.axis, reduction, as_bool(a.include_self),
+                                 mode, as_bool(a.negative), out);
+  found.program = &program_of(found.plan);
+  return found;
+}
+
+void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const Found& found) {
+  Key now;  // fields may have been renamed while the plan was made
+  now.add(attributes);
+  now.add(operands);
+  auto entry = std::make_unique<Entry>();
+  entry->hash = key.hash();
+  entry->words.assign(key.words(), key.words() + key.size());
+  entry->found = found;
+  if (!entry->matches(now)) return;
+  entry->kept.push_back(nb::borrow(attributes.op));
+  for (const View& view : operands)
+    if (view.numpy != nullptr) {
+      entry->kept.push_back(nb::borrow(reinterpret_cast<PyObject*>(view.numpy)));
+      visit_names(view.numpy, [&](PyObject* tuple) {
+        entry->kept.push_back(nb::borrow(tuple));
+        return true;
+      });
+    }
+  {
+    const nb::ft_lock_guard lock(table_mutex);
+    table()[key.hash() % kPlaces].swap(entry);
+  }  // the old entry goes here, outside the lock: releasing objects may run Python code
+}
+
+const BoundProgram& program_of(nb::handle plan) {
+  static PyObject* name = PyUnicode_InternFromString("program");
+  nb::object program = nb::steal(PyObject_GetAttr(plan.ptr(), name));
+  if (!program.is_valid()) nb::raise_python_error();
+  if (!nb::isinstance<BoundProgram>(program))
+    throw nb::type_error("gatherum: a plan's `program` is no program");
+  return *nb::inst_ptr<BoundProgram>(program);  // the plan keeps it alive
+}
+
+void clear_plans() {
+  Table old;
+  const nb::ft_lock_guard lock(table_mutex);
+  old.swap(table());
+}
+
+}  // namespace gatherum

@@ -1,0 +1,81 @@
+// The table of plans, for every framework's arrays: what a plan depends on, and where it is found.
+#pragma once
+
+#include <vector>
+
+#include "programs.hpp"
+#include "views.hpp"
+
+namespace gatherum {
+
+// A call without its operands.
+struct Attributes {
+  nb::handle op;  // the operator's name, interned
+  int64_t axis = 0;
+  int mode = 0;  // see mode_name
+  Reduction reduction = Reduction::none;
+  bool include_self = true;
+  bool negative = true;
+};
+
+// Reads attributes that are plain values. False: one is not, and Python then makes it one or refuses it.
+bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
+                     nb::handle mode, nb::handle negative, Attributes& attributes);
+// The same of any values: raises what Python says of one that cannot be taken.
+Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
+                         nb::handle mode, nb::handle negative);
+
+// What a plan depends on, as words: attributes, and dtype, shape and strides of every operand. A dtype is our
+// number of it; of one that has none, the address of NumPy's object, which the table keeps alive. The
+// fields of a structured dtype can be renamed, which gives it another tuple of names.
+class Key {
+ public:
+  void add(const Attributes& attributes);
+  void add(const Views& operands) {
+    for (const View& view : operands) add(view);
+  }
+
+  int size() const { return n_; }
+  uint64_t hash() const { return hash_; }
+  const int64_t* words() const { return words_; }
+  bool whole() const { return whole_; }      // false: the words do not say everything
+  bool lasting() const { return lasting_; }  // no word is an address: they mean the same for ever
+
+ private:
+  static constexpr int kMostNames = 64;
+
+  void add(int64_t word) {
+    words_[n_++] = word;
+    hash_ = (hash_ ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15u;
+    hash_ ^= hash_ >> 29;
+  }
+  void add_address(const void* object) { add(static_cast<int64_t>(reinterpret_cast<intptr_t>(object))); }
+  void add(const View& view);
+  void add_numpy(const View& view);
+
+  int n_ = 0, names_ = 0;
+  bool whole_ = true, lasting_ = true;
+  uint64_t hash_ = 0;
+  int64_t words_[3 + kMostNames + kOperands * (3 + 2 * NPY_MAXDIMS)];  // as many as are needed are set
+};
+
+// A plan with its program, which lives as long.
+struct Found {
+  nb::object plan;
+  const BoundProgram* program = nullptr;
+};
+
+// The plan of the table; none where it is not there.
+Found find_plan(const Key& key);
+// Has Python make the plan, of operands as its hook takes them. It raises for a call that cannot be.
+Found make_plan(const Attributes& attributes, const OperandHandles& operands);
+// Keeps a plan, unless the operands have become others than the key says.
+void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const Found& found);
+
+// The program of a Python Plan, which keeps it alive.
+const BoundProgram& program_of(nb::handle plan);
+
+// Forgets every plan of the table.
+void clear_plans();
+
+}  // namespace gatherum

@@ -1,0 +1,129 @@
+#include "runs.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "hooks.hpp"
+#include "released.hpp"
+
+namespace gatherum {
+namespace {
+
+gatherum_buffer memory_of(const void* address) { return gatherum_memory(address, 0); }
+
+nb::object new_result(PyArray_Descr* dtype, const Shape& shape) {
+  npy_intp extents[kMaxLoops];
+  std::copy_n(shape.extent, shape.rank, extents);
+  return new_array(dtype, shape.rank, extents);
+}
+
+}  // namespace
+
+bool is_in_place(const BoundProgram& program, const Views& operands) {
+  const auto& [data, indices, updates, out] = operands;
+  return program.fields().scatter && out.given() && is_same_place(out, data);
+}
+
+bool must_check_out(const BoundProgram& program, const Views& operands) {
+  const auto& [data, indices, updates, out] = operands;
+  return out.given() && (!out.writable || (!is_in_place(program, operands) && may_overlap(out, data)) ||
+                         may_overlap(out, indices) || may_overlap(out, updates));
+}
+
+gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result) {
+  const auto& [data, indices, updates, out] = operands;
+  gatherum_operands at = {};
+  at.out = memory_of(result);
+  at.data = is_in_place(program, operands) ? at.out : memory_of(data.address);
+  at.indices = memory_of(indices.address);
+  if (program.fields().scatter) at.updates = memory_of(updates.address);
+  at.fresh = out.given() ? 0 : 1;
+  return at;
+}
+
+// The result is small, so that NumPy allocates it, as nothing that the collector would look at.
+nb::object run_quietly(const BoundProgram& program, nb::handle plan, const OperandHandles& operands) {
+  const Shape& shape = program.fields().result;
+  PyArray_Descr* dtype = PyArray_DESCR(as_array(operands[0]));
+  npy_intp extents[kMaxLoops];
+  std::copy_n(shape.extent, shape.rank, extents);
+  Py_INCREF(reinterpret_cast<PyObject*>(dtype));
+  nb::object result = nb::steal(
+      PyArray_NewFromDescr(&PyArray_Type, dtype, shape.rank, extents, nullptr, nullptr, 0, nullptr));
+  if (!result.is_valid()) nb::raise_python_error();
+  const gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
+  gatherum_error error;
+  const gatherum_status status = gatherum_run(program.core(), &at, nullptr, &error);
+  if (status != GATHERUM_OK) raise_unless_done(plan, status, error);
+  return result;
+}
+
+nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb::handle fill_value,
+                         const Looks& before) {
+  const BoundProgram& program = *found.program;
+  const auto [data, indices, updates, out] = operands;
+  if (must_check_out(program, views_of(operands))) hooks().check_out(found.plan, data, indices, updates, out);
+  const bool fills = !program.fields().scatter && program.fields().mode == Mode::drop;
+  nb::object fill;
+  if (fills) {
+    const nb::handle dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(data)));
+    fill = hooks().make_fill(found.plan, dtype, fill_value);
+  }
+  std::optional<Pins> pins;
+  if (gatherum_program_is_long(program.core()) != 0) pins.emplace(operands);
+  nb::object result =
+      out.is_none() ? new_result(PyArray_DESCR(as_array(data)), program.fields().result) : nb::borrow(out);
+  raise_changed(found.plan, before.first_change(operands));
+  // From here on no Python code runs on this thread, but signal handlers in long calls.
+  gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
+  if (fills) at.fill = PyArray_BYTES(as_array(fill));
+  run_released(found.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_run(program.core(), &at, poll, error);
+  });
+  return result;
+}
+
+void raise_changed(nb::handle plan, int operand) {
+  if (operand < 0) return;
+  hooks().raise_changed(plan, operand);
+  throw nb::value_error("gatherum: the hook for changed operands must raise");
+}
+
+void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error) {
+  switch (status) {
+    case GATHERUM_OK:
+      return;
+    case GATHERUM_INVALID_INDEX:
+      hooks().raise_invalid(plan, error.position, error.component, error.value);
+      throw nb::value_error("gatherum: the hook for invalid indices must raise");
+    case GATHERUM_NO_MEMORY:
+      PyErr_NoMemory();
+      break;
+    case GATHERUM_INTERRUPTED:  // the poll has set the exception
+      break;
+    case GATHERUM_INVALID_PROGRAM:
+    case GATHERUM_TOO_SMALL:
+    case GATHERUM_FAILED:
+      throw nb::value_error(error.message);
+  }
+  nb::raise_python_error();
+}
+
+void run_released(nb::handle plan, const BoundProgram& program,
+                  const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run) {
+  gatherum_error error;
+  if (gatherum_program_is_long(program.core()) == 0)
+    return raise_unless_done(plan, run(nullptr, &error), error);
+  gatherum_status status;
+  {
+    Released released;
+    const gatherum_poll poll = released.poll();
+    do status = run(&poll, &error);
+    // Interrupted without a poll that says so: a signal handler has forked, and this is the child, which does
+    // all of the work itself. Polls come before anything is written in place, so it can start again.
+    while (status == GATHERUM_INTERRUPTED && !released.interrupted());
+  }
+  raise_unless_done(plan, status, error);
+}
+
+}  // namespace gatherum

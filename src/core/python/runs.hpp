@@ -1,0 +1,37 @@
+// Runs of a plan on operands that look as it was made for.
+#pragma once
+
+#include <functional>
+
+#include "looks.hpp"
+#include "plan_table.hpp"
+
+namespace gatherum {
+
+// Raises ValueError for an operand that has changed, by its number; -1 for none.
+void raise_changed(nb::handle plan, int operand);
+// Raises what Python says of a run that is not done.
+void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error);
+
+// Runs a program: without the interpreter's lock where it takes long, and then with a poll that answers
+// Ctrl-C. Raises what Python says of a call that is not done.
+void run_released(nb::handle plan, const BoundProgram& program,
+                  const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
+
+// The operands as the core takes them. The plan was made for them: there are no sizes to check. `result` is
+// out, or new memory.
+gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result);
+
+// Whether `out` shares memory with data as it may: a scatter then works in place. Other ways to share
+// are to be looked at.
+bool is_in_place(const BoundProgram& program, const Views& operands);
+bool must_check_out(const BoundProgram& program, const Views& operands);
+
+// Runs a plan on arrays of NumPy, None where there is none. `before`: what they looked like when the
+// plan was found to be theirs.
+nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb::handle fill_value,
+                         const Looks& before);
+// The same where no Python code can run: see BoundProgram::is_quiet.
+nb::object run_quietly(const BoundProgram& program, nb::handle plan, const OperandHandles& operands);
+
+}  // namespace gatherum

@@ -1,0 +1,22 @@
+// Calls on memory that is not NumPy's: what the room of another framework calls.
+#pragma once
+
+#include <functional>
+
+#include "plan_table.hpp"
+
+namespace gatherum {
+
+// Gives the address of memory for a result of that shape, in C order and of the dtype of data.
+using Allocate = std::function<void*(const Shape&)>;
+
+// Finds the plan of a call among those of all frameworks, or has Python make it, and runs it. An `out` that
+// is not given is allocated when the plan is known. `fill`: an item of the dtype of data, null for zeros.
+// The caller holds the interpreter's lock, which a long run gives up, and keeps the memory alive; what
+// cannot be done raises what the call on NumPy's arrays raises.
+void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
+                   const Allocate& allocate);
+
+void bind_view_calls(nb::module_& m);
+
+}  // namespace gatherum

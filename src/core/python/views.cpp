@@ -1,0 +1,133 @@
+#include "views.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace gatherum {
+namespace {
+
+// NumPy's number of each type that is always the same, by what it holds.
+constexpr auto kNumbered = [] {
+  std::array<int8_t, NPY_HALF + 1> dtypes{};
+  for (int8_t& d : dtypes) d = kNoDType;
+  const auto set = [&](int number, DType d) { dtypes[static_cast<size_t>(number)] = static_cast<int8_t>(d); };
+  set(NPY_BOOL, DType::boolean);
+  set(NPY_BYTE, DType::int8);
+  set(NPY_UBYTE, DType::uint8);
+  set(NPY_SHORT, DType::int16);
+  set(NPY_USHORT, DType::uint16);
+  set(NPY_INT, DType::int32);
+  set(NPY_UINT, DType::uint32);
+  set(NPY_LONG, sizeof(long) == 8 ? DType::int64 : DType::int32);
+  set(NPY_ULONG, sizeof(long) == 8 ? DType::uint64 : DType::uint32);
+  set(NPY_LONGLONG, DType::int64);
+  set(NPY_ULONGLONG, DType::uint64);
+  set(NPY_HALF, DType::float16);
+  set(NPY_FLOAT, DType::float32);
+  set(NPY_DOUBLE, DType::float64);
+  set(NPY_LONGDOUBLE, DType::longdouble);
+  set(NPY_CFLOAT, DType::complex64);
+  set(NPY_CDOUBLE, DType::complex128);
+  set(NPY_CLONGDOUBLE, DType::clongdouble);
+  return dtypes;
+}();
+
+// The dtypes that other packages have given to NumPy, by their number, as they are met: those of ml_dtypes
+// have the names of ours.
+constexpr int8_t kUnknown = -2;
+constexpr int kMostAdded = 256;
+std::array<std::atomic<int8_t>, kMostAdded>& added() {
+  static auto& dtypes = *[] {
+    auto* made = new std::array<std::atomic<int8_t>, kMostAdded>;
+    for (auto& d : *made) d = kUnknown;
+    return made;
+  }();
+  return dtypes;
+}
+
+int find_name(PyArray_Descr* dtype) {
+  const char* name = dtype->typeobj->tp_name;
+  if (const char* dot = std::strrchr(name, '.')) name = dot + 1;
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (!is_of_numpy(kDTypes[i].dtype) && std::strcmp(name, kDTypes[i].name) == 0) return i;
+  return kNoDType;
+}
+
+int added_dtype(PyArray_Descr* dtype) {
+  const int at = dtype->type_num - NPY_USERDEF;
+  if (at < 0 || at >= kMostAdded) return kNoDType;
+  auto& known = added()[static_cast<size_t>(at)];
+  if (known == kUnknown) known = static_cast<int8_t>(find_name(dtype));
+  const int found = known;
+  // Its size can be changed by dtype.__setstate__.
+  const bool whole = found >= 0 && PyDataType_ELSIZE(dtype) == bytes_of(static_cast<DType>(found)) &&
+                     !PyDataType_REFCHK(dtype);
+  return whole ? found : kNoDType;
+}
+
+struct Stretch {
+  intptr_t low, high;
+};
+
+Stretch stretch_of(const View& view) {
+  const auto start = reinterpret_cast<intptr_t>(view.address);
+  Stretch s{start, start + static_cast<intptr_t>(view.item)};
+  for (int i = 0; i < view.rank; ++i) {
+    if (view.shape[i] == 0) return {start, start};  // its strides may be anything
+    const intptr_t reach = (view.shape[i] - 1) * view.strides[i];
+    (reach < 0 ? s.low : s.high) += reach;
+  }
+  return s;
+}
+
+nb::object tuple_of(const npy_intp* numbers, int n) {
+  nb::object tuple = nb::steal(PyTuple_New(n));
+  for (int i = 0; i < n && tuple.is_valid(); ++i) {
+    PyObject* number = PyLong_FromSsize_t(numbers[i]);
+    if (number == nullptr) nb::raise_python_error();
+    PyTuple_SET_ITEM(tuple.ptr(), i, number);
+  }
+  if (!tuple.is_valid()) nb::raise_python_error();
+  return tuple;
+}
+
+}  // namespace
+
+int dtype_of(PyArray_Descr* dtype) {
+  const int number = dtype->type_num;
+  if (!PyArray_ISNBO(dtype->byteorder) || PyDataType_METADATA(dtype) != nullptr) return kNoDType;
+  if (number >= 0 && number <= NPY_HALF) return kNumbered[static_cast<size_t>(number)];
+  return added_dtype(dtype);
+}
+
+bool may_overlap(const View& a, const View& b) {
+  if (!a.given() || !b.given()) return false;
+  const Stretch one = stretch_of(a), other = stretch_of(b);
+  return one.low < other.high && other.low < one.high && one.low < one.high && other.low < other.high;
+}
+
+bool is_same_place(const View& a, const View& b) {
+  return a.address == b.address && a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape) &&
+         std::equal(a.strides, a.strides + a.rank, b.strides);
+}
+
+nb::object array_on(const View& view) {
+  if (!view.given()) return nb::none();
+  PyArray_Descr* bytes = PyArray_DescrNewFromType(NPY_VOID);
+  if (bytes == nullptr) nb::raise_python_error();
+  PyDataType_SET_ELSIZE(bytes, static_cast<npy_intp>(view.item));
+  nb::object array =
+      nb::steal(PyArray_NewFromDescr(&PyArray_Type, bytes, view.rank, view.shape, view.strides, view.address,
+                                     view.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
+  if (!array.is_valid()) nb::raise_python_error();
+  return array;
+}
+
+nb::object described(const View& view) {
+  if (!view.given()) return nb::none();
+  return nb::make_tuple(tuple_of(view.shape, view.rank), static_cast<DType>(view.dtype),
+                        tuple_of(view.strides, view.rank));
+}
+
+}  // namespace gatherum

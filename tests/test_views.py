@@ -1,0 +1,232 @@
+"""Calls on memory that is not NumPy's, and the plans that they share with NumPy's arrays."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import _core, native
+
+DLPACK = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+ATTRIBUTES = {
+    "axis": 0,
+    "reduction": "none",
+    "include_self": True,
+    "mode": "raise",
+    "negative": True,
+    "fill": None,
+}
+
+
+def dtype_of(array, dtype=None):
+    if dtype is not None:
+        return _core.DType.__members__[dtype]
+    return _core.dtype_of_dlpack(DLPACK[array.dtype.kind], 8 * array.itemsize)
+
+
+def view(array, dtype=None):
+    """An array as another framework would hand it over; `dtype` says what its bytes are."""
+    address, code = array.ctypes.data, dtype_of(array, dtype)
+    return native.View(address, array.shape, array.strides, code, array.flags.writeable)
+
+
+def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes):
+    """Call an operator on views of arrays; `dtype` is that of all but the indices."""
+    results = []
+
+    def allocate(shape):
+        results.append(np.empty(shape, data.dtype))
+        return results[0].ctypes.data
+
+    native.call_on_views(
+        op,
+        view(data, dtype),
+        view(indices),
+        None if updates is None else view(updates, dtype),
+        **ATTRIBUTES | attributes,
+        out=None if out is None else view(out, dtype),
+        allocate=allocate,
+    )
+    return results[0] if out is None else out
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The signatures of all plans that are made."""
+    planner = sys.modules["gatherum.plan"]
+    signatures, build = [], planner.build
+    monkeypatch.setattr(planner, "build", lambda s: signatures.append(s) or build(s))
+    native.clear_plans()
+    return signatures
+
+
+DATA = np.arange(24.0).reshape(4, 6)
+ROWS = np.array([3, -1, 0])
+CALLS = [
+    ("gather", (DATA, ROWS), {}),
+    ("gather", (DATA[:, ::-2], ROWS[::-1]), {"axis": 1, "mode": "wrap"}),
+    ("gather", (DATA, ROWS + 2), {"mode": "clip"}),
+    ("gather_elements", (DATA, np.arange(8).reshape(4, 2) % 6), {"axis": 1}),
+    ("gather_nd", (DATA, np.array([[3, 5], [0, 0]])), {}),
+    ("scatter_slices", (DATA, ROWS, DATA[:3]), {"reduction": "add"}),
+    ("scatter_elements", (DATA, np.array([[1, 1, 1, 0, 0, 3]]), DATA[:1]), {"reduction": "mean"}),
+    ("scatter_nd", (DATA, ROWS[:, None], DATA[1:]), {"reduction": "mul", "include_self": False}),
+    ("scatter_nd", (DATA.astype("f2"), ROWS[:, None], DATA[1:].astype("f2")), {"negative": True}),
+]
+
+
+@pytest.mark.parametrize(("op", "operands", "attributes"), CALLS)
+def test_a_call_on_views_gives_what_arrays_give(op, operands, attributes):
+    name = "batch_dims" if op.endswith("nd") else "axis"
+    given = {name if key == "axis" else key: value for key, value in attributes.items()}
+    expected = getattr(gatherum, op)(*operands, **given)
+    found = call(op, *operands, **attributes)
+    assert found.shape == expected.shape
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_arrays_and_views_share_a_plan(made):
+    call("gather", DATA, ROWS)
+    gatherum.gather(DATA, ROWS)
+    gatherum.gather(DATA, ROWS.astype(np.longlong))
+    assert len(made) == 1
+    gatherum.gather(DATA.astype("f4"), ROWS)
+    call("gather", DATA.astype("f4"), ROWS)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+def test_arrays_of_ml_dtypes_share_plans_too(name, made):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    data = np.arange(10).astype(getattr(ml_dtypes, name))
+    raw = data.view(f"u{data.itemsize}")
+    assert gatherum.gather(data, ROWS).tobytes() == call("gather", raw, ROWS, dtype=name).tobytes()
+    assert len(made) == 1
+
+
+def test_what_is_no_dtype_of_ours_is_none():
+    assert _core.dtype_of_dlpack(2, 24) is None
+    assert _core.dtype_of_dlpack(99, 8) is None
+    assert _core.dtype_of_dlpack(4, 16) is _core.DType.bfloat16
+    assert _core.dtype_of_dlpack(6, 8) is _core.DType.bool
+
+
+def test_every_dtype_has_its_size():
+    for name, code in _core.DType.__members__.items():
+        digits = "".join(c if c.isdigit() else " " for c in name).split()
+        bits = int(digits[0]) if digits else 8 * np.dtype(name).itemsize
+        assert _core.bytes_of(code) == bits // 8
+
+
+WITHOUT = """
+import sys
+sys.modules["ml_dtypes"] = None  # as if it were not installed
+import numpy as np
+import gatherum
+from gatherum import native
+from test_views import call, view
+
+ones = np.array([0x3F80, 0x4000, 0x4040, 0x4080], "u2")  # 1, 2, 3, 4
+rows = np.array([[0], [0], [3]])
+added = call("scatter_nd", ones, rows, ones[1:], dtype="bfloat16", reduction="add")
+assert [hex(n) for n in added] == ["0x40c0", "0x4000", "0x4040", "0x4100"], added  # 6, 2, 3, 8
+filled = call("gather", ones, rows[:, 0] * 2, dtype="bfloat16", mode="fill", fill=b"\\x80\\x3f")
+assert [hex(n) for n in filled] == ["0x3f80", "0x3f80", "0x3f80"], filled
+
+plan = gatherum.plan("gather", ((4, 8), "bfloat16"), ((3,), "i8"))
+assert str(plan).startswith("gather -> bfloat16 (3, 8)"), plan
+assert plan == gatherum.plan("gather", ((4, 8), "bfloat16"), ((3,), "i8"))
+gatherum.explain(plan)
+add = gatherum.plan("scatter_nd", ((4,), "bfloat16"), ((3, 1), "i8"), ((3,), "bfloat16"),
+                    reduction="add")
+assert add.program.value.name == "bfloat16"
+for wrong in (
+    lambda: gatherum.plan("scatter_nd", ((4,), "bfloat16"), ((3, 1), "i8"), 1.0),
+    lambda: gatherum.explain("gather", ((4,), "bfloat16"), ((3,), "i8"), mode="fill"),
+):
+    try:
+        wrong()
+    except TypeError as error:
+        print(error)
+"""
+
+
+def test_bfloat16_needs_no_package(python):
+    done = python(WITHOUT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "scatter_nd: values of dtype bfloat16 need the package ml_dtypes",
+        "gather: values of dtype bfloat16 need the package ml_dtypes",
+    ]
+
+
+LATER = """
+import numpy as np
+import gatherum
+before = gatherum.plan("gather", ((4,), "bfloat16"), ((3,), "i8"))
+import ml_dtypes
+data = np.arange(4).astype(ml_dtypes.bfloat16)
+assert type(before.signature.data.dtype) is not np.dtype
+print(before.run(data, np.array([3, 0, 1])).astype(int))
+assert gatherum.plan("gather", ((4,), "bfloat16"), ((3,), "i8")).signature.data.dtype == data.dtype
+"""
+
+
+def test_a_plan_made_before_the_package_came_runs(python):
+    pytest.importorskip("ml_dtypes")
+    done = python(LATER)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "[3 0 1]\n"
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes", "error", "sentence"),
+    [
+        ("gather", (DATA, np.array([4])), {}, IndexError,
+         "gather: index 4 is out of bounds for axis 0 of size 4 (indices[0])"),
+        ("gather", (DATA, DATA), {}, TypeError,
+         "gather: `indices` must have an integer dtype, got float64"),
+        ("gather", (DATA, ROWS), {"axis": 2}, ValueError,
+         "gather: `axis` must be in [-2, 2), got 2"),
+        ("gather", (DATA, ROWS), {"axis": 1.5}, TypeError,
+         "gather: `axis` must be an integer, got 1.5"),
+        ("gather", (DATA, ROWS), {"mode": "sum"}, ValueError,
+         "gather: `mode` must be one of 'raise', 'clip', 'wrap', 'fill', 'drop', got 'sum'"),
+        ("scatter_nd", (DATA, ROWS[:, None]), {}, TypeError,
+         "scatter_nd: `updates` must be an array, got NoneType"),
+        ("gather", (DATA, ROWS), {"out": DATA[1:]}, ValueError,
+         "gather: `out` must not share memory with `data`"),
+    ],
+)  # fmt: skip
+def test_views_are_refused_as_arrays_are(op, operands, attributes, error, sentence):
+    with pytest.raises(error) as raised:
+        call(op, *operands, **attributes)
+    assert str(raised.value) == sentence
+
+
+def test_out_may_be_given():
+    out = np.zeros((4, 3))
+    assert call("gather", DATA, ROWS, axis=1, out=out) is out
+    assert out.tobytes() == gatherum.gather(DATA, ROWS, 1).tobytes()
+    place = DATA.copy()
+    call("scatter_nd", place, ROWS[:, None], DATA[:3], out=place, reduction="add")
+    expected = gatherum.scatter_nd(DATA, ROWS[:, None], DATA[:3], reduction="add")
+    assert place.tobytes() == expected.tobytes()
+
+
+def test_out_that_is_read_only_is_refused():
+    out = np.zeros((3, 6))
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        call("gather", DATA, ROWS, out=out)
+
+
+def test_a_fill_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="`fill` is no item of `data`"):
+        call("gather", DATA, ROWS, mode="fill", fill=b"1234")
+
+
+def test_a_view_has_a_stride_for_each_dimension():
+    with pytest.raises(ValueError, match="not a shape and its strides"):
+        native.View(DATA.ctypes.data, (4, 6), (8,), _core.DType.float64)
