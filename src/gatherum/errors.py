@@ -182,7 +182,7 @@ def does_not_fit(
     )
 
 
-def not_finite(op: str, operand: str, dtype: np.dtype[Any], value: object) -> ValueError:
+def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueError:
     return ValueError(
         f"{op}: `{operand}` must stay finite in the dtype of `data`, {dtype}, got {_short(value)}"
     )

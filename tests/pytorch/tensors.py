@@ -36,7 +36,12 @@ def array_of(tensor, dtype):
     """Give a tensor's values as an array; dtypes that NumPy lacks by their bits."""
     assert type(tensor) is torch.Tensor
     if dtype.name not in SHARED:
-        return tensor.contiguous().view(getattr(torch, f"uint{8 * dtype.itemsize}")).numpy().view(dtype)
+        return (
+            tensor.contiguous()
+            .view(getattr(torch, f"uint{8 * dtype.itemsize}"))
+            .numpy()
+            .view(dtype)
+        )
     return tensor.resolve_conj().resolve_neg().numpy()
 
 

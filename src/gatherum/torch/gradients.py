@@ -111,9 +111,9 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
     def jvp(ctx: Any, *tangents: Any) -> Any:
         places, factors = _factors(ctx)
         data, updates = tangents[2], tangents[4]
-        given = data if data is not None else updates
+        given: Any = updates if data is None else data
         wide = given.dtype if factors.plain else dtypes.wide(given.dtype)
-        result = None
+        result: Any = None
         if updates is not None:
             moved = updates.to(wide).expand(places.moved())
             result = factors.both(places.total(factors.updates(moved)))

@@ -13,7 +13,6 @@ from .. import arguments, arrays, errors
 from ..dtypes import is_index
 from ..operators import OPERATORS
 from . import dtypes
-from .dtypes import TorchDType
 
 
 def as_data(op: str, value: object) -> Tensor:
@@ -50,33 +49,43 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     kind = dtypes.planned(op, "data", data.dtype)
-    if isinstance(kind, TorchDType):
-        if isinstance(value, (bool, int, float, complex, list, tuple)):
-            return _rounded(op, "updates", value, data)
-        return _as_tensor(op, "updates", arguments.as_array(op, "updates", value), data)
+    weak = isinstance(value, (bool, int, float, complex, list, tuple))
+    if weak and not isinstance(value, np.generic) and not dtypes.is_of_numpy(data.dtype):
+        return _rounded(op, "updates", value, data.dtype).to(data.device)
     return _as_tensor(op, "updates", arguments.as_updates(op, value, kind), data)
 
 
 def as_fill(op: str, value: object, data: Tensor) -> Any:
     """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
-    kind = dtypes.planned(op, "data", data.dtype)
-    if isinstance(value, Tensor):
-        if value.shape != ():
-            raise errors.does_not_fit(op, "fill_value", kind, value)  # type: ignore[arg-type]
+    if isinstance(value, Tensor) and value.shape == ():
         value = value.item()
-    if isinstance(kind, TorchDType):
-        return _rounded(op, "fill_value", value, data).double().item()
-    return arguments.fill_item(op, kind, value).item()
+    return _fill(op, value, data.dtype).item()
 
 
-def _rounded(op: str, operand: str, value: object, data: Tensor) -> Tensor:
+def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
+    """Return `fill_value` as the bytes of one item of a dtype, or raise ValueError."""
+    item = _fill(op, value, dtype)
+    if not dtypes.is_of_numpy(dtype):
+        item = torch.from_numpy(item).to(dtype).view(dtypes.bits(dtype)).numpy()
+    return item.tobytes()
+
+
+def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
+    """Return `fill_value` as an item: of float64 for dtypes that NumPy lacks."""
+    if dtypes.is_of_numpy(dtype):
+        return arguments.fill_item(op, dtypes.planned(op, "data", dtype), value)
+    item: NDArray[np.float64] = _rounded(op, "fill_value", value, dtype).double().numpy()
+    return item
+
+
+def _rounded(op: str, operand: str, value: object, dtype: torch.dtype) -> Tensor:
     """Round numbers to a dtype that NumPy lacks; what is finite must stay so."""
-    exact = arguments._convert_weak(op, operand, value, np.dtype(np.float64))
-    rounded = torch.from_numpy(_to_odd(exact)).to(data.dtype)
+    exact = arguments.as_updates(op, value, np.dtype(np.float64))
+    rounded = torch.from_numpy(_to_odd(exact)).to(dtype)
     kept = torch.isfinite(rounded.double()) | ~torch.isfinite(torch.from_numpy(exact))
     if not bool(kept.all()):
-        raise errors.not_finite(op, operand, dtypes.planned(op, "data", data.dtype), value)  # type: ignore[arg-type]
-    return rounded.to(data.device)
+        raise errors.not_finite(op, operand, dtypes.planned(op, "data", dtype), value)
+    return rounded
 
 
 def _to_odd(exact: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -97,13 +106,13 @@ def _to_odd(exact: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tensor:
     """Return an array as a tensor of the same memory, or a copy where torch cannot see it."""
-    dtype = dtypes.of_array(array.dtype)
+    dtype = dtypes.of_name(array.dtype.name)
     if dtype is None:
         raise errors.no_tensor_dtype(op, operand, str(array.dtype))
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(step < 0 for step in array.strides):
         array = array.copy()
-    if isinstance(dtypes.planned(op, operand, dtype), TorchDType):
+    if not dtypes.is_of_numpy(dtype):
         array = array.view(f"u{array.itemsize}")
     try:
         tensor = torch.from_numpy(array)

@@ -117,7 +117,7 @@ def moved_shape(
     """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
     op = operator.name
     of = [
-        None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())  # type: ignore[arg-type]
+        None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())
         for name, t in (("data", data), ("indices", indices), ("updates", updates))
     ]
     a = call["axis"], call["reduction"], call["include_self"], call["mode"], call["negative"]
@@ -156,7 +156,7 @@ def _fake_kernels(operator: Operator) -> dict[str, Kernel]:
 
 def _check_out(op: str, data: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
     if out.dtype != data.dtype:
-        raise errors.other_dtype(op, "out", *(planned(op, "out", t.dtype) for t in (data, out)))  # type: ignore[arg-type]
+        raise errors.other_dtype(op, "out", *(planned(op, "out", t.dtype) for t in (data, out)))
     if tuple(out.shape) != shape:
         raise errors.other_shape(op, "out", shape, tuple(out.shape))
 

@@ -116,7 +116,7 @@ class Places(NamedTuple):
     def total(self, updates: Tensor) -> Tensor:
         """Add updates up in each place, in a type that has sums, and return their own."""
         dtype = updates.dtype
-        wide = updates if dtypes.folds(dtype) else updates.to(dtypes.wide(dtype))
+        wide = updates if dtypes.has_sums(dtype) else updates.to(dtypes.wide(dtype))
         zero = wide.new_zeros(()).expand(self.shape)  # one zero, read from everywhere
         return self.put(zero, wide, "add").to(dtype)
 
