@@ -47,7 +47,7 @@ def array_of(tensor, dtype):
 
 def double(*shape, generator=None):
     """Make random numbers that need a gradient."""
-    return torch.randn(*shape, dtype=torch.float64, generator=generator, requires_grad=True)
+    return torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
 
 
 def compiled(function, backend="aot_eager", **more):

@@ -27,7 +27,9 @@ GATHERS = {
     "elements across": lambda d, mode: room.gather_elements(d, INDICES, 1, mode=mode),
     "tuples": lambda d, mode: room.gather_nd(d, [[0, 1], [0, 1], [3, 2]], mode=mode),
     "rows": lambda d, mode: room.gather_nd(d, [[0], [3], [3]], mode=mode),
-    "everything": lambda d, mode: room.gather_nd(d, torch.zeros(2, 0, dtype=torch.int64), mode=mode),
+    "everything": lambda d, mode: room.gather_nd(
+        d, torch.zeros(2, 0, dtype=torch.int64), mode=mode
+    ),
     "batches": lambda d, mode: room.gather_nd(d, [[0], [2], [2], [0]], 1, mode=mode),
 }
 
@@ -87,9 +89,7 @@ def test_products_with_zeros(zeros, include_self):
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "mean"])
 @pytest.mark.parametrize("include_self", [True, False])
 def test_complex_numbers(reduction, include_self):
-    data, updates = (
-        torch.randn(n, 2, dtype=torch.complex128, requires_grad=True) for n in (3, 4)
-    )
+    data, updates = (torch.randn(n, 2, dtype=torch.complex128, requires_grad=True) for n in (3, 4))
     more = {"reduction": reduction, "include_self": include_self}
     check(lambda d, u: room.scatter_elements(d, INDICES, u, **more), data, updates)
     check(lambda d: room.gather_elements(d, INDICES), data)
@@ -205,17 +205,19 @@ def test_out_has_no_gradient():
             gatherum.scatter_nd(data, [[0], [1]], updates, out=out)
     with pytest.raises(RuntimeError, match=sentence):
         gatherum.scatter_nd(data.detach(), [[0], [1]], updates.detach(), out=data)
-    with pytest.raises(RuntimeError, match="^gather: `out` cannot be given where a gradient is"):
+    with pytest.raises(RuntimeError, match=r"^gather: `out` cannot be given where a gradient is"):
         gatherum.gather(data, [0], out=torch.zeros(1).double())
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(torch.zeros(3), torch.ones(3))
-        with pytest.raises(RuntimeError, match="^gather: `out` cannot be given where a gradient"):
+        with pytest.raises(RuntimeError, match=r"^gather: `out` cannot be given where a gradient"):
             gatherum.gather(dual, [0], out=torch.zeros(1))
         gatherum.gather(torch.zeros(3), [0], out=torch.zeros(1))
     with torch.no_grad():
         assert gatherum.scatter_nd(data, [[0], [1]], updates, out=data) is data
     assert torch.equal(data[:2], updates)
-    with pytest.raises(RuntimeError, match="^gather: `out` cannot be given where a gradient is rec"):
+    with pytest.raises(
+        RuntimeError, match=r"^gather: `out` cannot be given where a gradient is rec"
+    ):
         torch.func.grad(lambda d: gatherum.gather(d, [0], out=torch.zeros(1)).sum())(torch.ones(3))
 
 

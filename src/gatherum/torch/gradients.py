@@ -9,7 +9,8 @@ for which versions of torch they have been tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,13 +33,21 @@ def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
 
 
 def _below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
-    """Do so from a function of a single level, which has switched recording off. Inside
-    `torch.func` transforms the kernels below are the next transform's, which must record.
+    """Do so from a function of a single level, and let other levels record."""
+    with _recording():
+        return _below(op, keyset, operands)
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    """Let the other transforms of `torch.func` record, which a function of a single level has
+    switched off for all of them.
     """
     if not _C._are_functorch_transforms_active():
-        return _below(op, keyset, operands)
+        yield
+        return
     with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
-        return _below(op, keyset, operands)
+        yield
 
 
 def _places(operator: Operator, data: Tensor, indices: Tensor, call: dict[str, Any]) -> Places:
@@ -66,8 +75,9 @@ class _Gather(_SingleLevelFunction):  # type: ignore[misc]
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        places, _ = _saved(ctx)
-        return places.take(tangents[2])
+        with _recording():
+            places, _ = _saved(ctx)
+            return places.take(tangents[2])
 
 
 class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
@@ -109,22 +119,33 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        places, factors = _factors(ctx)
-        data, updates = tangents[2], tangents[4]
-        given: Any = updates if data is None else data
-        wide = given.dtype if factors.plain else dtypes.wide(given.dtype)
-        result: Any = None
-        if updates is not None:
-            moved = updates.to(wide).expand(places.moved())
-            result = factors.both(places.total(factors.updates(moved)))
-        if data is not None:
-            kept = (
-                places.emptied(data)
-                if factors.replaces
-                else factors.both(factors.data(data.to(wide)))
-            )
-            result = kept if result is None else result + kept
-        return result.to(given.dtype)
+        with _recording():
+            places, values = _saved(ctx)
+            if _C._are_functorch_transforms_active():
+                # The values alone: what they carry of this level is in the tangents.
+                values = tuple(forward_ad.unpack_dual(value).primal for value in values)
+            factors = partials(places, *ctx.fold, *(values or _NO_VALUES))
+            return _tangent(places, factors, tangents[2], tangents[4])
+
+
+def _tangent(places: Places, factors: Partials, data: Any, updates: Any) -> Tensor:
+    """Return a result's tangent from the operands', None for one that has none."""
+    dtype = (updates if data is None else data).dtype
+    wide = dtype if factors.plain else dtypes.wide(dtype)
+    result: Any = None
+    if updates is not None:
+        moved = updates.to(wide).expand(places.moved())
+        result = factors.both(places.total(factors.updates(moved)))
+    if data is not None and factors.replaces:
+        kept = places.emptied(data).to(wide)
+    elif data is not None:
+        kept = factors.both(factors.data(data.to(wide)))
+    if data is not None:
+        result = kept if result is None else result + kept
+    return result.to(dtype)
+
+
+_NO_VALUES = (None, None, None)
 
 
 def _save(ctx: Any, places: Places, *values: Tensor) -> None:
@@ -141,7 +162,7 @@ def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
 
 def _factors(ctx: Any) -> tuple[Places, Partials]:
     places, values = _saved(ctx)
-    return places, partials(places, *ctx.fold, *(values or (None, None, None)))
+    return places, partials(places, *ctx.fold, *(values or _NO_VALUES))
 
 
 def _recorded(operator: Operator) -> Callable[..., Any]:
