@@ -59,8 +59,8 @@ def test_one_graph_for_all_sizes(backend):
         return torch._dynamo.lookup_backend(backend)(graph, example_inputs)
 
     function = compiled(both, backend=counting, dynamic=True)
-    for n, m in ((4, 3), (5, 4), (9, 2), (6, 6)):
-        x, i, u = torch.randn(n, 3), torch.randint(0, n, (m, 1)), torch.randn(m, 3)
+    for n, m in ((4, 3), (7, 8), (9, 2), (6, 6)):
+        x, i, u = torch.randn(n, 5), torch.randint(0, n, (m, 1)), torch.randn(m, 5)
         for found, expected in zip(function(x, i, u), both(x, i, u), strict=True):
             assert torch.equal(found, expected)
     assert len(seen) == 1

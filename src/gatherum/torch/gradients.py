@@ -123,7 +123,7 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
             places, values = _saved(ctx)
             if _C._are_functorch_transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
-                values = tuple(forward_ad.unpack_dual(value).primal for value in values)
+                values = tuple(torch._VF._unpack_dual(value, level=0)[0] for value in values)
             factors = partials(places, *ctx.fold, *(values or _NO_VALUES))
             return _tangent(places, factors, tangents[2], tangents[4])
 
@@ -185,12 +185,19 @@ def _records(operands: tuple[Any, ...]) -> bool:
     """Whether an operand needs a gradient, or may have a tangent."""
     if _C.is_grad_enabled() and _C._any_requires_grad(*operands):
         return True
-    return bool(forward_ad._current_level >= 0)
+    return _may_have_tangents()
+
+
+def _may_have_tangents() -> bool:
+    """Whether a level of forward mode is entered; a graph that is traced may enter one without
+    Python's count of them.
+    """
+    return bool(forward_ad._current_level >= 0 or _C._len_torch_dispatch_stack() > 0)
 
 
 def _has_tangent(operands: tuple[Any, ...]) -> bool:
-    return forward_ad._current_level >= 0 and any(
-        forward_ad.unpack_dual(operand).tangent is not None
+    return _may_have_tangents() and any(
+        torch._VF._unpack_dual(operand, level=0)[1] is not None
         for operand in operands
         if isinstance(operand, Tensor)
     )
