@@ -104,7 +104,6 @@ def test_the_first_bad_index_in_a_sentence():
         gatherum.gather(data, torch.tensor([0, 3, 9]), axis=1)
 
 
-@pytest.mark.xfail(reason="results are still in memory of torch")
 def test_large_results_live_in_recycled_memory(settings_restored):
     gatherum.clear_output_cache()
     from gatherum import native

@@ -13,6 +13,7 @@
 #include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
+#include "tensors.hpp"
 #include "view_calls.hpp"
 
 namespace gatherum {
@@ -77,6 +78,7 @@ NB_MODULE(_core, m) {
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
   bind_view_calls(m);
+  bind_tensors(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
 

@@ -4,7 +4,7 @@ This package alone imports torch. `gatherum.gather(tensor, ...)` and the other f
 """
 
 from .. import arrays
-from . import batching, gradients  # noqa: F401  # they register their kernels
+from . import batching, gradients, memory  # noqa: F401  # they register their kernels
 from .api import (
     gather,
     gather_elements,
@@ -25,3 +25,4 @@ __all__ = [
 ]
 
 arrays.register("torch", room)
+memory.open_exchange()

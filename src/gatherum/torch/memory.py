@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import _C, Tensor
+from torch.autograd import forward_ad
 
 from .. import errors, native
 from . import dtypes
@@ -37,25 +38,29 @@ def run(
     out: Tensor | None,
 ) -> Tensor:
     """Run one call on dense CPU tensors, and return the result, or `out`."""
-    result = out
-
-    def allocate(shape: tuple[int, ...]) -> int:
-        nonlocal result
-        result = torch.empty(shape, dtype=data.dtype)
-        return int(result.data_ptr())
-
-    named = (("data", data), ("indices", indices), ("updates", updates), ("out", out))
-    of, to, by, into = (None if t is None else _view(op, name, t) for name, t in named)
-    attributes = axis, reduction, include_self, mode, negative
+    for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
+        if tensor is not None:
+            dtypes.code_of(op, name, tensor.dtype)
     fills = mode in ("fill", "drop") and not (isinstance(fill, int) and fill == 0)
     item = fill_item(op, fill, data.dtype) if fills else None
-    native.call_on_views(op, of, to, by, *attributes, item, into, allocate)
-    if result is None:
-        raise AssertionError("the core asks for memory where there is no `out`")
-    return result
+    attributes = axis, reduction, include_self, mode, negative
+    return native.call_on_tensors(op, data, indices, updates, *attributes, item, out)
 
 
-def _view(op: str, operand: str, tensor: Tensor) -> native.View:
-    code, item = dtypes.code_of(op, operand, tensor.dtype), tensor.element_size()
-    strides = tuple(step * item for step in tensor.stride())
-    return native.View(tensor.data_ptr(), tuple(tensor.shape), strides, code)
+def open_exchange() -> None:
+    """Tell the core how to reach the memory of tensors, and what to ask before it does."""
+    watchers = [
+        _C._len_torch_dispatch_stack,
+        _C._len_torch_function_stack,
+        _C._are_functorch_transforms_active,
+        torch.jit.is_tracing,
+    ]
+    native.set_torch(
+        Tensor.__dlpack_c_exchange_api__,
+        Tensor,
+        torch.nn.Parameter,
+        watchers,
+        torch.is_grad_enabled,
+        Tensor.is_neg,
+        forward_ad,
+    )
