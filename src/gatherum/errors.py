@@ -173,7 +173,7 @@ def loses_kind(
 
 
 def does_not_fit(
-    op: str, operand: str, dtype: np.dtype[Any], value: object, rounds: bool = False
+    op: str, operand: str, dtype: object, value: object, rounds: bool = False
 ) -> ValueError:
     hint = f"; write {operand}.item() to round it" if rounds else ""
     return ValueError(

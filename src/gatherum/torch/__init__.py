@@ -3,6 +3,11 @@
 This package alone imports torch. `gatherum.gather(tensor, ...)` and the other five come here, too.
 """
 
+from . import versions
+
+versions.check()  # before anything uses what it looks for
+
+# ruff: noqa: E402  # imports behind the check
 from .. import arrays
 from . import batching, gradients, memory  # noqa: F401  # they register their kernels
 from .api import (

@@ -53,7 +53,7 @@ def open_exchange() -> None:
         _C._len_torch_dispatch_stack,
         _C._len_torch_function_stack,
         _C._are_functorch_transforms_active,
-        torch.jit.is_tracing,
+        _C._get_tracing_state,
     ]
     native.set_torch(
         Tensor.__dlpack_c_exchange_api__,

@@ -15,18 +15,16 @@ from ..operators import OPERATORS
 from . import dtypes
 
 
-def as_data(op: str, value: object) -> Tensor:
-    """Return `data`, which must be a tensor."""
-    if isinstance(value, Tensor):
-        return value
-    raise errors.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
+def check_data(op: str, value: object) -> None:
+    """Raise TypeError for `data` that is no tensor."""
+    if not isinstance(value, Tensor):
+        raise errors.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
 
 
-def as_out(op: str, value: object) -> Tensor | None:
-    """Return `out`, a tensor where it is given."""
-    if value is None or isinstance(value, Tensor):
-        return value
-    raise errors.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
+def check_out(op: str, value: object) -> None:
+    """Raise TypeError for an `out` that is no tensor."""
+    if value is not None and not isinstance(value, Tensor):
+        raise errors.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
 
 
 def _kind(value: object) -> str:
@@ -79,12 +77,19 @@ def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
 
 
 def _rounded(op: str, operand: str, value: object, dtype: torch.dtype) -> Tensor:
-    """Round numbers to a dtype that NumPy lacks; what is finite must stay so."""
+    """Round numbers to a dtype that NumPy lacks, to the nearest, and see that they have one."""
     exact = arguments.as_updates(op, value, np.dtype(np.float64))
-    rounded = torch.from_numpy(_to_odd(exact)).to(dtype)
-    kept = torch.isfinite(rounded.double()) | ~torch.isfinite(torch.from_numpy(exact))
-    if not bool(kept.all()):
-        raise errors.not_finite(op, operand, dtypes.planned(op, "data", dtype), value)
+    rounded: Tensor = torch.from_numpy(_to_odd(exact)).to(dtype)
+    planned, limits = dtypes.planned(op, "data", dtype), torch.finfo(dtype)
+    back, finite = rounded.double().numpy(), np.isfinite(exact)
+    if not (np.isfinite(back) | ~finite).all() or (np.abs(exact[finite]) >= 2 * limits.max).any():
+        raise errors.not_finite(op, operand, planned, value)
+    with np.errstate(all="ignore"):
+        low = np.ldexp(0.5, np.frexp(exact)[1])  # the power of 2 below
+        half = np.maximum(low, limits.smallest_normal) * limits.eps / 2
+        near = np.where(finite, np.abs(back - exact) <= half, ~np.isfinite(back))
+    if not near.all():  # a conversion that stops at the largest number, or has no sign
+        raise errors.does_not_fit(op, operand, planned, value)
     return rounded
 
 

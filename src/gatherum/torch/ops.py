@@ -161,6 +161,18 @@ def _check_out(op: str, data: Tensor, shape: tuple[int, ...], out: Tensor) -> No
         raise errors.other_shape(op, "out", shape, tuple(out.shape))
 
 
+def _elsewhere(op: str) -> Kernel:
+    """Return the kernel of all backends without one of their own: it says what is missing."""
+
+    def kernel(data: Tensor, *rest: Any) -> Any:
+        for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
+            if isinstance(tensor, Tensor):
+                memory.check_dense(op, name, tensor, data.device)
+        raise errors.no_device(op, str(data.device))
+
+    return kernel
+
+
 def forms(operator: Operator) -> tuple[str, ...]:
     """Return the names of an operator's forms: the functional one first."""
     in_place = (f"{operator.name}_",) if operator.scatters else ()
@@ -176,5 +188,6 @@ for _operator in OPERATORS.values():
     _define(_operator)
     for _name, _kernel in _cpu_kernels(_operator).items():
         LIBRARY.impl(_name, _kernel, "CPU")
+        LIBRARY.impl(_name, _elsewhere(_operator.name), "CompositeExplicitAutograd")
     for _name, _kernel in _fake_kernels(_operator).items():
         torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)
