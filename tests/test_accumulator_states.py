@@ -1,6 +1,7 @@
 """What an accumulator refuses, and how it is pickled and copied."""
 
 import copy
+import os
 import pickle
 
 import numpy as np
@@ -189,6 +190,11 @@ def test_an_accumulator_may_be_merged_with_itself():
 # --- Pickles
 
 
+# The C type of 64 bits that NumPy does not call int64 here.
+OTHER_INT64 = "q" if np.dtype(np.int64).char == "l" else "l"
+SHARED = np.zeros(3, np.int64)
+
+
 def state(**changes):
     fold = Accumulator(np.arange(3, dtype=np.int16), "mean").scatter_nd([[0]], [5])
     return fold.__getstate__() | changes
@@ -220,6 +226,8 @@ def state(**changes):
         state(counts=np.zeros((3, 1), np.int64)),
         state(counts=np.array([1, -1, 0])),
         state(counts=np.ma.zeros(3, np.int64)),
+        state(counts=np.zeros(3, OTHER_INT64)),
+        state(counts=np.zeros(3, ">i8")),
     ],
 )
 def test_a_damaged_state_is_refused(broken):
@@ -246,6 +254,21 @@ def test_every_pickle_keeps_the_byte_order(protocol, dtype):
     found = pickle.loads(pickle.dumps(fold, protocol)).finish()
     assert found.dtype.str == dtype
     assert found.tobytes() == fold.finish().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["l", "q"])
+def test_a_copy_of_either_c_type_of_an_int64_is_whole(dtype):
+    fold = Accumulator(np.zeros(2, dtype), "add").scatter_nd([[0]], [1])
+    for other in (copy.copy(fold), copy.deepcopy(fold), pickle.loads(pickle.dumps(fold))):
+        assert other.scatter_nd([[1]], [1]).finish().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("names", [("data", "sums"), ("data", "counts"), ("sums", "counts")])
+def test_one_array_does_not_stand_for_two(names):
+    kept = Accumulator(np.zeros(3, np.int64), "add").__getstate__()
+    kept |= dict.fromkeys(names, SHARED)
+    with pytest.raises(ValueError, match="its arrays do not belong together"):
+        Accumulator.__new__(Accumulator).__setstate__(kept)
 
 
 def test_arrays_that_others_own_are_copied():
@@ -288,3 +311,88 @@ def test_arrays_hold_still_while_they_are_folded():
     made._fold = _Resizing(fold, out)
     assert made.finish(out=out).tolist() == [0, 1, 1, 0]
     assert made._fold.refused
+
+
+FORK = """
+import os, signal, threading
+import numpy as np
+from gatherum import Accumulator
+
+class Waiting:
+    def __getattr__(self, name):
+        inside.set()
+        go_on.wait()
+        return getattr(fold, name)
+
+inside, go_on = threading.Event(), threading.Event()
+used, idle = (Accumulator(np.zeros(3), "add").scatter_nd([[0]], [5.0]) for _ in range(2))
+fold, used._fold = used._fold, Waiting()
+thread = threading.Thread(target=CALL)
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # what ends a child that waits for ever
+    calls = (
+        used.counts, used.finish, used.__getstate__, lambda: used.scatter_nd([[0]], [1.0]),
+        lambda: used.finish(np.zeros(3)),
+    )
+    for call in calls:
+        try:
+            call()
+            os._exit(1)
+        except RuntimeError as error:
+            said = str(error)
+    print(said, flush=True)
+    second = threading.Thread(target=lambda: idle.scatter_nd([[1]], [2.0]))
+    second.start()
+    second.join()
+    os._exit(0 if idle.finish().tolist() == [5, 2, 0] else 2)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+go_on.set()
+thread.join()
+print(status, used.finish().tolist())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork of POSIX systems")
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ("lambda: used.scatter_nd([[2]], [1.0])", "[5.0, 0.0, 1.0]"),
+        ("lambda: used.finish()", "[5.0, 0.0, 0.0]"),
+    ],
+)
+def test_a_forked_child_never_waits_for_a_thread_that_it_has_not(python, call, result):
+    done = python(FORK.replace("CALL", call), PYTHONWARNINGS="ignore::DeprecationWarning")
+    sentence = (
+        "Accumulator: this process was forked while another thread used the accumulator, which may "
+        "hold half of a batch"
+    )
+    assert done.stdout.splitlines() == [sentence, f"0 {result}"]
+    assert done.stderr == ""
+
+
+def test_a_thread_that_forks_inside_a_method_goes_on(python):
+    done = python(
+        """
+import os
+import numpy as np
+from gatherum import Accumulator
+
+class Forking:
+    def __getattr__(self, name):
+        children.append(os.fork())
+        return getattr(fold, name)
+
+children = []
+made = Accumulator(np.zeros(2), "add")
+fold, made._fold = made._fold, Forking()
+made.scatter_nd([[0]], [5.0])
+made._fold = fold
+if children == [0]:
+    os._exit(0 if made.scatter_nd([[1]], [2.0]).finish().tolist() == [5, 2] else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
+"""
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")

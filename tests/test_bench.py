@@ -363,6 +363,10 @@ def test_a_report_is_shown_again_and_as_markdown(
     for word in (found["date"], found["machine"]["cpu"], found["command"]):
         assert word in shown
         assert word in tables
+    assert report.main([str(file), "--readme"]) == 0
+    brief = capsys.readouterr().out
+    assert brief.count("\n| `") == sum(case["name"] in report.SHOWN for case in found["cases"])
+    assert report.MISSED not in brief
     assert report.main([str(file), "--least"]) == 0
     assert f"least times of 2 rounds: {found['command']}" in capsys.readouterr().out
 
@@ -408,3 +412,26 @@ def test_the_command_names_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command._command() == ["python", "-m", "gatherum.bench", "--only", "rows"]
     monkeypatch.setattr("sys.argv", ["/lib/gatherum/__main__.py", "bench"])
     assert command._command() == ["python", "-m", "gatherum", "bench"]
+
+
+def test_the_readme_shows_the_last_report() -> None:
+    root = Path(__file__).parent.parent
+    kept = root / "benchmarks" / "results.json"
+    if not kept.exists():
+        pytest.skip("the benchmarks are not beside these tests")
+    shown = report.readme(json.loads(kept.read_text()))
+    text = (root / "README.md").read_text()
+    assert shown in text
+    assert shown.count("\n| `") == len(report.SHOWN) == 6
+    assert report.MISSED not in text
+
+
+def test_a_wrong_answer_is_called_wrong() -> None:
+    peer = {"median": 2.5, "answer": "differs", "detail": "loses 1 % of what is added"}
+    record = {
+        "name": "rows-f32", "title": "rows", "unit": "ms",
+        "ours": {"recycled": {"median": 1.0}, "fresh": {"median": 2.0}},
+        "peers": {"numpy": peer, "torch": {"failed": "no memory"}},
+    }  # fmt: skip
+    found = {"families": ["gatherum", "numpy", "torch"], "cases": [record]}
+    assert report.speed(found).splitlines()[-1] == "| rows | 1 ms | 2 ms | 2.5 ms (wrong) | - |"

@@ -17,7 +17,7 @@ import gatherum
 from gatherum import corpus
 from gatherum.dtypes import MODES
 
-click = pytest.importorskip("click", reason="install the command line: pip install 'gatherum[cli]'")
+click = pytest.importorskip("click", reason="install the command line: pip install click rich")
 cli = pytest.importorskip("gatherum.cli")
 files_commands = pytest.importorskip("gatherum.cli.files")
 
@@ -270,7 +270,7 @@ def test_check_for_programs(run):
 
 
 def test_check_of_a_model(run):
-    onnx = pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
+    onnx = pytest.importorskip("onnx", reason="install onnx: pip install onnx")
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[rows, 3] table, int64[2] ids) => (y) { [lookup] y = Gather(table, ids) }"""
@@ -327,7 +327,7 @@ def test_an_extra_that_is_missing_is_one_line(folder):
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        "gatherum: Zarr arrays need zarr: pip install 'gatherum[zarr]'\n",
+        "gatherum: Zarr arrays need zarr: pip install zarr\n",
     )
 
 
@@ -550,7 +550,7 @@ def test_without_its_extra_the_command_names_it(missing):
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        f"gatherum: the command line needs {missing}: pip install 'gatherum[cli]'\n",
+        f"gatherum: the command line needs {missing}: pip install click rich\n",
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import gatherum
 
-cli = pytest.importorskip("gatherum.cli", reason="install click: pip install 'gatherum[cli]'")
+cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 # Whatever goes wrong stays small: a read without end is an error after 4 GiB of addresses.
 BOUNDED = """
@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
 )
 def test_commands_read_regular_files_only(folder, kind, before, name, after):
     if name.endswith(".onnx"):
-        pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
+        pytest.importorskip("onnx", reason="install onnx: pip install onnx")
     if kind == "a FIFO":
         os.mkfifo(name)
     elif kind == "a directory":
@@ -66,7 +66,7 @@ def test_commands_read_regular_files_only(folder, kind, before, name, after):
 )
 def test_checks_read_no_more_than_their_formats_hold(folder, name, limit):
     if name.endswith(".onnx"):
-        pytest.importorskip("onnx", reason="install onnx: pip install 'gatherum[onnx]'")
+        pytest.importorskip("onnx", reason="install onnx: pip install onnx")
     with open(name, "wb") as file:
         file.truncate(limit + 1)  # a sparse file
     sentence = f"gatherum: {name}: has more than {limit} bytes, which is too much to read whole\n"

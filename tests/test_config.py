@@ -1,17 +1,21 @@
 """What an installation says of itself, and the environment variables that choose."""
 
+import importlib
+
 import pytest
 
 import gatherum
 from gatherum import native
 
 
-def test_show_config_prints_what_it_returns(capsys, settings_restored):
+def test_show_config_prints_what_config_returns(capsys, settings_restored):
     gatherum.set_num_threads(3)
     gatherum.set_output_cache_limit(1_000_000)
     gatherum.clear_output_cache()
-    config = gatherum.show_config()
+    assert gatherum.show_config() is None
     printed = capsys.readouterr().out
+    config = gatherum.config()
+    assert capsys.readouterr().out == ""
     assert list(config) == [
         "version",
         "python",
@@ -34,8 +38,10 @@ def test_show_config_prints_what_it_returns(capsys, settings_restored):
 
 
 def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
-    monkeypatch.setitem(gatherum.config.OPTIONAL_PARTS, "no-such-part", "nothing")
-    assert gatherum.show_config()["optional"]["no-such-part"] is None
+    parts = importlib.import_module("gatherum.config").OPTIONAL_PARTS
+    monkeypatch.setitem(parts, "no-such-part", "nothing")
+    assert gatherum.config()["optional"]["no-such-part"] is None
+    gatherum.show_config()
     assert "no-such-part     not installed (nothing)\n" in capsys.readouterr().out
 
 
@@ -73,7 +79,7 @@ def test_wrong_environment_variables(python, name, value, sentence):
     [
         ("gatherum.gather([1], [0])", "ValueError", "gatherum: {} must be an integer, got 'two'"),
         ("from gatherum import plan", "ValueError", "gatherum: {} must be an integer, got 'two'"),
-        ("gatherum.other", "AttributeError", "module 'gatherum' has no attribute 'other'"),
+        ("gatherum.no_such", "AttributeError", "module 'gatherum' has no attribute 'no_such'"),
     ],
 )
 def test_under_the_name_of_the_command_the_first_use_tells(python, use, kind, sentence):
@@ -91,7 +97,7 @@ def test_under_the_name_of_the_command_the_first_use_tells(python, use, kind, se
         ("GATHERUM_NUM_THREADS", " ", "gatherum.get_num_threads() >= 1", "True"),
         ("GATHERUM_OUTPUT_CACHE", "12345", "gatherum.get_output_cache_limit()", "12345"),
         ("GATHERUM_OUTPUT_CACHE", "", "gatherum.get_output_cache_limit()", str(2**30)),
-        ("GATHERUM_ISA", "portable", "gatherum.show_config()['level']", "portable"),
+        ("GATHERUM_ISA", "portable", "gatherum.config()['level']", "portable"),
     ],
 )
 def test_environment_variables(python, name, value, expression, found):

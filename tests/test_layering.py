@@ -16,6 +16,7 @@ ROWS = [
     {"explain", "tracing"},
     {"files"},
     {"directml", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"accumulator_state"},
     {"plan", "report", "config", "corpus"},
     {"arguments"},
     {"signature"},
@@ -24,7 +25,7 @@ ROWS = [
     {"native", "shapes"},
     {"dtypes"},
     {"regular", "arrays"},
-    {"errors", "version", "bandwidth", "names", "_core"},
+    {"errors", "version", "bandwidth", "names", "surface", "_core"},
 ]
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "reference.py")
@@ -34,11 +35,19 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+class _Run(ast.NodeTransformer):
+    """Leaves out what only type checkers read."""
+
+    def visit_If(self, node: ast.If) -> ast.If | None:
+        checked = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return None if checked else node
+
+
 def imported_rooms(path: Path) -> set[str]:
     """The rooms of this package that a file imports, at its top or inside functions."""
     found = set()
     folder = ("gatherum", *path.relative_to(PACKAGE).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(_Run().visit(ast.parse(path.read_text()))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

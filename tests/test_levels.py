@@ -54,7 +54,7 @@ def test_an_unknown_level_is_refused_with_those_there_are():
 def test_the_level_in_use_is_the_best_there_is_unless_forced():
     if "GATHERUM_ISA" not in os.environ:
         assert native.level() == native.available_levels()[0]
-    assert gatherum.show_config()["level"] == native.level()
+    assert gatherum.config()["level"] == native.level()
 
 
 OBJECTS = sorted(

@@ -134,7 +134,7 @@ def test_compatibility() -> None:
 def test_without_onnx(python: Any) -> None:
     done = python("import sys; sys.modules['onnx'] = None; import gatherum.onnx")
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: gatherum.onnx needs onnx: pip install 'gatherum[onnx]'"
+        "ImportError: gatherum.onnx needs onnx: pip install onnx"
     )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -224,3 +225,27 @@ def test_a_dtype_that_changes_its_size_is_another():
     for _ in range(3):
         found = gatherum.gather_nd(np.ndarray((), dtype, bytes(64)), indices)
         assert (found.nbytes, found.dtype.itemsize) == (80, 8)
+
+
+def test_a_plan_takes_a_fill_value_as_the_function_does():
+    operands = ((3,), "i2"), ((2,), "i8")
+    made = gatherum.plan("gather", *operands, mode="fill", fill_value=-1)
+    assert made == gatherum.plan("gather", *operands, mode="fill")
+    assert gatherum.plan("gather", *operands, fill_value=0.5) == gatherum.plan("gather", *operands)
+    data, indices = np.arange(3, dtype="i2"), np.array([5, 1])
+    for call in (gatherum.gather, partial(gatherum.plan, "gather")):
+        with pytest.raises(ValueError) as raised:
+            call(data, indices, mode="fill", fill_value=0.5)
+        assert str(raised.value) == (
+            "gather: `fill_value` must be an integer where `data` is int16, got 0.5"
+        )
+    with pytest.raises(TypeError, match="scatter_nd: unknown attribute 'fill_value'"):
+        gatherum.plan("scatter_nd", ((3,), "f4"), ((1, 1), "i8"), 1.0, fill_value=0)
+
+
+@pytest.mark.parametrize("op", ["gather_nd", "gather-nd", gatherum.gather_nd])
+def test_an_operator_is_named_as_one_likes(op):
+    operands = ((3, 4), "f4"), ((2, 1), "i8")
+    made = gatherum.plan("gather_nd", *operands)
+    assert gatherum.plan(op, *operands) == gatherum.explain(op, *operands).plan == made
+    assert gatherum.index_report(op, (3, 4), [[5]]).invalid == 1

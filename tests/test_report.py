@@ -137,19 +137,38 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
             ("gather", (3,), [0]),
             {"batch_dims": 0},
             TypeError,
-            "gather: unknown attribute 'batch_dims'; it takes 'axis', 'mode', 'negative'",
+            "gather: unknown attribute 'batch_dims'; it takes 'axis', 'mode', 'negative', "
+            "'fill_value'",
+        ),
+        (
+            ("scatter_nd", (3,), [[0]]),
+            {"fill_value": 0},
+            TypeError,
+            "scatter_nd: unknown attribute 'fill_value'; it takes 'batch_dims', 'mode', 'negative'",
         ),
         (
             ("gather", 3, [0]),
             {},
+            ValueError,
+            "gather: `data` must have at least 1 dimension, got 0",
+        ),
+        (
+            ("gather", np.ma.zeros(3), [0]),
+            {},
             TypeError,
-            "gather: `data_shape` must be a tuple of integers, got 3",
+            "gather: `data` must not be a masked array, its mask would be lost",
+        ),
+        (
+            ("gather", (3, None), [0]),
+            {},
+            TypeError,
+            "gather: `data` must be a tuple of integers, got (3, None)",
         ),
         (
             ("gather", (3, -1), [0]),
             {},
             ValueError,
-            "gather: `data_shape` must have sizes of at least 0, got (3, -1)",
+            "gather: `data` must have sizes of at least 0, got (3, -1)",
         ),
         (
             ("gather_nd", (2**40, 2**40), [[0, 0]]),
@@ -177,3 +196,13 @@ def test_what_is_refused(args, attributes, kind, sentence):
     with pytest.raises(kind) as caught:
         gatherum.index_report(*args, **attributes)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "data",
+    [(2, 3), ((2, 3), "f4"), ((2, 3), np.float32, (12, 4)), np.zeros((2, 3)), [[0] * 3] * 2],
+    ids=["shape", "pair", "strides", "array", "lists"],
+)
+def test_data_is_an_array_or_what_it_looks_like(data):
+    found = gatherum.index_report("gather", data, [0, 2, 0], fill_value=1)
+    assert (found.invalid, found.duplicates) == (1, 1)

@@ -3,8 +3,11 @@
 import doctest
 import importlib
 import inspect
+import pydoc
+import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +39,14 @@ SIGNATURES = {
     "get_include": "()",
     "get_library": "()",
     "get_num_threads": "()",
+    "config": "()",
     "show_config": "()",
     "set_output_cache_limit": "(nbytes)",
     "get_output_cache_limit": "()",
     "clear_output_cache": "()",
     "plan": "(op, data, indices, updates=None, /, **attributes)",
     "explain": "(op, data=None, indices=None, updates=None, /, **attributes)",
-    "index_report": "(op, data_shape, indices, /, **attributes)",
+    "index_report": "(op, data, indices, /, **attributes)",
 }
 OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent
@@ -152,8 +156,59 @@ def test_importing_the_package_is_light() -> None:
     assert heavy & set(loaded) == set()
 
 
-def test_the_oracle_is_imported_explicitly_only() -> None:
-    assert fresh_python("import gatherum; print(hasattr(gatherum, 'reference'))") == "False\n"
-    assert fresh_python("import gatherum.reference; print(gatherum.reference.gather([7], 0))") == (
-        "7\n"
-    )
+@pytest.mark.parametrize("room", ["directml", "files", "onnx", "reference"])
+def test_a_room_is_imported_when_it_is_first_used(room: str) -> None:
+    pytest.importorskip(NEEDED.get(room, "numpy"))
+    code = f"""
+import sys, gatherum
+assert "gatherum.{room}" not in sys.modules and "{room}" in dir(gatherum)
+assert "gatherum.{room}" not in sys.modules
+assert gatherum.{room} is sys.modules["gatherum.{room}"]
+print(sorted(dir(gatherum.{room})) == sorted(gatherum.{room}.__all__))
+"""
+    assert fresh_python(code) == "True\n"
+
+
+def test_dir_shows_public_names_only() -> None:
+    rooms = {"directml", "files", "onnx", "reference"}
+    assert set(dir(gatherum)) - rooms == set(gatherum.__all__)
+    with pytest.raises(AttributeError, match="module 'gatherum' has no attribute 'gathre'"):
+        gatherum.gathre  # noqa: B018
+
+
+def test_a_room_whose_package_is_missing() -> None:
+    code = """
+import sys
+sys.modules["onnx"] = None
+import gatherum, importlib.util, pydoc
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "onnx" else found(name)
+assert "onnx" not in dir(gatherum)
+pydoc.render_doc(gatherum)
+try:
+    gatherum.onnx
+except ImportError as error:
+    print(error)
+"""
+    assert fresh_python(code) == "gatherum.onnx needs onnx: pip install onnx\n"
+
+
+def test_help_names_the_functions() -> None:
+    summary = inspect.getdoc(gatherum)
+    assert summary is not None
+    assert [name for name in SIGNATURES if f"`{name}`" not in summary] == []
+
+
+@pytest.mark.parametrize("room", ["", ".directml", ".files"])
+def test_help_shows_signatures_without_texts_of_annotations(room: str) -> None:
+    module = importlib.import_module(f"gatherum{room}")
+    text = pydoc.render_doc(module, renderer=pydoc.plaintext)
+    described = text.split("\nCLASSES\n" if "\nCLASSES\n" in text else "\nFUNCTIONS\n", 1)[1]
+    quoted = re.findall(r"^(?:     \|)? +(\w+\(.*(?:: '|-> ').*)$", described, re.M)
+    assert quoted == []
+
+
+def test_type_checkers_and_programs_still_find_the_annotations() -> None:
+    hints = typing.get_type_hints(gatherum.gather)
+    assert hints["axis"] is int
+    assert set(hints) == {*inspect.signature(gatherum.gather).parameters, "return"}

@@ -16,6 +16,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "comparison": comparison.render,
     "counterparts": counterparts.render,
     "files": benchmarks.render_files,
+    "goals": benchmarks.render_goals,
     "picture": pictures.render,
     "reductions": reductions.render,
 }

@@ -3,6 +3,7 @@
 import json
 import runpy
 from pathlib import Path
+from typing import Any
 
 from gatherum.bench import report
 
@@ -10,8 +11,18 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def render() -> str:
+    """Return everyone's times in the last report of ``gatherum bench``."""
+    return report.markdown_of_times(_last())
+
+
+def render_goals() -> str:
     """Return what ``python -m gatherum.bench.report benchmarks/results.json --markdown`` prints."""
-    return report.markdown(json.loads((FOLDER / "results.json").read_text()))
+    return report.markdown(_last())
+
+
+def _last() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / "results.json").read_text())
+    return found
 
 
 def render_files() -> str:

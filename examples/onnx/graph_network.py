@@ -6,7 +6,7 @@ and what was learnt about the items is written back into a memory (a scatter tha
 
     python examples/onnx/graph_network.py [--save model.onnx]
 
-`pip install gatherum[onnx]` is all that it needs.
+It needs gatherum and the package `onnx`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,32 @@
-"""Gather and scatter on arrays.
+"""Gather and scatter on NumPy arrays: exact, checked, and the same bits on any number of threads.
 
-Six operators, one published meaning, the same bits for any number of threads.
+Take from an array by index
+    `gather` slices along an axis, `gather_elements` one element for every index, `gather_nd` by
+    tuples of indices.
+Put back, and combine what meets: set, add, mul, max, min, mean
+    `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
+Look at a call without running it
+    `plan`, `explain`, `index_report`.
+Settings
+    `set_num_threads`, `get_num_threads`, `set_output_cache_limit`, `get_output_cache_limit`,
+    `clear_output_cache`, `config`, `show_config`.
+Call the core from C
+    `get_include`, `get_library`.
+
+Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.onnx`,
+`gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).
 """
 
 import os
 import sys
 from typing import TYPE_CHECKING
 
+from .surface import plain_help
+
 try:
     from . import tracing as _tracing  # noqa: F401  # for torch.compile
     from .accumulator import Accumulator
-    from .config import show_config
+    from .config import config, show_config
     from .explain import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
     from .native import (
@@ -31,13 +47,15 @@ except ValueError as _wrong_setting:  # an environment variable
     if os.path.basename(sys.argv[0] if sys.argv else "") not in ("gatherum", "gatherum.exe", "-m"):
         raise
     _refusal = str(_wrong_setting)
-    if not TYPE_CHECKING:
+else:
+    _refusal = ""
 
-        def __getattr__(name: str) -> object:
-            if name in __all__:
-                raise ValueError(_refusal)
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+if TYPE_CHECKING:
+    from . import directml as directml
+    from . import files as files
+    from . import onnx as onnx
+    from . import reference as reference
+    from . import torch as torch
 
 from .version import __version__
 
@@ -48,6 +66,7 @@ __all__ = [
     "Plan",
     "__version__",
     "clear_output_cache",
+    "config",
     "explain",
     "gather",
     "gather_elements",
@@ -65,3 +84,33 @@ __all__ = [
     "set_output_cache_limit",
     "show_config",
 ]
+
+# Rooms that are imported when they are first used, and what each of them needs.
+_ROOMS = {
+    "directml": "numpy",
+    "files": "numpy",
+    "onnx": "onnx",
+    "reference": "numpy",
+    "torch": "torch",
+}
+
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    import importlib.util
+
+    rooms = [room for room, needed in _ROOMS.items() if importlib.util.find_spec(needed)]
+    return sorted([*__all__, *rooms])
+
+
+if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
+
+    def __getattr__(name: str) -> object:
+        if name in _ROOMS:
+            import importlib
+
+            return importlib.import_module(f"{__name__}.{name}")
+        if _refusal and name in __all__:
+            raise ValueError(_refusal)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,7 @@ def main() -> int:
         if missing.name not in NEEDED:
             raise
         print(
-            f"gatherum: the command line needs {missing.name}: pip install 'gatherum[cli]'",
+            f"gatherum: the command line needs {missing.name}: pip install click rich",
             file=sys.stderr,
         )
         return 1

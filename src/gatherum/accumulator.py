@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import RLock
 from typing import Any
@@ -12,23 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import arguments, errors, native, shapes
 from ._core import Reduction
-from .dtypes import (
-    MODES,
-    REDUCTIONS,
-    DType,
-    accumulator_dtype,
-    is_movable,
-    is_reducible,
-    value_of,
-)
+from .accumulator_state import ALL, NAME, VERSION, check_data, checked_arrays, checked_state
+from .dtypes import MODES, REDUCTIONS, DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
 from .plan import Plan, apply, build
 from .signature import Array, Operand, Signature, check_out
 
-_NAME = "Accumulator"
-_VERSION = 1
-# One tuple of no component addresses all of an array: a copy of it, bit for bit.
-_ALL = np.empty(0, np.int64)
+# The accumulators of this process, which a forked child looks through.
+_LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
 
 
 class Accumulator:
@@ -70,7 +64,8 @@ class Accumulator:
     ``"max"`` and ``"min"`` keep a copy of `data` as well, so that they can be merged.
 
     Threads may share an accumulator: each batch is folded as a whole, in the order in which they
-    come. An accumulator pickles, with everything that it has taken so far.
+    come. An accumulator pickles, with everything that it has taken so far. In a child forked while
+    another thread was inside one of its methods, it raises RuntimeError: half a batch may be in it.
 
     Examples
     --------
@@ -92,14 +87,14 @@ class Accumulator:
         mode: ModeName = "raise",
         negative: bool = True,
     ) -> None:
-        how = arguments.as_choice(_NAME, "reduction", reduction, REDUCTIONS)
-        invalid = arguments.as_choice(_NAME, "mode", mode, MODES)
-        include_self = arguments.as_boolean(_NAME, "include_self", include_self)
-        negative = arguments.as_boolean(_NAME, "negative", negative)
-        start = arguments.as_array(_NAME, "data", data)
-        _check_data(start.shape, start.dtype, how)
+        how = arguments.as_choice(NAME, "reduction", reduction, REDUCTIONS)
+        invalid = arguments.as_choice(NAME, "mode", mode, MODES)
+        include_self = arguments.as_boolean(NAME, "include_self", include_self)
+        negative = arguments.as_boolean(NAME, "negative", negative)
+        start = arguments.as_array(NAME, "data", data)
+        check_data(start.shape, start.dtype, how)
         self._describe(start.dtype, start.shape, how, include_self, invalid, negative)
-        start = apply("gather_nd", start, _ALL)
+        start = apply("gather_nd", start, ALL)
         self._counts: NDArray[np.int64] = np.zeros(start.shape, np.int64)
         self._sums: Array = np.zeros(start.shape, self._sum_dtype)
         self._data: Array | None = start if self._keeps_data else None
@@ -131,7 +126,23 @@ class Accumulator:
         self._like: Array = np.ndarray(
             shape, dtype, np.zeros(moved.itemsize, np.uint8), strides=(0,) * len(shape)
         )
-        self._lock = RLock()
+        self._lock, self._torn = RLock(), False
+        _LIVING.add(self)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Hold the lock of an accumulator that has taken each of its batches as a whole."""
+        with self._lock:
+            if self._torn:
+                raise errors.torn_accumulator()
+            yield
+
+    def _after_fork(self) -> None:
+        """Give up waiting, in a forked child, for a thread that only the parent has."""
+        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
+            self._lock.release()
+        else:
+            self._lock, self._torn = RLock(), True
 
     def scatter_nd(
         self, indices: ArrayLike, updates: ArrayLike, batch_dims: int = 0
@@ -212,7 +223,7 @@ class Accumulator:
             seen = seen[0], Operand.of(values)
             byte = _contiguous(self._shape, values.dtype)
             plan = _planned(Signature(op, byte, *seen, plain[4], *how, None))
-        with self._lock:
+        with self._whole():
             self._fold.accumulate(plan, self._sums, self._counts, where, values)
         del pins
         return self
@@ -225,7 +236,7 @@ class Accumulator:
         numpy.ndarray of int64
             Of `data`'s shape; a copy. Dropped updates are not counted.
         """
-        with self._lock:
+        with self._whole():
             return self._counts.copy()
 
     def merge(self, other: Accumulator) -> Accumulator:
@@ -268,7 +279,7 @@ class Accumulator:
         if not self._fold.any_order:
             raise errors.order_matters(self._reduction, self._dtype)
         first, second = sorted((self, other), key=id)  # two threads that merge crosswise
-        with first._lock, second._lock:
+        with first._whole(), second._whole():
             self._fold.merge(self._sums, self._counts, other._sums, other._counts)
         return self
 
@@ -299,14 +310,14 @@ class Accumulator:
         if out is None:
             return result
         if not direct:
-            apply("gather_nd", result, _ALL, out=target)
+            apply("gather_nd", result, ALL, out=target)
         del pins
         return out
 
     def _finished(self, out: Array | None) -> Array:
-        if self._dtype.itemsize == 0:
-            return apply("gather_nd", self._data, _ALL, out=out)
-        with self._lock:
+        with self._whole():
+            if self._dtype.itemsize == 0:
+                return apply("gather_nd", self._data, ALL, out=out)
             result: Array = self._fold.finish(
                 self._data, self._sums, self._counts, self._dtype, out
             )
@@ -314,7 +325,7 @@ class Accumulator:
 
     def _check_out(self, out: Array) -> Array:
         """Return `out` as a plain array, or raise as a scatter would."""
-        op = f"{_NAME}.finish"
+        op = f"{NAME}.finish"
         plain = np.asarray(arguments.as_out(op, out))
         check_out(op, self._shape, self._dtype, Operand.of(plain))
         if not plain.flags.writeable:
@@ -323,19 +334,19 @@ class Accumulator:
 
     def __repr__(self) -> str:
         return (
-            f"<{_NAME} of {self._dtype} {self._shape}, reduction={self._reduction!r}, "
+            f"<{NAME} of {self._dtype} {self._shape}, reduction={self._reduction!r}, "
             f"include_self={self._include_self}, mode={self._mode!r}, negative={self._negative}>"
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
+        with self._whole():
             arrays = {"data": self._data, "sums": self._sums, "counts": self._counts}
             copies = {
-                name: None if array is None else apply("gather_nd", array, _ALL)
+                name: None if array is None else apply("gather_nd", array, ALL)
                 for name, array in arrays.items()
             }
         return {
-            "version": _VERSION,
+            "version": VERSION,
             "dtype": self._dtype,
             "reduction": self._reduction,
             "include_self": self._include_self,
@@ -345,17 +356,20 @@ class Accumulator:
         }
 
     def __setstate__(self, state: object) -> None:
-        kept = _checked_state(state)
+        kept = checked_state(state)
         data, sums, counts = (kept.pop(name) for name in ("data", "sums", "counts"))
         self._describe(shape=counts.shape, **kept)
-        sums = _reordered(sums, self._sum_dtype)
-        wanted = (self._dtype if self._keeps_data else None), self._sum_dtype, np.dtype(np.int64)
-        found = (None if data is None else data.dtype), sums.dtype, counts.dtype
-        alike = sums.shape == counts.shape and (data is None or data.shape == counts.shape)
-        if found != wanted or not alike or (counts < 0).any():
-            raise errors.damaged_state("its arrays do not belong together")
-        self._data = None if data is None else _owned(data)
-        self._sums, self._counts = _owned(sums), _owned(counts)
+        dtypes = (self._dtype if self._keeps_data else None), self._sum_dtype
+        self._data, self._sums, self._counts = checked_arrays((data, sums, counts), dtypes)
+
+
+def _after_fork() -> None:
+    for accumulator in list(_LIVING):
+        accumulator._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def element_bytes(dtype: DType, reduction: str) -> int:
@@ -382,58 +396,3 @@ def _planned(signature: Signature) -> Plan:
 
 def _contiguous(shape: tuple[int, ...], dtype: DType) -> Operand:
     return Operand(shape, dtype, shapes.contiguous_strides(shape, dtype.itemsize))
-
-
-def _check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
-    """Raise what a scatter into such data would raise whatever its updates are."""
-    if not is_movable(dtype):
-        raise errors.objects(_NAME, "data", dtype)
-    if reduction != "none" and not is_reducible(dtype, reduction):
-        raise errors.not_reducible(_NAME, reduction, dtype)
-    shapes.check_rank(_NAME, "`data`", len(shape))
-    shapes.check_result(_NAME, shape, dtype)
-
-
-_STATE = {
-    "version",
-    "dtype",
-    "reduction",
-    "include_self",
-    "mode",
-    "negative",
-    "data",
-    "sums",
-    "counts",
-}
-
-
-def _checked_state(state: object) -> dict[str, Any]:
-    """Return a pickled state: the arguments of `_describe` but the shape, and three arrays."""
-    if not isinstance(state, dict) or state.get("version") != _VERSION or set(state) != _STATE:
-        raise errors.damaged_state(f"it is not one of version {_VERSION}")
-    kept = {name: value for name, value in state.items() if name != "version"}
-    arrays = [kept["sums"], kept["counts"], *([] if kept["data"] is None else [kept["data"]])]
-    if not all(type(array) is np.ndarray for array in arrays):
-        raise errors.damaged_state("its arrays are no arrays")
-    if not isinstance(kept["dtype"], np.dtype):
-        raise errors.damaged_state("its dtype is none")
-    try:
-        for name, words in (("reduction", REDUCTIONS), ("mode", MODES)):
-            kept[name] = arguments.as_choice(_NAME, name, kept[name], words)
-        for name in ("include_self", "negative"):
-            kept[name] = arguments.as_boolean(_NAME, name, kept[name])
-        _check_data(kept["counts"].shape, kept["dtype"], kept["reduction"])
-    except (TypeError, ValueError) as why:
-        raise errors.damaged_state(why) from None
-    return kept
-
-
-def _reordered(array: Array, dtype: DType) -> Array:
-    """Return the array in the byte order of `dtype`: pickles before protocol 5 lose it."""
-    lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
-    return array.byteswap().view(dtype) if lost else array
-
-
-def _owned(array: Array) -> Array:
-    """Return the array itself if nobody else can change it, or else a copy."""
-    return array if array.flags.carray and array.flags.owndata else apply("gather_nd", array, _ALL)

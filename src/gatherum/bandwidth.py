@@ -20,7 +20,7 @@ READS: tuple[tuple[Any, str], ...] = (
     (np.maximum.reduce, "u1"),
 )
 QUICK_BYTES = 128 << 20
-QUICK_ROUNDS = 1
+QUICK_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Bandwidth:
 
 @cache
 def quick_read(threads: int) -> Bandwidth:
-    """Measure the read bandwidth in well under a second, once a process.
+    """Measure the read bandwidth in about a second, once a process.
 
     Parameters
     ----------

@@ -21,8 +21,19 @@ OPTIONAL_PARTS = {
 }
 
 
-def show_config() -> dict[str, Any]:
-    """Print what this installation has and has chosen, and return it.
+def show_config() -> None:
+    """Print what this installation has and has chosen; `config` returns it.
+
+    Examples
+    --------
+    >>> gatherum.show_config()  # doctest: +ELLIPSIS
+    gatherum ...
+    """
+    print("\n".join(config_lines(config())))
+
+
+def config() -> dict[str, Any]:
+    """Return what this installation has and has chosen; `show_config` prints it.
 
     Returns
     -------
@@ -34,18 +45,10 @@ def show_config() -> dict[str, Any]:
 
     Examples
     --------
-    >>> config = gatherum.show_config()  # doctest: +ELLIPSIS
-    gatherum ...
-    >>> config["level"] in config["available_levels"]
+    >>> found = gatherum.config()
+    >>> found["level"] in found["available_levels"]
     True
     """
-    config = read_config()
-    print("\n".join(config_lines(config)))
-    return config
-
-
-def read_config() -> dict[str, Any]:
-    """Return what `show_config` prints."""
     return {
         "version": __version__,
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -61,18 +64,18 @@ def read_config() -> dict[str, Any]:
     }
 
 
-def config_lines(config: dict[str, Any]) -> list[str]:
+def config_lines(found: dict[str, Any]) -> list[str]:
     """Word a configuration, one line each."""
-    cache = config["output_cache"]
+    cache = found["output_cache"]
     lines = [
-        f"gatherum {config['version']}, Python {config['python']}, NumPy {config['numpy']}",
-        f"instruction set  {config['level']} (of {', '.join(config['available_levels'])})",
-        f"threads          {config['threads']}",
+        f"gatherum {found['version']}, Python {found['python']}, NumPy {found['numpy']}",
+        f"instruction set  {found['level']} (of {', '.join(found['available_levels'])})",
+        f"threads          {found['threads']}",
         f"output cache     {cache['held']:,} of at most {cache['limit']:,} bytes held",
     ]
-    for name, version in config["optional"].items():
-        found = version or "not installed"
-        lines.append(f"{name:<16} {found} ({OPTIONAL_PARTS[name]})")
+    for name, version in found["optional"].items():
+        installed = version or "not installed"
+        lines.append(f"{name:<16} {installed} ({OPTIONAL_PARTS[name]})")
     return lines
 
 

@@ -342,6 +342,17 @@ def damaged_state(why: object) -> ValueError:
     return ValueError(f"Accumulator: the pickled state cannot be read: {why}")
 
 
+def not_a_picture(path: str | PathLike[str]) -> ValueError:
+    return ValueError(f"explain: pictures are SVG: `path` must end in .svg, got {fspath(path)!r}")
+
+
+def torn_accumulator() -> RuntimeError:
+    return RuntimeError(
+        "Accumulator: this process was forked while another thread used the accumulator, which may "
+        "hold half of a batch"
+    )
+
+
 def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
     return OSError(f"{fspath(path)}: is {kind}, not a regular file")
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
+from os import PathLike
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from . import arguments, errors, native
 from .dtypes import MODES
-from .names import ExplainAttributes, OperatorName
+from .names import OperatorName, PlanAttributes
 from .operators import find
-from .plan import Plan, is_description, planned, set_html_view
+from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
 from .report import IndexReport, reported
-from .signature import Array, Operand, Signature, looks_alike
+from .signature import Array, Operand, Signature, is_description, looks_alike
 
 # What a call takes that moves nothing, in seconds, about.
 OVERHEAD = 2e-7
@@ -74,14 +76,20 @@ class Explanation:
         -------
         tuple
             Seconds: the bytes over this machine's read bandwidth, which is measured once a process
-            in well under a second; and words on the measurement. What is in cache already, or read
-            twice, can take less.
+            in about a second; and words on the measurement. What is in cache already, or read
+            twice, can take less. On a shared machine the bandwidth varies from run to run.
         """
         from .bandwidth import quick_read
 
         read = quick_read(native.get_num_threads())
         speed = f"{read.bytes_per_second / 1e9:.3g} GB/s"
         return self.plan.bytes / read.bytes_per_second, f"{speed}, measured: {read.measured}"
+
+    def floor_line(self) -> str:
+        """Return one line on the `floor`, which this measures."""
+        seconds, measured = self.floor()
+        longer = "; the call itself takes longer" if seconds < OVERHEAD else ""
+        return f"floor: {_duration(seconds)} for {self.plan.bytes:,} bytes at {measured}{longer}"
 
     def svg(self) -> str:
         """Draw the call: which cells of the data go where.
@@ -97,18 +105,31 @@ class Explanation:
         operands = Operands(self.data, self.indices, self.updates, self.fill_value)
         return draw(self.plan.signature, operands, self.refusal)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture that `svg` draws into a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, whose name ends in ``.svg``; an older one is replaced.
+
+        Raises
+        ------
+        ValueError
+            If the name ends otherwise.
+        """
+        if Path(path).suffix.lower() != ".svg":
+            raise errors.not_a_picture(path)
+        Path(path).write_text(self.svg(), encoding="utf-8")
+
     def __str__(self) -> str:
         made = self.plan
-        seconds, measured = self.floor()
         lines = [
             *made.call_lines(),
             f"  kernel    {made.kernel}",
             f"  algorithm {made.algorithm}: {made.reason}",
             f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
-            f"  floor     {_duration(seconds)}: those bytes at {measured}",
         ]
-        if seconds < OVERHEAD:
-            lines[-1] += "; the call itself takes longer"
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
         if refusal := self._refused(report):
@@ -130,7 +151,7 @@ def explain(
     indices: object = None,
     updates: object = None,
     /,
-    **attributes: Unpack[ExplainAttributes],
+    **attributes: Unpack[PlanAttributes],
 ) -> Explanation:
     """Explain what a call would do, without running it.
 
@@ -148,8 +169,9 @@ def explain(
     Returns
     -------
     Explanation
-        Printing it shows the result's shape, the algorithm and the reason for it, the bytes and the
-        time that they need at least, and the loops; its method `svg` draws the call.
+        Printing it shows the result's shape, the algorithm and the reason for it, the bytes, and
+        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the time that
+        the bytes need at least.
 
     Raises
     ------
@@ -174,7 +196,7 @@ def explain(
         return _of_plan(op, data, indices, updates, given)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
-    operator, fill_value = find(op, "explain"), given.pop("fill_value", 0)
+    operator = find(op, "explain")
     values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
     if not is_description(data):
         values["data"] = arguments.as_array(operator.name, "data", data)
@@ -184,9 +206,8 @@ def explain(
     if made.signature.updates is not None and not is_description(updates):
         dtype = made.signature.data.dtype
         values["updates"] = arguments.as_updates(operator.name, updates, dtype)
-    _check_fill(made.signature, fill_value)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
-    return Explanation(made, **known, fill_value=fill_value)
+    return Explanation(made, **known, fill_value=given.get("fill_value", 0))
 
 
 def _of_plan(
@@ -197,7 +218,7 @@ def _of_plan(
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
         raise errors.unknown_attribute("explain", name, ("fill_value",))
-    _check_fill(s, fill_value)
+    check_fill(s, fill_value)
     values = {"data": data, "indices": indices, "updates": updates}
     for name, value in values.items():
         if value is None:
@@ -208,11 +229,6 @@ def _of_plan(
         if not looks_alike(found, expected):
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
-
-
-def _check_fill(s: Signature, fill_value: object) -> None:
-    if s.updates is None and s.mode in ("fill", "drop"):
-        arguments.fill_item(s.op, s.data.dtype, fill_value)
 
 
 def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:

@@ -28,17 +28,12 @@ class IndexAttributes(TypedDict, total=False):
     batch_dims: int
     mode: ModeName
     negative: bool
+    fill_value: object
 
 
 class PlanAttributes(IndexAttributes, total=False):
-    """What `plan` takes beside the operands."""
+    """What `plan` and `explain` take beside the operands."""
 
     reduction: ReductionName
     include_self: bool
     out: object
-
-
-class ExplainAttributes(PlanAttributes, total=False):
-    """What `explain` takes beside the operands."""
-
-    fill_value: object

@@ -40,6 +40,7 @@ from .signature import (
     Signature,
     check,
     check_before_updates,
+    is_description,
     looks_alike,
 )
 
@@ -291,7 +292,7 @@ def plan(
         The operands, or what they look like (strides in bytes; C order when left out).
     **attributes
         The operator's other arguments: `axis` or `batch_dims`, `reduction`, `include_self`, `mode`,
-        `negative`, `out` (an operand like the others).
+        `negative`, `fill_value`, `out` (an operand like the others).
 
     Returns
     -------
@@ -341,25 +342,28 @@ def planned(
     if a["out"] is not None:
         check(s)  # what is wrong with the others comes first
         s = replace(s, out=_describe(op, "out", a["out"]))
-    return build(s)
+    made = build(s)
+    check_fill(s, a["fill_value"])
+    return made
+
+
+def check_fill(s: Signature, fill_value: object) -> None:
+    """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
+    if s.updates is None and s.mode in ("fill", "drop"):
+        arguments.fill_item(s.op, s.data.dtype, fill_value)
 
 
 def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:
     defaults: dict[str, object] = {operator.attribute: 0, "mode": "raise", "negative": True}
     defaults["out"] = None
-    if operator.scatters:
+    if not operator.scatters:
+        defaults["fill_value"] = 0
+    else:
         defaults |= {"reduction": "none", "include_self": True}
     for name in given:
         if name not in defaults:
             raise errors.unknown_attribute(operator.name, name, tuple(defaults))
-    return {"reduction": "none", "include_self": True} | defaults | given
-
-
-def is_description(value: object) -> bool:
-    """Whether a tuple describes an operand: a shape, a dtype, perhaps strides."""
-    if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
-        return False
-    return isinstance(value[1], (str, type, np.dtype))
+    return {"reduction": "none", "include_self": True, "fill_value": 0} | defaults | given
 
 
 def _describe(op: str, operand: str, value: Any) -> Operand:

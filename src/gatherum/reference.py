@@ -29,6 +29,11 @@ __all__ = [
     "scatter_slices",
 ]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 Array: TypeAlias = NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
 Position: TypeAlias = tuple[int, ...]

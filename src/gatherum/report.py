@@ -17,7 +17,7 @@ from .errors import Shape
 from .names import IndexAttributes, OperatorName
 from .operators import Operator, find
 from .shapes import Layout
-from .signature import Array, check_range
+from .signature import Array, check_range, is_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _counted(number: int, what: str, first: Shape | None) -> str:
 
 def index_report(
     op: OperatorName | Callable[..., Any],
-    data_shape: Iterable[int],
+    data: object,
     indices: ArrayLike,
     /,
     **attributes: Unpack[IndexAttributes],
@@ -70,12 +70,14 @@ def index_report(
     op : str or callable
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
         itself.
-    data_shape : tuple of int
-        The shape of the call's data.
+    data : array_like, tuple of int, or (shape, dtype)
+        The call's data, of which only the shape counts: an array, its shape, or a description as
+        of `gatherum.plan`.
     indices : array_like of int
         The call's indices.
     **attributes
-        `axis` or `batch_dims`, `mode` and `negative`, as of the operator. With the modes
+        `axis` or `batch_dims`, `mode`, `negative` and a gather's `fill_value`, as of the operator,
+        though nothing is filled. With the modes
         ``"clip"`` and ``"wrap"`` an invalid entry still counts as one, and addresses what it is
         brought to.
 
@@ -97,7 +99,15 @@ def index_report(
     >>> print(report)
     4 entries, 1 invalid (first at [3]), 1 duplicate (first at [2])
     """
-    return reported(find(op, "index_report"), data_shape, indices, dict(attributes))
+    operator = find(op, "index_report")
+    return reported(operator, _shape(operator.name, data), indices, dict(attributes))
+
+
+def _shape(op: str, data: Any) -> Iterable[int]:
+    if is_description(data):
+        shape: Iterable[int] = data[0]
+        return shape
+    return data if isinstance(data, tuple) else arguments.as_array(op, "data", data).shape
 
 
 def reported(
@@ -108,7 +118,7 @@ def reported(
 ) -> IndexReport:
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
-    shape = arguments.as_shape(operator.name, "data_shape", data_shape)
+    shape = arguments.as_shape(operator.name, "data", data_shape)
     array = arguments.as_indices(operator.name, indices)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
@@ -133,7 +143,10 @@ def reported(
 
 
 def _attributes(operator: Operator, given: dict[str, object]) -> tuple[int, str, bool]:
-    op, defaults = operator.name, {operator.attribute: 0, "mode": "raise", "negative": True}
+    op = operator.name
+    defaults: dict[str, object] = {operator.attribute: 0, "mode": "raise", "negative": True}
+    if not operator.scatters:
+        defaults["fill_value"] = 0
     for name in given:
         if name not in defaults:
             raise errors.unknown_attribute(op, name, tuple(defaults))

@@ -81,6 +81,13 @@ class Signature:
         return OPERATORS[self.op]
 
 
+def is_description(value: object) -> bool:
+    """Whether a tuple describes an operand: a shape, a dtype, perhaps strides."""
+    if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
+        return False
+    return isinstance(value[1], (str, type, np.dtype))
+
+
 class Checked(NamedTuple):
     """What the checks have found out: the axis counted from the front, the result's shape, and the
     layouts that the loops step through: D (a scatter's output), and U (a gather's output, or a

@@ -119,3 +119,16 @@ def test_numbers_are_integers(arguments, message):
     with pytest.raises(TypeError) as raised:
         BufferTensorDesc(*arguments)
     assert str(raised.value) == f"BufferTensorDesc: {message}"
+
+
+@pytest.mark.parametrize(
+    "given", ["float32", "Float32", "dml_tensor_data_type_float32", np.float32, np.dtype("f4"), 1]
+)
+def test_a_desc_takes_a_name_in_any_case_and_a_dtype(given):
+    assert BufferTensorDesc(given, (2,)) == BufferTensorDesc("FLOAT32", (2,))
+
+
+@pytest.mark.parametrize("given", ["float", np.bool_, np.dtype(">f4"), np.complex64, float, None])
+def test_what_directml_has_no_type_for(given):
+    with pytest.raises(ValueError):
+        BufferTensorDesc(given, (2,))

@@ -325,7 +325,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = put_zarr(str(tmp_path / "t.zarr"), np.zeros((6, 2)))
     monkeypatch.setitem(sys.modules, "zarr", None)
     line = refused(tmp_path, path, ImportError)
-    assert line == "Zarr arrays need zarr: pip install 'gatherum[zarr]'"
+    assert line == "Zarr arrays need zarr: pip install zarr"
     assert MISSING.format("zarr").startswith("install gatherum[zarr]")
 
 

@@ -26,7 +26,28 @@ SLOW = (
 )  # fmt: skip
 # What is likeliest to fail for a file comes first; a file of another room has tests of its own.
 FIRST = {
-    "indices.hpp": ("bounds",),
+    "accumulate.hpp": ("accumulator",),
+    "arguments.py": ("errors",),
+    "arrays.py": ("arrays",),
+    "blocks.hpp": ("walks", "cases", "slab_blocks"),
+    "combine.hpp": ("cases", "halves", "groups"),
+    "dtypes.py": ("errors", "plan"),
+    "engine.cpp": ("choices", "cases", "threads"),
+    "halves.hpp": ("halves",),
+    "indices.hpp": ("bounds", "cases"),
+    "looks.hpp": ("hostile",),
+    "lowering.py": ("cases", "choices"),
+    "operators.py": ("errors", "cases"),
+    "plan.py": ("plan", "errors"),
+    "pool.cpp": ("threads", "processes"),
+    "report.py": ("report",),
+    "scatter_grouped.hpp": ("groups",),
+    "scatter_partition.hpp": ("choices", "algorithms"),
+    "scatter_private.hpp": ("integer_bins",),
+    "scatter_slabs.hpp": ("slab_blocks", "integer_bins"),
+    "shapes.py": ("errors", "cases"),
+    "signature.py": ("errors", "plan"),
+    "slabs.hpp": ("slab_blocks", "integer_bins"),
     "memory.cpp": ("memory_results",),
     "calls.cpp": ("plan", "hostile"),
     "program.cpp": ("program", "c_limits", "choices"),
@@ -47,6 +68,8 @@ FIRST = {
     "journal.py": ("files/test_outputs",),
 }
 OWN = {
+    "accumulator.py": ("accumulator_states", "accumulator"),
+    "accumulator_state.py": ("accumulator_states",),
     "row_reads.cpp": ("files/test_row_reads",),
     "file_calls.cpp": ("files/test_row_reads",),
     "regular.py": ("regular",),

@@ -38,6 +38,10 @@ assert_type(gatherum.plan("gather-nd", floats, [0], batch_dims=0, mode="fill").b
 assert_type(gatherum.explain("gather", floats, [0], axis=1, fill_value=0.5).loops, str)
 assert_type(gatherum.plan("gather", floats, [0]).run(floats, dates), NDArray[Any])
 assert_type(gatherum.index_report("gather", (4, 4), [0]).invalid, int)
+assert_type(gatherum.index_report("gather", (floats.shape, "f4"), [0], fill_value=1).invalid, int)
+assert_type(gatherum.plan("gather", floats, [0], mode="fill", fill_value=0.5).bytes, int)
+assert_type(gatherum.show_config(), None)
+assert_type(gatherum.config(), dict[str, Any])
 assert_type(gatherum.get_num_threads(), int)
 
 # Refused without running.

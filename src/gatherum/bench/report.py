@@ -25,8 +25,8 @@ def rows_of(report: dict[str, Any]) -> list[Cells]:
 
 
 def _row(record: Record) -> Cells:
-    unit, ours, ratios = record["unit"], record["ours"], record["ratios"]
-    times = [_time(ours[way]["median"], unit) if way in ours else "-" for way in WAYS]
+    unit, ratios = record["unit"], record["ratios"]
+    times = [_way(record, way) for way in WAYS]
     best = record["best_peer"]
     peer = "-"
     if best is not None:
@@ -71,6 +71,55 @@ def _peer_cell(peer: Record | None, unit: str) -> str:
     if peer["answer"] == "differs":
         return f"{text} (differs: {peer['detail']})"
     return f"{text} (order of sums)" if peer["answer"] == "order of sums" else text
+
+
+# What a README shows of the workloads, in plain words.
+SHOWN = {
+    "rows-f32": "`gather`: 1M rows of 64 float32, out of 2M",
+    "elements-last": "`gather_elements`: 8192 x 4096 float32 along the last axis",
+    "nd-cube": "`gather_nd`: 10M elements of a 256 x 256 x 256 volume",
+    "set-rows": "`scatter_nd`: write 200k rows of 64 float32 into 2M",
+    "add-1M-f32": "`scatter_nd`: add 20M float32 into 1M bins",
+    "fold-rows-add": "`scatter_nd`: add 1M rows of 64 float32 into 100k",
+}
+
+
+def speed(report: dict[str, Any], titles: dict[str, str] | None = None) -> str:
+    """Return a Markdown table of our time and each peer's, of the cases that `titles` names."""
+    families = _present(report)
+    head = ("case", "gatherum", "first call", *(peers.PEERS[name] for name in families))
+    rows = []
+    for record in report["cases"]:
+        title = record["title"] if titles is None else titles.get(record["name"])
+        if title is not None:
+            ours = [_way(record, way) for way in ("recycled", "fresh")]
+            others = [_brief(record["peers"].get(name), record["unit"]) for name in families]
+            rows.append((title, *ours, *others))
+    return _markdown_table(head, rows)
+
+
+def _way(record: Record, way: str) -> str:
+    return _time(record["ours"][way]["median"], record["unit"]) if way in record["ours"] else "-"
+
+
+def _brief(peer: Record | None, unit: str) -> str:
+    """Return a peer's time, and whether its answer is wrong."""
+    if peer is None or "failed" in peer:
+        return "-"
+    return _time(peer["median"], unit) + (" (wrong)" if peer["answer"] == "differs" else "")
+
+
+def readme(report: dict[str, Any]) -> str:
+    """Return what a README says of speed: six cases, and where they were measured."""
+    machine, core = report["machine"], report["gatherum"]
+    versions = ", ".join(
+        f"{peers.PEERS[name]} {report['versions'][name]}" for name in _present(report)
+    )
+    return (
+        f"{speed(report, SHOWN)}\n\n"
+        f"Medians of {report['rounds']} runs on {core['threads']} threads "
+        f"({machine['cpu']}, {report['date'][:10]};\n{versions}).\n"
+    )
 
 
 def heading(report: dict[str, Any]) -> list[str]:
@@ -157,12 +206,23 @@ def _aligned(head: Cells, rows: Sequence[Cells]) -> list[str]:
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """Return the README's section: what was measured where, and the tables."""
-    parts = ["\n".join(f"{line}  " for line in heading(report))]
-    for head, rows in tables(report):
-        table = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
-        parts.append("\n".join(f"| {' | '.join(row)} |" for row in table))
+    """Return a page: what was measured where, and the tables."""
+    parts = [_head(report), *(_markdown_table(*table) for table in tables(report))]
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_of_times(report: dict[str, Any]) -> str:
+    """Return a page without goals: what was measured where, and everyone's times."""
+    return f"{_head(report)}\n\n{speed(report)}\n"
+
+
+def _head(report: dict[str, Any]) -> str:
+    return "\n".join(f"{line}  " for line in heading(report))
+
+
+def _markdown_table(head: Cells, rows: Sequence[Cells]) -> str:
+    table = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in table)
 
 
 def write_json(report: dict[str, Any], file: Path) -> None:
@@ -175,13 +235,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m gatherum.bench.report", description=__doc__)
     parser.add_argument("file", type=Path, help="what `gatherum bench --json` wrote")
     parser.add_argument("--least", action="store_true", help="least times instead of medians")
-    parser.add_argument("--markdown", action="store_true", help="tables for a README")
+    parser.add_argument("--markdown", action="store_true", help="the tables as Markdown")
+    parser.add_argument("--readme", action="store_true", help="six cases as Markdown, for a README")
     options = parser.parse_args(arguments)
     report = json.loads(options.file.read_text())
     if options.least:
         cases = [by_least(record) for record in report["cases"]]
         report = {**report, "cases": cases, "statistic": "least times"}
-    if options.markdown:
+    if options.readme:
+        sys.stdout.write(readme(report))
+    elif options.markdown:
         sys.stdout.write(markdown(report))
     else:
         show(report)

@@ -12,6 +12,7 @@ import click
 import numpy as np
 from click.shell_completion import CompletionItem
 
+from .. import errors
 from ..errors import Shape
 from ..operators import OPERATORS, find
 from ..regular import open_regular
@@ -128,7 +129,11 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 @shared.reduction
 @shared.exclude_self
 @click.option("--svg", "svg_file", type=FILE, metavar="FILE", help="Draw the call into a file.")
-def explain(operator: str, svg_file: str | None, **options: Any) -> None:
+@click.option(
+    "--floor", is_flag=True,
+    help="Also measure how fast this machine reads memory, and estimate the least time.",
+)  # fmt: skip
+def explain(operator: str, svg_file: str | None, floor: bool, **options: Any) -> None:
     """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. With
@@ -144,19 +149,23 @@ def explain(operator: str, svg_file: str | None, **options: Any) -> None:
     call = _operands(operator, options)
     found = explained(OPERATORS[operator].name, *call, **_attributes(operator, options))
     click.echo(str(found))
+    if floor:
+        click.echo(f"\n{found.floor_line()}")
     if svg_file is not None:
-        Path(svg_file).write_text(found.svg(), encoding="utf-8")
+        found.save(svg_file)
         click.echo(f"\nPicture: {svg_file}")
 
 
 def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
-    """Raise ValueError when the picture would replace an operand's file."""
+    """Raise ValueError when the picture is none or would replace an operand's file."""
     for name in ("data", "indices", "values", "updates"):
         operand = options[name]
         if svg_file is None or not isinstance(operand, np.memmap) or operand.filename is None:
             continue
         if Path(svg_file).exists() and Path(svg_file).samefile(operand.filename):
             raise ValueError(f"explain: the picture {svg_file} is the same file as --{name}")
+    if svg_file is not None and not svg_file.lower().endswith(".svg"):
+        raise errors.not_a_picture(svg_file)
 
 
 def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from ..config import config_lines, read_config
+from ..config import show_config
 from .group import commands
 from .numbers import Integer
 
@@ -49,7 +49,7 @@ def info() -> None:
 
     Example: gatherum info
     """
-    click.echo("\n".join(config_lines(read_config())))
+    show_config()
 
 
 @commands.command()

@@ -5,6 +5,7 @@ feature level accepts one and why not; `Device` compiles it to the plan that the
 `gatherum` run, and dispatches it on flat byte buffers.
 """
 
+from ..surface import plain_help
 from .check import check
 from .descs import (
     GatherElementsOperatorDesc,
@@ -49,3 +50,9 @@ __all__ = [
     "helper_buffer_tensor_size",
     "to_json",
 ]
+
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

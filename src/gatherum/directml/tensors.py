@@ -20,7 +20,7 @@ class BufferTensorDesc:
     Parameters
     ----------
     data_type : TensorDataType
-        Type of one element, or its name.
+        Type of one element, its name in any case (``"float32"``), or a NumPy dtype.
     sizes : sequence of int
         Size of each dimension.
     strides : sequence of int, optional

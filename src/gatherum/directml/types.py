@@ -16,14 +16,16 @@ UINT64_MAX: Final = 2**64 - 1
 class TensorDataType(enum.IntEnum):
     """The data type of a tensor: ``DML_TENSOR_DATA_TYPE``.
 
-    A name works in place of a number, short or in full.
+    A name works in place of a number, short or in full, in any case; and so does a NumPy dtype.
 
     Examples
     --------
     >>> TensorDataType.FLOAT16.value
     2
-    >>> TensorDataType("DML_TENSOR_DATA_TYPE_INT64") is TensorDataType("INT64")
+    >>> TensorDataType("DML_TENSOR_DATA_TYPE_INT64") is TensorDataType("int64")
     True
+    >>> TensorDataType(np.dtype("f4")).name
+    'FLOAT32'
     """
 
     UNKNOWN = 0
@@ -44,8 +46,10 @@ class TensorDataType(enum.IntEnum):
     @classmethod
     def _missing_(cls, value: object) -> TensorDataType | None:
         if isinstance(value, str):
-            return cls.__members__.get(value.removeprefix("DML_TENSOR_DATA_TYPE_"))
-        return None
+            return cls.__members__.get(value.upper().removeprefix("DML_TENSOR_DATA_TYPE_"))
+        if isinstance(value, type) and issubclass(value, np.generic):
+            value = np.dtype(value)
+        return cls.from_dtype(value) if isinstance(value, np.dtype) else None
 
     @classmethod
     def of(cls, data_type: TensorDataType | str | int) -> TensorDataType:

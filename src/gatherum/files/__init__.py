@@ -9,6 +9,7 @@ from gatherum.files.api import (
     scatter_slices_file,
 )
 from gatherum.files.stats import Stats
+from gatherum.surface import plain_help
 
 __all__ = [
     "Stats",
@@ -19,3 +20,9 @@ __all__ = [
     "scatter_nd_file",
     "scatter_slices_file",
 ]
+
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -146,9 +146,7 @@ def _extended(where: str, code: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError:
-        raise ImportError(
-            f"{where}: type {code} needs ml_dtypes: pip install 'gatherum[safetensors]'"
-        ) from None
+        raise ImportError(f"{where}: type {code} needs ml_dtypes: pip install ml_dtypes") from None
     if not hasattr(ml_dtypes, EXTENDED[code]):
         raise ImportError(f"{where}: type {code} needs a newer ml_dtypes")
     extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, EXTENDED[code]))

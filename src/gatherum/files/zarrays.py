@@ -127,7 +127,7 @@ def import_bounded() -> Any:
     try:
         import zarr  # noqa: F401
     except ImportError:
-        raise ImportError("Zarr arrays need zarr: pip install 'gatherum[zarr]'") from None
+        raise ImportError("Zarr arrays need zarr: pip install zarr") from None
     from gatherum.files import bounded
 
     return bounded

@@ -8,8 +8,9 @@ nodes of a model a DirectML feature level takes.
 try:
     import onnx as _onnx  # noqa: F401
 except ImportError as error:
-    raise ImportError("gatherum.onnx needs onnx: pip install 'gatherum[onnx]'") from error
+    raise ImportError("gatherum.onnx needs onnx: pip install onnx") from error
 
+from ..surface import plain_help
 from . import backend
 from .check import check_model
 from .evaluator import Evaluator
@@ -26,3 +27,9 @@ __all__ = [
     "report_table",
     "reports_to_json",
 ]
+
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

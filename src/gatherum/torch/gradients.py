@@ -3,8 +3,8 @@
 The rules are those of `partials`. `torch.library.register_autograd` and plain `autograd.Function`
 are not used: the first has no forward mode (`jvp` gives zero in silence), the second gives wrong
 gradients in silence where `torch.compile` traces `torch.func.grad` of it. A function of a single
-level, applied by a kernel, is what both are made of. Its names are underscored: `versions` sees that
-they are there.
+level, applied by a kernel, is what both are made of. Its names are underscored: `versions` sees
+that they are there.
 """
 
 from __future__ import annotations

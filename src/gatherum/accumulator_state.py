@@ -1,0 +1,82 @@
+"""What an accumulator pickles, and the checks of what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import arguments, errors, shapes
+from .dtypes import MODES, REDUCTIONS, DType, is_movable, is_reducible
+from .plan import apply
+from .signature import Array
+
+NAME = "Accumulator"
+VERSION = 1
+# One tuple of no component addresses all of an array: a copy of it, bit for bit.
+ALL = np.empty(0, np.int64)
+
+_ARRAYS = ("data", "sums", "counts")
+_STATE = {"version", "dtype", "reduction", "include_self", "mode", "negative", *_ARRAYS}
+
+
+def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
+    """Raise what a scatter into such data would raise whatever its updates are."""
+    if not is_movable(dtype):
+        raise errors.objects(NAME, "data", dtype)
+    if reduction != "none" and not is_reducible(dtype, reduction):
+        raise errors.not_reducible(NAME, reduction, dtype)
+    shapes.check_rank(NAME, "`data`", len(shape))
+    shapes.check_result(NAME, shape, dtype)
+
+
+def checked_state(state: object) -> dict[str, Any]:
+    """Return a pickled state: the arguments of `_describe` but the shape, and three arrays."""
+    if not isinstance(state, dict) or state.get("version") != VERSION or set(state) != _STATE:
+        raise errors.damaged_state(f"it is not one of version {VERSION}")
+    kept = {name: value for name, value in state.items() if name != "version"}
+    arrays = [kept["sums"], kept["counts"], *([] if kept["data"] is None else [kept["data"]])]
+    if not all(type(array) is np.ndarray for array in arrays):
+        raise errors.damaged_state("its arrays are no arrays")
+    if not isinstance(kept["dtype"], np.dtype):
+        raise errors.damaged_state("its dtype is none")
+    try:
+        for name, words in (("reduction", REDUCTIONS), ("mode", MODES)):
+            kept[name] = arguments.as_choice(NAME, name, kept[name], words)
+        for name in ("include_self", "negative"):
+            kept[name] = arguments.as_boolean(NAME, name, kept[name])
+        check_data(kept["counts"].shape, kept["dtype"], kept["reduction"])
+    except (TypeError, ValueError) as why:
+        raise errors.damaged_state(why) from None
+    return kept
+
+
+def checked_arrays(
+    given: tuple[Array | None, Array, Array], dtypes: tuple[DType | None, DType]
+) -> tuple[Array | None, Array, NDArray[np.int64]]:
+    """Return the data, sums and counts of a pickled state as arrays that nobody else can change.
+
+    `dtypes` are those of the data, None where it is not kept, and of the sums.
+    """
+    data, sums, counts = given
+    sums = _reordered(sums, dtypes[1])
+    found = (None if data is None else data.dtype), sums.dtype
+    alike = sums.shape == counts.shape and (data is None or data.shape == counts.shape)
+    # The core knows a type by its number, and a C type of the same size has another one.
+    counted = counts.dtype.num == np.dtype(np.int64).num and counts.dtype.isnative
+    shared = sums is counts or data is sums or data is counts
+    if found != dtypes or not alike or not counted or shared or (counts < 0).any():
+        raise errors.damaged_state("its arrays do not belong together")
+    return None if data is None else _owned(data), _owned(sums), _owned(counts)
+
+
+def _reordered(array: Array, dtype: DType) -> Array:
+    """Return the array in the byte order of `dtype`: pickles before protocol 5 lose it."""
+    lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
+    return array.byteswap().view(dtype) if lost else array
+
+
+def _owned(array: Array) -> Array:
+    """Return the array itself if nobody else can change it, or else a copy."""
+    return array if array.flags.carray and array.flags.owndata else apply("gather_nd", array, ALL)
