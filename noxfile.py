@@ -76,6 +76,13 @@ def test_jax(session: nox.Session) -> None:
     session.run("python", "docs/examples.py", "docs/jax.md")
 
 
+@nox.session
+def torch(session: nox.Session) -> None:
+    """Run the tests of tensors, with the torch that CI has; ``--`` gives pytest's arguments."""
+    install(session, "[torch]", *group("test"), "torch==2.13.0")
+    session.run("pytest", "tests/pytorch", *session.posargs)
+
+
 @nox.session(name="wheel")
 def test_wheel(session: nox.Session) -> None:
     """Run the tests on the wheel where no compiler can be found, away from the sources."""

@@ -595,7 +595,12 @@ def test_every_sentence_is_tested():
         "damaged_state",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
-        "no_jax_dtype",  # jax_room/test_jax_errors.py
+        "no_tensor",  # pytorch/test_operands.py, test_tensor_*.py
+        "other_device",
+        "no_device",
+        "out_of_gradients",
+        "out_of_vmap",
+        "no_whole_items",  # jax_room/test_jax_errors.py
         "no_jax_out",
         "no_jax_platform",
         "needs_x64",

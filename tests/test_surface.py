@@ -56,7 +56,7 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
     if path.stem not in ("__init__", "__main__") and path.parent.name != "peers"
 )
-NEEDED = {"cli": "click", "jax": "jax", "onnx": "onnx"}
+NEEDED = {"cli": "click", "jax": "jax", "onnx": "onnx", "torch": "torch"}
 
 
 def bare(signature: inspect.Signature) -> str:

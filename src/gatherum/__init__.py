@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from .surface import plain_help
 
 try:
+    from . import tracing as _tracing  # noqa: F401  # for torch.compile
     from .accumulator import Accumulator
     from .config import config, show_config
     from .explain import Explanation, explain
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from . import jax as jax
     from . import onnx as onnx
     from . import reference as reference
+    from . import torch as torch
 
 from .version import __version__
 
@@ -87,8 +89,13 @@ __all__ = [
 
 # Rooms that are imported when they are first used, and what each of them needs.
 _ROOMS = {
-    "directml": "numpy", "files": "numpy", "jax": "jax", "onnx": "onnx", "reference": "numpy",
-}  # fmt: skip
+    "directml": "numpy",
+    "files": "numpy",
+    "jax": "jax",
+    "onnx": "onnx",
+    "reference": "numpy",
+    "torch": "torch",
+}
 
 plain_help(globals())
 

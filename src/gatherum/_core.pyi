@@ -198,6 +198,28 @@ def call_on_views(
     out: object,
     allocate: object,
 ) -> None: ...
+def set_torch(
+    exchange: object,
+    tensor: object,
+    parameter: object,
+    watchers: list[Callable[[], Any]],
+    grad_enabled: Callable[[], bool],
+    is_neg: Callable[[Any], bool],
+    forward_mode: object,
+) -> None: ...
+def call_on_tensors(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill: object,
+    out: object,
+) -> Any: ...
 def number_destinations(
     program: Program, indices: object, tuples: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]: ...

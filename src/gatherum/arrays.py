@@ -45,7 +45,7 @@ COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
 # Frameworks with a room in this package, a module of the same name.
-_OWN_ROOMS = ("jax",)
+_OWN_ROOMS = ("jax", "torch")
 
 
 def register(framework: str, room: Room) -> None:

@@ -84,10 +84,10 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}; {instead}")
 
 
-def no_jax_dtype(op: str, operand: str, found: object) -> TypeError:
+def no_whole_items(op: str, operand: str, framework: str, found: object) -> TypeError:
     return TypeError(
-        f"{op}: `{operand}` must have a dtype of JAX whose items are whole bytes of one number, "
-        f"got {found}"
+        f"{op}: `{operand}` must have a dtype of {framework} whose items are whole bytes of one "
+        f"number, got {found}"
     )
 
 
@@ -111,6 +111,32 @@ def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any])
 
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
+
+
+def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
+
+
+def other_device(op: str, operand: str, expected: str, found: str) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; write "
+        f"{operand}.to(data.device)"
+    )
+
+
+def no_device(op: str, found: str) -> NotImplementedError:
+    return NotImplementedError(f"{op}: tensors must be on the CPU, got {found}; write data.cpu()")
+
+
+def out_of_gradients(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `out` cannot be given where a gradient is recorded; leave `out` out, or call it "
+        "under torch.no_grad()"
+    )
+
+
+def out_of_vmap(op: str) -> RuntimeError:
+    return RuntimeError(f"{op}: `out` cannot be given inside torch.func.vmap; leave it out")
 
 
 def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:
@@ -169,7 +195,7 @@ def loses_kind(
 
 
 def does_not_fit(
-    op: str, operand: str, dtype: np.dtype[Any], value: object, rounds: bool = False
+    op: str, operand: str, dtype: object, value: object, rounds: bool = False
 ) -> ValueError:
     hint = f"; write {operand}.item() to round it" if rounds else ""
     return ValueError(
@@ -178,7 +204,7 @@ def does_not_fit(
     )
 
 
-def not_finite(op: str, operand: str, dtype: np.dtype[Any], value: object) -> ValueError:
+def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueError:
     return ValueError(
         f"{op}: `{operand}` must stay finite in the dtype of `data`, {dtype}, got {_short(value)}"
     )

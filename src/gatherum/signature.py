@@ -119,12 +119,29 @@ def check_before_updates(
         raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].tuples)
 
 
-def check(s: Signature) -> Checked:
-    """Check attributes, dtypes, shapes and `out`, in this order."""
+def check_symbolic(s: Signature) -> tuple[int, Shape]:
+    """Check attributes, dtypes and shapes, but no limits of ranks, sizes and addresses: sizes may
+    be symbols. Return the axis counted from the front, and the shape that moves.
+    """
+    _check_attributes(s)
+    _check_dtypes(s)
+    axis = s.operator.resolve(s.data.shape, s.indices.shape, s.axis)
+    moved = s.operator.moved(s.data.shape, s.indices.shape, axis)
+    if s.updates is not None and not shapes.broadcasts(s.updates.shape, moved):
+        raise _other_updates(s, axis, moved, s.updates.shape)
+    return axis, moved
+
+
+def _check_attributes(s: Signature) -> None:
     if s.reduction not in REDUCTIONS:
         raise errors.not_one_of(s.op, "reduction", s.reduction, REDUCTIONS)
     if s.mode not in MODES:
         raise errors.not_one_of(s.op, "mode", s.mode, MODES)
+
+
+def check(s: Signature) -> Checked:
+    """Check attributes, dtypes, shapes and `out`, in this order."""
+    _check_attributes(s)
     _check_dtypes(s)
     axis = s.operator.resolve(s.data.shape, s.indices.shape, s.axis)
     moved = _moved_shape(s, axis)

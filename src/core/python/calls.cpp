@@ -7,6 +7,7 @@
 #include "hooks.hpp"
 #include "released.hpp"
 #include "runs.hpp"
+#include "tensors.hpp"
 
 namespace gatherum {
 namespace {
@@ -93,7 +94,24 @@ nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle 
   return run_on_arrays(found, operands, fill_value, *before);
 }
 
+namespace {
+
+// A gather that fills with anything but zeros has an item to be made of it.
+bool fills_with_zeros(nb::handle fill) {
+  return PyLong_CheckExact(fill.ptr()) && nb::cast<nb::int_>(fill).equal(nb::int_(0));
+}
+
+nb::object call_on_tensors_of(const nb::handle* a) {
+  if (!fills_with_zeros(a[kFill])) return {};
+  return call_on_plain_tensors({a[kOp], a[kData], a[kIndices], a[kUpdates], a[kAxis], a[kReduction],
+                                a[kIncludeSelf], a[kMode], a[kNegative], nb::none(), a[kOut]});
+}
+
+}  // namespace
+
 nb::object call(nb::handle* a) {
+  if (is_tensor(a[kData]))
+    if (nb::object result = call_on_tensors_of(a); result.is_valid()) return result;
   nb::object normalised;
   nb::handle plain[kArguments];
   const nb::object listed = array_of_integers(a[kIndices]);

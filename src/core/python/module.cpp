@@ -13,6 +13,7 @@
 #include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
+#include "tensors.hpp"
 #include "view_calls.hpp"
 
 namespace gatherum {
@@ -79,6 +80,7 @@ NB_MODULE(_core, m) {
   bind_view_calls(m);
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
+  bind_tensors(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
 

@@ -23,7 +23,7 @@ def planned(op: str, operand: str, dtype: Any) -> DType:
     of whole bytes with one meaning.
     """
     if not isinstance(dtype, np.dtype) or dtype.name not in _WHOLE:
-        raise errors.no_jax_dtype(op, operand, dtype)
+        raise errors.no_whole_items(op, operand, "JAX", dtype)
     return dtype
 
 

@@ -1,0 +1,254 @@
+#include "tensors.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "../include/gatherum.h"
+#include "dlpack.hpp"
+#include "view_calls.hpp"
+
+namespace gatherum {
+namespace {
+
+// What torch's room has given, once.
+struct Torch {
+  const dlpack::ExchangeApi* api = nullptr;
+  nb::object tensor, parameter;  // the types
+  // Functions without arguments: a true answer says that calls are looked at by something.
+  std::vector<nb::object> watchers;
+  nb::object grad_enabled, is_neg;
+  nb::object forward_mode;  // a module with the level of forward mode, -1 for none
+};
+
+Torch& torch() {
+  static auto* t = new Torch;
+  return *t;
+}
+
+bool is_true(nb::object answer) {
+  const int truth = PyObject_IsTrue(answer.ptr());
+  if (truth < 0) nb::raise_python_error();
+  return truth != 0;
+}
+
+bool answers(const nb::object& function) {
+  nb::object answer = nb::steal(PyObject_CallNoArgs(function.ptr()));
+  if (!answer.is_valid()) nb::raise_python_error();
+  return is_true(std::move(answer));
+}
+
+bool requires_grad(nb::handle tensor) {
+  static PyObject* name = PyUnicode_InternFromString("requires_grad");
+  nb::object answer = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
+  if (!answer.is_valid()) nb::raise_python_error();
+  return is_true(std::move(answer));
+}
+
+bool is_negated(nb::handle tensor) {
+  nb::object answer = nb::steal(PyObject_CallOneArg(torch().is_neg.ptr(), tensor.ptr()));
+  if (!answer.is_valid()) nb::raise_python_error();
+  return is_true(std::move(answer));
+}
+
+// Whether a level of forward mode is entered, so that a tensor may carry a tangent.
+bool in_forward_mode() {
+  static PyObject* name = PyUnicode_InternFromString("_current_level");
+  nb::object level = nb::steal(PyObject_GetAttr(torch().forward_mode.ptr(), name));
+  if (!level.is_valid()) nb::raise_python_error();
+  return PyLong_AsLong(level.ptr()) >= 0;
+}
+
+// A tensor's memory as the core sees it. Copies of its sizes: they are the tensor's own, which may change.
+struct TensorView {
+  npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+  dlpack::DataType type = {};
+  bool complex = false;
+
+  // False: it has no plain memory here, or of a dtype that the core does not have.
+  bool read(nb::handle object, View& view) {
+    dlpack::Tensor t;
+    if (torch().api->view(object.ptr(), &t) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    DType dtype;
+    if (t.device.type != dlpack::kCpu || t.ndim > NPY_MAXDIMS || t.dtype.lanes != 1 ||
+        !find_dtype(t.dtype.code, t.dtype.bits, dtype) || dtype == DType::complex32)
+      return false;
+    type = t.dtype;
+    complex = t.dtype.code == static_cast<uint8_t>(Kind::complex);
+    view.item = bytes_of(dtype);
+    view.dtype = static_cast<int>(dtype);
+    view.rank = t.ndim;
+    int64_t items = 1;
+    for (int i = 0; i < t.ndim; ++i) {
+      shape[i] = static_cast<npy_intp>(t.shape[i]);
+      strides[i] = static_cast<npy_intp>(t.strides[i] * view.item);
+      items *= t.shape[i];
+    }
+    view.shape = shape;
+    view.strides = strides;
+    view.address = static_cast<char*>(t.data) + t.byte_offset;
+    view.writable = true;
+    return t.data != nullptr || items == 0;  // zeros that are nowhere have no address
+  }
+};
+
+// --- Results
+
+void set_error(void*, const char*, const char* message) { PyErr_SetString(PyExc_RuntimeError, message); }
+
+// A large result in memory of the core, freed by whoever drops the last tensor of it, on any thread.
+struct OwnResult {
+  dlpack::ManagedTensor managed;
+  int64_t shape[kMaxLoops], strides[kMaxLoops];
+};
+
+void release_own(dlpack::ManagedTensor* managed) {
+  gatherum_free(managed->tensor.data);
+  delete static_cast<OwnResult*>(managed->context);
+}
+
+class Result {
+ public:
+  Result() = default;
+  Result(const Result&) = delete;
+  Result& operator=(const Result&) = delete;
+  ~Result() {
+    if (managed_ != nullptr) managed_->deleter(managed_);
+  }
+
+  void* allocate(const Shape& of, dlpack::DataType type, int64_t item) {
+    int64_t bytes = item;
+    for (int i = 0; i < of.rank; ++i) bytes *= of.extent[i];
+    int64_t extents[kMaxLoops];
+    std::copy_n(of.extent, of.rank, extents);
+    dlpack::Tensor like = {nullptr, {dlpack::kCpu, 0}, of.rank, type, extents, nullptr, 0};
+    if (bytes >= kLargeResult)
+      managed_ = own(like, static_cast<size_t>(bytes));
+    else if (torch().api->allocate(&like, &managed_, nullptr, set_error) != 0)
+      nb::raise_python_error();
+    return static_cast<char*>(managed_->tensor.data) + managed_->tensor.byte_offset;
+  }
+
+  nb::object take() {
+    void* object = nullptr;
+    dlpack::ManagedTensor* given = managed_;
+    managed_ = nullptr;
+    if (torch().api->to_object(given, &object) != 0) nb::raise_python_error();
+    return nb::steal(static_cast<PyObject*>(object));
+  }
+
+ private:
+  static dlpack::ManagedTensor* own(const dlpack::Tensor& like, size_t bytes) {
+    void* memory = gatherum_allocate(bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    auto* result = new OwnResult;
+    int64_t stride = 1;
+    for (int i = like.ndim - 1; i >= 0; --i) {
+      result->shape[i] = like.shape[i];
+      result->strides[i] = stride;
+      stride *= like.shape[i];
+    }
+    result->managed = {{dlpack::kMajor, 0}, result, release_own, 0, like};
+    result->managed.tensor.data = memory;
+    result->managed.tensor.shape = result->shape;
+    result->managed.tensor.strides = result->strides;
+    return &result->managed;
+  }
+
+  dlpack::ManagedTensor* managed_ = nullptr;
+};
+
+const void* item_of(nb::handle fill, int64_t item) {
+  if (!PyBytes_Check(fill.ptr())) return nullptr;
+  if (PyBytes_GET_SIZE(fill.ptr()) != item) throw nb::value_error("gatherum: `fill` is no item of `data`");
+  return PyBytes_AS_STRING(fill.ptr());
+}
+
+nb::object run(const TensorCall& call, const Views& views, dlpack::DataType type) {
+  Result result;
+  call_on_views(
+      attributes_of(call.op, call.axis, call.reduction, call.include_self, call.mode, call.negative), views,
+      item_of(call.fill, views[0].item),
+      [&](const Shape& shape) { return result.allocate(shape, type, views[0].item); });
+  return call.out.is_none() ? result.take() : nb::borrow(call.out);
+}
+
+}  // namespace
+
+bool is_tensor(nb::handle object) {
+  const Torch& t = torch();
+  if (t.api == nullptr) return false;
+  const auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  return type == t.tensor.ptr() || type == t.parameter.ptr();
+}
+
+nb::object call_on_plain_tensors(const TensorCall& call) {
+  const nb::handle operands[] = {call.data, call.indices, call.updates};
+  const size_t n = call.updates.is_none() ? 2 : 3;
+  if (!call.out.is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
+  const Torch& t = torch();
+  if (std::any_of(t.watchers.begin(), t.watchers.end(), answers) || in_forward_mode()) return {};
+  bool tracked = false;
+  for (size_t i = 0; i < n; ++i) tracked = tracked || requires_grad(operands[i]);
+  if (tracked && answers(t.grad_enabled)) return {};
+  Views views;
+  TensorView seen[3];
+  for (size_t i = 0; i < n; ++i)
+    if (!seen[i].read(operands[i], views[i]) || seen[i].complex || is_negated(operands[i])) return {};
+  return run(call, views, seen[0].type);
+}
+
+nb::object call_on_tensors(const TensorCall& call) {
+  const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
+  Views views;
+  TensorView seen[kOperands];
+  for (size_t i = 0; i < kOperands; ++i)
+    if (!operands[i].is_none() && !seen[i].read(operands[i], views[i]))
+      throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
+  return run(call, views, seen[0].type);
+}
+
+namespace {
+
+void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, const nb::list& watchers,
+               nb::handle grad_enabled, nb::handle is_neg, nb::handle forward_mode) {
+  const auto* api =
+      static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
+  if (api == nullptr) nb::raise_python_error();
+  if (api->version.major != dlpack::kMajor || api->view == nullptr)
+    throw nb::value_error("gatherum: this torch exchanges tensors in another version of DLPack");
+  Torch& t = torch();
+  t = {api,
+       nb::borrow(tensor),
+       nb::borrow(parameter),
+       {},
+       nb::borrow(grad_enabled),
+       nb::borrow(is_neg),
+       nb::borrow(forward_mode)};
+  for (nb::handle watcher : watchers) t.watchers.push_back(nb::borrow(watcher));
+}
+
+}  // namespace
+
+void bind_tensors(nb::module_& m) {
+  m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
+        nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"), nb::arg("forward_mode"));
+  m.def(
+      "call_on_tensors",
+      [](nb::str op, nb::handle data, nb::handle indices, nb::handle updates, nb::handle axis,
+         nb::handle reduction, nb::handle include_self, nb::handle mode, nb::handle negative, nb::handle fill,
+         nb::handle out) {
+        PyObject* name = op.release().ptr();
+        PyUnicode_InternInPlace(&name);
+        const nb::object held = nb::steal(name);
+        return call_on_tensors(
+            {held, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out});
+      },
+      nb::arg("op"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(), nb::arg("axis"),
+      nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
+      nb::arg("fill").none(), nb::arg("out").none());
+}
+
+}  // namespace gatherum

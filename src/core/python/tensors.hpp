@@ -1,0 +1,28 @@
+// Calls on PyTorch's tensors, through its DLPack exchange: nothing is copied, and nothing of torch is needed
+// to build. A tensor may be more than its memory: tracked by a gradient, batched, traced, conjugated. Such
+// ones are left to torch's dispatcher, which comes back here when nothing but memory is left.
+#pragma once
+
+#include "views.hpp"
+
+namespace gatherum {
+
+struct TensorCall {
+  nb::handle op, data, indices, updates, axis, reduction, include_self, mode, negative;
+  nb::handle fill;  // bytes of one item, or None for zeros
+  nb::handle out;   // None: a new tensor
+};
+
+// Whether an object is a tensor of torch, of no subclass but Parameter. Never before torch has a room here.
+bool is_tensor(nb::handle object);
+
+// The result of a call on plain tensors of which nothing but their memory matters. None at all: it is not
+// such a call, and torch has to look at it.
+nb::object call_on_plain_tensors(const TensorCall& call);
+
+// The same on tensors that are known to be no more than memory, which a kernel of torch's dispatcher gets.
+nb::object call_on_tensors(const TensorCall& call);
+
+void bind_tensors(nb::module_& m);
+
+}  // namespace gatherum

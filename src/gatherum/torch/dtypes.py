@@ -1,0 +1,58 @@
+"""Which dtypes of torch the operators take, and what plans and the core call them."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import dtypes, errors
+from .._core import DType
+from ..dtypes import AnyDType, is_reducible
+
+# Those whose items are whole bytes of one number, by their names, which are the core's too.
+_NAMES = (
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
+_CODES = {getattr(torch, name): DType[name] for name in _NAMES if hasattr(torch, name)}
+_BY_NAME = {code.name: kind for kind, code in _CODES.items()}
+
+
+def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
+    """Return the core's number of a dtype, or raise TypeError for one that it does not have:
+    packed, quantized, complex32.
+    """
+    try:
+        return _CODES[dtype]
+    except KeyError:
+        raise errors.no_whole_items(op, operand, "torch", dtype) from None
+
+
+def planned(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
+    """Return what plans call a dtype, or raise TypeError."""
+    return dtypes.dtype_of(code_of(op, operand, dtype))
+
+
+def is_of_numpy(dtype: torch.dtype) -> bool:
+    """Whether NumPy itself has the dtype, whatever packages add to it."""
+    return not _CODES[dtype].name.startswith(("bfloat", "float8"))
+
+
+def bits(dtype: torch.dtype) -> torch.dtype:
+    """Return the unsigned integers that are as wide."""
+    return torch.uint8 if dtype.itemsize == 1 else torch.uint16
+
+
+def of_name(name: str) -> torch.dtype | None:
+    """Return torch's dtype of a name of NumPy's, bfloat16 of ml_dtypes included."""
+    return _BY_NAME.get(name)
+
+
+def has_sums(dtype: torch.dtype) -> bool:
+    """Whether items can be added up: those of 8 bits that are no integers only move."""
+    return is_reducible(dtypes.dtype_of(_CODES[dtype]), "add")
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which gradients of a dtype are computed: float32 for narrower floats."""
+    return torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype

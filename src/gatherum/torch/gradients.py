@@ -1,0 +1,241 @@
+"""Derivatives: a kernel for the Autograd key of each op.
+
+The rules are those of `partials`. `torch.library.register_autograd` and plain `autograd.Function`
+are not used: the first has no forward mode (`jvp` gives zero in silence), the second gives wrong
+gradients in silence where `torch.compile` traces `torch.func.grad` of it. A function of a single
+level, applied by a kernel, is what both are made of. Its names are underscored: `versions` sees
+that they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import _C, Tensor
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+from torch.autograd.function import _SingleLevelFunction
+
+from .. import errors
+from ..operators import OPERATORS, Operator
+from . import dtypes
+from .ops import LIBRARY, forms, gather_call, overload, scatter_call
+from .partials import Partials, Places, keeps, partials
+
+
+def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+    """Go on to the kernels below the Autograd key."""
+    with _C._AutoDispatchBelowAutograd():
+        return op.redispatch(keyset & _C._after_autograd_keyset, *operands)
+
+
+def _below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+    """Do so from a function of a single level, and let other levels record."""
+    with _recording():
+        return _below(op, keyset, operands)
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    """Let the other transforms of `torch.func` record, which a function of a single level has
+    switched off for all of them.
+    """
+    if not _C._are_functorch_transforms_active():
+        yield
+        return
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+        yield
+
+
+def _places(operator: Operator, data: Tensor, indices: Tensor, call: dict[str, Any]) -> Places:
+    shape = tuple(data.shape)
+    axis = operator.resolve(shape, tuple(indices.shape), call["axis"])
+    mode = "drop" if call["mode"] == "fill" else call["mode"]
+    return Places(operator, indices, shape, axis, mode, call["negative"])
+
+
+class _Gather(_SingleLevelFunction):  # type: ignore[misc]
+    """A gather; back, the sum of what has been taken from each place."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *rest: Any
+    ) -> Any:
+        _save(ctx, _places(operator, data, indices, gather_call(*rest)))
+        ctx.unused = (None,) * (1 + len(rest))
+        return _below_recording(overload(operator.name), keyset, (data, indices, *rest))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        places, _ = _saved(ctx)
+        return None, None, places.total(gradient), *ctx.unused
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with _recording():
+            places, _ = _saved(ctx)
+            return places.take(tangents[2])
+
+
+class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
+    """A scatter, by the factors of `partials`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
+        updates: Tensor, *rest: Any,
+    ) -> Any:  # fmt: skip
+        call = scatter_call(*rest)
+        result = _below_recording(overload(operator.name), keyset, (data, indices, updates, *rest))
+        values = (data, updates, result) if keeps(call["reduction"]) else ()
+        _save(ctx, _places(operator, data, indices, call), *values)
+        ctx.fold = call["reduction"], call["include_self"]
+        ctx.updates_shape = updates.shape
+        ctx.unused = (None,) * len(rest)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        places, factors = _factors(ctx)
+        _, _, data, _, updates = ctx.needs_input_grad[:5]
+        of_data: Any = None
+        of_updates: Any = None
+        dtype, conjugates = gradient.dtype, ctx.fold[0] == "mul" and gradient.is_complex()
+        wide = gradient.conj() if conjugates else gradient
+        wide = factors.both(wide if factors.plain else wide.to(dtypes.wide(dtype)))
+        if data and factors.replaces:
+            of_data = places.emptied(gradient)
+        elif data:
+            of_data = factors.data(wide)
+            of_data = (of_data.conj() if conjugates else of_data).to(dtype)
+        if updates:
+            of_updates = factors.updates(places.take(wide))
+            of_updates = (of_updates.conj() if conjugates else of_updates).to(dtype)
+            of_updates = of_updates.sum_to_size(ctx.updates_shape)
+        return None, None, of_data, None, of_updates, *ctx.unused
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with _recording():
+            places, values = _saved(ctx)
+            if _C._are_functorch_transforms_active():
+                # The values alone: what they carry of this level is in the tangents.
+                values = tuple(torch._VF._unpack_dual(value, level=0)[0] for value in values)
+            factors = partials(places, *ctx.fold, *(values or _NO_VALUES))
+            return _tangent(places, factors, tangents[2], tangents[4])
+
+
+def _tangent(places: Places, factors: Partials, data: Any, updates: Any) -> Tensor:
+    """Return a result's tangent from the operands', None for one that has none."""
+    dtype = (updates if data is None else data).dtype
+    wide = dtype if factors.plain else dtypes.wide(dtype)
+    result: Any = None
+    if updates is not None:
+        moved = updates.to(wide).expand(places.moved())
+        result = factors.both(places.total(factors.updates(moved)))
+    if data is not None and factors.replaces:
+        kept = places.emptied(data).to(wide)
+    elif data is not None:
+        kept = factors.both(factors.data(data.to(wide)))
+    if data is not None:
+        result = kept if result is None else result + kept
+    return result.to(dtype)
+
+
+_NO_VALUES = (None, None, None)
+
+
+def _save(ctx: Any, places: Places, *values: Tensor) -> None:
+    """Keep what the derivatives need; tensors where torch can see them."""
+    ctx.save_for_backward(places.indices, *values)
+    ctx.save_for_forward(places.indices, *values)
+    ctx.places = places._replace(indices=None)
+
+
+def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
+    indices, *values = ctx.saved_tensors
+    return ctx.places._replace(indices=indices), tuple(values)
+
+
+def _factors(ctx: Any) -> tuple[Places, Partials]:
+    places, values = _saved(ctx)
+    return places, partials(places, *ctx.fold, *(values or _NO_VALUES))
+
+
+def _recorded(operator: Operator) -> Callable[..., Any]:
+    """Return the Autograd kernel of an operator's functional form."""
+    op = overload(operator.name)
+    function = _Scatter if operator.scatters else _Gather
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        if _C._are_functorch_transforms_active():
+            with enable_single_level_autograd_function():
+                return function.apply(keyset, operator, *operands)
+        if not _records(operands):
+            return _below(op, keyset, operands)
+        return function.apply(keyset, operator, *operands)
+
+    return kernel
+
+
+def _records(operands: tuple[Any, ...]) -> bool:
+    """Whether an operand needs a gradient, or may have a tangent."""
+    if _C.is_grad_enabled() and _C._any_requires_grad(*operands):
+        return True
+    return _may_have_tangents()
+
+
+def _may_have_tangents() -> bool:
+    """Whether a level of forward mode is entered; a graph that is traced may enter one without
+    Python's count of them.
+    """
+    return bool(forward_ad._current_level >= 0 or _C._len_torch_dispatch_stack() > 0)
+
+
+def _has_tangent(operands: tuple[Any, ...]) -> bool:
+    return _may_have_tangents() and any(
+        torch._VF._unpack_dual(operand, level=0)[1] is not None
+        for operand in operands
+        if isinstance(operand, Tensor)
+    )
+
+
+def _refused(operator: Operator, name: str) -> Callable[..., Any]:
+    """Return the Autograd kernel of a form that writes, which has no derivative."""
+    op = overload(name)
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        recorded = _C.is_grad_enabled() and _C._any_requires_grad(*operands)
+        if recorded or _has_tangent(operands):
+            raise errors.out_of_gradients(operator.name)
+        return _below(op, keyset, operands)
+
+    return kernel
+
+
+def _counted(name: str, place: int) -> Callable[..., Any]:
+    """Return the kernel that counts a change of a tensor, which a gradient may have saved."""
+    op = overload(name)
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        torch.autograd.graph.increment_version(operands[place])
+        return op.redispatch(keyset & _C._after_ADInplaceOrView_keyset, *operands)
+
+    return kernel
+
+
+def _register(operator: Operator) -> None:
+    for name in forms(operator):
+        if name == operator.name:
+            LIBRARY.impl(name, _recorded(operator), "Autograd", with_keyset=True)
+            continue
+        place = 0 if name.endswith("_") else 3 if operator.scatters else 2
+        LIBRARY.impl(name, _refused(operator, name), "Autograd", with_keyset=True)
+        LIBRARY.impl(name, _counted(name, place), "ADInplaceOrView", with_keyset=True)
+
+
+for _operator in OPERATORS.values():
+    _register(_operator)

@@ -1,0 +1,66 @@
+"""A call of the core on the memory of dense CPU tensors: nothing is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import _C, Tensor
+from torch.autograd import forward_ad
+
+from .. import errors, native
+from . import dtypes
+from .operands import fill_item
+
+
+def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
+    """Raise for a tensor that the core cannot read: sparse, or on another device."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        layout = str(tensor.layout).removeprefix("torch.")
+        found = "quantized tensor" if tensor.is_quantized else f"tensor of layout {layout}"
+        instead = "dequantize" if tensor.is_quantized else "to_dense"
+        raise errors.no_tensor(op, operand, found, f"write {operand}.{instead}()")
+    if tensor.device != device:
+        raise errors.other_device(op, operand, str(device), str(tensor.device))
+
+
+def run(
+    op: str,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor | None,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    fill: Any,
+    out: Tensor | None,
+) -> Tensor:
+    """Run one call on dense CPU tensors, and return the result, or `out`."""
+    for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
+        if tensor is not None:
+            dtypes.code_of(op, name, tensor.dtype)
+    fills = mode in ("fill", "drop") and not (isinstance(fill, int) and fill == 0)
+    item = fill_item(op, fill, data.dtype) if fills else None
+    attributes = axis, reduction, include_self, mode, negative
+    return native.call_on_tensors(op, data, indices, updates, *attributes, item, out)
+
+
+def open_exchange() -> None:
+    """Tell the core how to reach the memory of tensors, and what to ask before it does."""
+    watchers = [
+        _C._len_torch_dispatch_stack,
+        _C._len_torch_function_stack,
+        _C._are_functorch_transforms_active,
+        _C._get_tracing_state,
+    ]
+    native.set_torch(
+        Tensor.__dlpack_c_exchange_api__,
+        Tensor,
+        torch.nn.Parameter,
+        watchers,
+        torch.is_grad_enabled,
+        Tensor.is_neg,
+        forward_ad,
+    )

@@ -1,0 +1,193 @@
+"""The operators as ``torch.ops.gatherum``: definitions, and kernels for CPU, shapes and vmap.
+
+Each operator has a functional form, and one that writes: `name_out` into a tensor of its own,
+and, for scatters, `name_` into the data. The argument `mode` is `bounds` here: functionalization
+takes the other word for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from .. import errors
+from ..operators import OPERATORS, Operator
+from ..signature import Operand, Signature, check_symbolic
+from . import memory
+from .dtypes import planned
+
+Kernel: TypeAlias = Callable[..., Any]
+
+# The attributes as schemas say them, after the tensors.
+_GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=0"
+_SCATTERS = (
+    "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
+)
+LIBRARY = torch.library.Library("gatherum", "DEF")
+
+
+def _define(operator: Operator) -> None:
+    name, of = operator.name, "Tensor data, Tensor indices"
+    rest = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
+    if operator.scatters:
+        of += ", Tensor updates"
+        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {rest}) -> ()")
+    _define_one(name, f"({of}, {rest}) -> Tensor")
+    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {rest}) -> ()")
+
+
+def _define_one(name: str, schema: str) -> None:
+    LIBRARY.define(name + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
+
+
+_TAGS = (torch.Tag.pt2_compliant_tag,)
+
+
+# Every kernel below takes what a schema says, in its order; `split` gives the attributes names.
+
+
+def gather_call(
+    axis: int = 0, bounds: str = "raise", negative: bool = True, fill_value: Any = 0
+) -> dict[str, Any]:
+    """Return the attributes of a gather by name, those that were left out included."""
+    return {
+        "axis": axis,
+        "reduction": "none",
+        "include_self": True,
+        "mode": bounds,
+        "negative": negative,
+        "fill": fill_value,
+    }
+
+
+def scatter_call(
+    axis: int = 0,
+    reduction: str = "none",
+    include_self: bool = True,
+    bounds: str = "raise",
+    negative: bool = True,
+) -> dict[str, Any]:
+    """Return the attributes of a scatter by name, those that were left out included."""
+    return {
+        "axis": axis,
+        "reduction": reduction,
+        "include_self": include_self,
+        "mode": bounds,
+        "negative": negative,
+        "fill": 0,
+    }
+
+
+def _cpu_kernels(operator: Operator) -> dict[str, Kernel]:
+    op = operator.name
+    if not operator.scatters:
+
+        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
+            return memory.run(op, data, indices, None, out=None, **gather_call(*rest))
+
+        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
+            memory.run(op, data, indices, None, out=out, **gather_call(*rest))
+
+        return {op: gather, f"{op}_out": gather_out}
+
+    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
+        return memory.run(op, data, indices, updates, out=None, **scatter_call(*rest))
+
+    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
+        memory.run(op, data, indices, updates, out=data, **scatter_call(*rest))
+
+    def scatter_out(
+        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
+    ) -> None:
+        memory.run(op, data, indices, updates, out=out, **scatter_call(*rest))
+
+    return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
+
+
+def moved_shape(
+    operator: Operator,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor | None,
+    call: dict[str, Any],
+) -> tuple[int, tuple[int, ...]]:
+    """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
+    op = operator.name
+    of = [
+        None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())
+        for name, t in (("data", data), ("indices", indices), ("updates", updates))
+    ]
+    a = call["axis"], call["reduction"], call["include_self"], call["mode"], call["negative"]
+    return check_symbolic(Signature(op, of[0], of[1], of[2], *a, None))  # type: ignore[arg-type]
+
+
+def _fake_kernels(operator: Operator) -> dict[str, Kernel]:
+    op = operator.name
+    if not operator.scatters:
+
+        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
+            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
+            return data.new_empty(moved)
+
+        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
+            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
+            _check_out(op, data, moved, out)
+
+        return {op: gather, f"{op}_out": gather_out}
+
+    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
+        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+        return data.new_empty(data.shape)
+
+    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
+        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+
+    def scatter_out(
+        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
+    ) -> None:
+        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+        _check_out(op, data, tuple(data.shape), out)
+
+    return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
+
+
+def _check_out(op: str, data: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
+    if out.dtype != data.dtype:
+        raise errors.other_dtype(op, "out", *(planned(op, "out", t.dtype) for t in (data, out)))
+    if tuple(out.shape) != shape:
+        raise errors.other_shape(op, "out", shape, tuple(out.shape))
+
+
+def _elsewhere(op: str) -> Kernel:
+    """Return the kernel of all backends without one of their own: it says what is missing."""
+
+    def kernel(data: Tensor, *rest: Any) -> Any:
+        for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
+            if isinstance(tensor, Tensor):
+                memory.check_dense(op, name, tensor, data.device)
+        raise errors.no_device(op, str(data.device))
+
+    return kernel
+
+
+def forms(operator: Operator) -> tuple[str, ...]:
+    """Return the names of an operator's forms: the functional one first."""
+    in_place = (f"{operator.name}_",) if operator.scatters else ()
+    return (operator.name, f"{operator.name}_out", *in_place)
+
+
+def overload(name: str) -> Any:
+    """Return the op of a name."""
+    return getattr(torch.ops.gatherum, name).default
+
+
+for _operator in OPERATORS.values():
+    _define(_operator)
+    for _name, _kernel in _cpu_kernels(_operator).items():
+        LIBRARY.impl(_name, _kernel, "CPU")
+        LIBRARY.impl(_name, _elsewhere(_operator.name), "CompositeExplicitAutograd")
+    for _name, _kernel in _fake_kernels(_operator).items():
+        torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)

@@ -1,0 +1,18 @@
+"""Warnings that torch gives of itself are no failures of these tests."""
+
+from pathlib import Path
+
+import pytest
+
+OF_TORCH = (
+    r"ignore:`torch\.jit\.script:DeprecationWarning",  # its own forward mode uses it
+    "ignore:There is a performance drop:UserWarning",  # vmap, where an op of torch has no rule
+)
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            for warning in OF_TORCH:
+                item.add_marker(pytest.mark.filterwarnings(warning))

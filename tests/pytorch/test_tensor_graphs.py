@@ -1,0 +1,160 @@
+"""The ops as torch sees them: opcheck, compiled graphs, exported programs."""
+
+import io
+
+import pytest
+from tensors import compiled, double, room, torch
+
+import gatherum
+
+ops = torch.ops.gatherum
+INDICES = torch.tensor([[0, 2], [2, 2], [1, 0], [0, 0]])
+
+
+def plain(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+CALLS = {
+    "gather": lambda: (double(3, 2), INDICES, -2),
+    "gather_out": lambda: (plain(3, 2), INDICES[:, 0], plain(4, 2)),
+    "gather_elements": lambda: (double(3, 2), INDICES, 0, "fill", True, 2.5),
+    "gather_elements_out": lambda: (plain(3, 2), INDICES, plain(4, 2)),
+    "gather_nd": lambda: (double(3, 2), INDICES[2:], 0, "wrap", False),
+    "gather_nd_out": lambda: (plain(3, 2), INDICES[2:], plain(2)),
+    "scatter_slices": lambda: (double(3, 2), INDICES[:, 0], double(4, 2), 0, "mul", False),
+    "scatter_slices_": lambda: (plain(3, 2), INDICES[:, 0], plain(4, 2), 0, "max"),
+    "scatter_slices_out": lambda: (plain(3, 2), INDICES[:, 0], plain(4, 2), plain(3, 2)),
+    "scatter_elements": lambda: (double(3, 2), INDICES, double(4, 2), 0, "mean"),
+    "scatter_elements_": lambda: (plain(3, 2), INDICES, plain(4, 2), 0, "add"),
+    "scatter_elements_out": lambda: (plain(3, 2), INDICES, plain(4, 2), plain(3, 2)),
+    "scatter_nd": lambda: (double(3, 2), INDICES[2:], double(1), 0, "max", True, "drop"),
+    "scatter_nd_": lambda: (plain(3, 2), INDICES[2:], plain(2)),
+    "scatter_nd_out": lambda: (plain(3, 2), INDICES[2:], plain(2), plain(3, 2), 0, "add"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_opcheck(name):
+    torch.library.opcheck(getattr(ops, name).default, CALLS[name]())
+
+
+def test_every_op_is_checked():
+    from gatherum.operators import OPERATORS
+    from gatherum.torch.ops import forms
+
+    assert set(CALLS) == {name for operator in OPERATORS.values() for name in forms(operator)}
+
+
+def both(x, i, u):
+    return room.scatter_nd(x, i, u, reduction="add"), gatherum.gather(x, i[:, 0], mode="wrap")
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_one_graph_for_all_sizes(backend):
+    seen = []
+
+    def counting(graph, example_inputs):
+        seen.append(graph)
+        return torch._dynamo.lookup_backend(backend)(graph, example_inputs)
+
+    function = compiled(both, backend=counting, dynamic=True)
+    for n, m in ((4, 3), (7, 8), (9, 2), (6, 6)):
+        x, i, u = torch.randn(n, 5), torch.randint(0, n, (m, 1)), torch.randn(m, 5)
+        for found, expected in zip(function(x, i, u), both(x, i, u), strict=True):
+            assert torch.equal(found, expected)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_writing_in_a_graph(backend):
+    def function(x, i, u):
+        y = x * 2
+        room.scatter_nd(y, i, u, reduction="add", out=y)
+        z = torch.empty_like(x)
+        room.scatter_nd(y, i, u, reduction="add", out=z)
+        return y, z, room.gather(z, i[:, 0], out=torch.empty_like(u))
+
+    x, i, u = torch.ones(4, 3), torch.tensor([[0], [0]]), torch.ones(2, 3)
+    found = compiled(function, backend=backend, dynamic=True)(x, i, u)
+    for one, other in zip(found, function(x, i, u), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_bad_index_in_a_graph_is_an_index_error(backend):
+    function = compiled(lambda x, i: gatherum.gather(x, i) + 1, backend=backend)
+    x = torch.ones(4, 3)
+    with pytest.raises(
+        IndexError, match=r"^gather: index 9 is out of bounds for axis 0 of size 4 "
+    ):
+        function(x, torch.tensor([0, 9]))
+    assert torch.equal(function(x, torch.tensor([0, -4])), torch.full((2, 3), 2.0))
+
+
+def test_wrong_shapes_in_a_graph_have_the_same_sentence():
+    function = compiled(room.scatter_nd, backend="eager")
+    with pytest.raises(Exception, match=r"scatter_nd: `updates` must have shape \(2, 3\), got"):
+        function(torch.ones(4, 3), torch.tensor([[0], [0]]), torch.ones(2, 4))
+
+
+def test_numbers_and_lists_in_a_graph():
+    def function(x):
+        more = room.scatter_nd(x, [[0], [2]], 1, reduction="add")
+        return room.scatter_elements(more, torch.tensor([[1, 1, 1]]), 2.5, reduction="max")
+
+    x = torch.zeros(4, 3)
+    assert torch.equal(compiled(function)(x), function(x))
+    with pytest.raises(Exception, match="`updates` must be"):
+        compiled(lambda x: room.scatter_nd(x, [[0]], 1.5))(torch.zeros(3, dtype=torch.int64))
+
+
+def test_gatherum_s_own_functions_in_a_graph(python):
+    code = """
+import torch, gatherum, sys
+def f(x, i, u):
+    y = gatherum.scatter_nd(x, i, u, reduction="add")
+    return gatherum.gather_elements(gatherum.scatter_slices(y, [0], 1.0), i, mode="clip")
+g = torch.compile(f, fullgraph=True, backend="aot_eager")
+x, i, u = torch.ones(4, 3), torch.tensor([[0], [0]]), torch.ones(2, 3)
+assert "gatherum.torch" not in sys.modules
+print(torch.equal(g(x, i, u), f(x, i, u)))
+"""
+    done = python(code)
+    assert done.stdout == "True\n", done.stderr
+
+
+class Module(torch.nn.Module):
+    def forward(self, x, i, u):
+        return both(x, i, u)
+
+
+def test_an_exported_program_takes_other_sizes():
+    n, m = torch.export.Dim("n", min=2), torch.export.Dim("m", min=2)
+    example = torch.randn(5, 3), torch.tensor([[0], [1], [0]]), torch.randn(3, 3)
+    program = torch.export.export(Module(), example, dynamic_shapes=({0: n}, {0: m}, {0: m}))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    x, i, u = torch.randn(9, 3), torch.tensor([[8], [8]]), torch.randn(2, 3)
+    for found, expected in zip(loaded(x, i, u), both(x, i, u), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_meta_and_fake_tensors_have_shapes_alone():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    data, indices = (
+        torch.empty(4, 3, device="meta"),
+        torch.empty(5, dtype=torch.int64, device="meta"),
+    )
+    found = gatherum.gather(data, indices, axis=1)
+    assert (found.shape, found.device.type) == ((4, 5), "meta")
+    with pytest.raises(ValueError, match=r"^gather: `axis` must be in \[-2, 2\), got 2"):
+        gatherum.gather(data, indices, axis=2)
+    with FakeTensorMode() as mode:
+        fake = torch.empty(4, 3), torch.zeros(5, dtype=torch.int64)
+        assert room.gather(*fake, 1).shape == (4, 5)
+        assert room.scatter_nd(fake[0], [[0]], 1.0, reduction="max").shape == (4, 3)
+    assert gatherum.gather(mode.from_tensor(torch.ones(4, 3)), fake[1]).shape == (5, 3)
