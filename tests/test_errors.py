@@ -595,7 +595,7 @@ def test_every_sentence_is_tested():
         "damaged_state",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
-        "no_tensor",  # pytorch/test_operands.py, test_tensor_*.py
+        "no_tensor",  # pytorch/test_tensor_operands.py, test_tensor_*.py
         "other_device",
         "no_device",
         "out_of_gradients",

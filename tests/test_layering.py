@@ -91,7 +91,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 12
+    assert len(sections) == 13
 
 
 def test_the_oracle_stands_apart() -> None:
