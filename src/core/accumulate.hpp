@@ -135,7 +135,7 @@ struct AccumulateBlocks {
     keep();
   }
 
-  void move(const Block& b, const Block*) const {
+  void move(const Block& b, const Block&) const {
     const Apply fold = apply;  // a copy, which no store can change
     if (nest.row_rank() == 0 && nest.block == nest.item)
       each_tuple(b, [fold](int64_t offset, int64_t other, const char* updates) {

@@ -120,12 +120,11 @@ inline bool streams_rows(const Nest& nest, const Operands& at) {
 template <int W>
 bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
   const GatherRow<W> kernel{nest, at, W == 0 && streams_rows(nest, at)};
-  Walk walk(nest, units, range, at.index, 0, false);
+  Walk walk(nest, units, range, at.index);
   for (; !walk.done(); walk.turn()) {
     const Block &now = walk.now(), &then = walk.then();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
-    walk.find();
-    walk.stage_next();
+    walk.stage();
     kernel.move(now, then);
   }
   return true;

@@ -22,12 +22,9 @@ struct Entry {
   }
 };
 
-// Calls visit(numbers, n) with the destination numbers of the updates of one unit, block by block.
-template <class Visit>
-void number_unit(const Nest& ids, int units, const char* index, int64_t unit, const Visit& visit) {
-  Blocks blocks(ids, units, {ids.line_loop().extent, unit, unit + 1});
-  Block b;
-  while (stage_next(ids, index, blocks, b)) visit(b.offsets, b.n);
+// The range of one unit.
+inline Range unit_range(const GroupedScatter& call, int64_t unit) {
+  return {call.ids->line_loop().extent, unit, unit + 1};
 }
 
 // Byte offset in the data of a numbered destination.
@@ -157,12 +154,13 @@ class CountedGroups {
     uint32_t* const went = order_ - call_.updates;
     std::memset(starts, 0, sizeof(uint32_t) * static_cast<size_t>(call_.destinations + 1));
     int64_t t = 0;
-    number_unit(*call_.ids, call_.units, index, unit, [&](const int64_t* block, int n) {
-      for (int j = 0; j < n; ++j, ++t) {
-        went[t] = block[j] == kInvalid ? kNone : static_cast<uint32_t>(block[j]);
+    for (Walk walk(*call_.ids, call_.units, unit_range(call_, unit), index); !walk.done(); walk.next()) {
+      const Block& b = walk.now();
+      for (int j = 0; j < b.n; ++j, ++t) {
+        went[t] = b.offsets[j] == kInvalid ? kNone : static_cast<uint32_t>(b.offsets[j]);
         if (went[t] != kNone) ++starts[went[t] + int64_t{1}];
       }
-    });
+    }
     for (int64_t d = 0; d < call_.destinations; ++d) starts[d + 1] += starts[d];
     for (t = 0; t < call_.updates; ++t)
       if (went[t] != kNone) order_[starts[went[t]]++] = static_cast<uint32_t>(t);
@@ -194,10 +192,11 @@ class SortedGroups {
 
   int64_t group(const char* index, int64_t unit) const {
     int64_t t = 0, kept = 0;
-    number_unit(*call_.ids, call_.units, index, unit, [&](const int64_t* block, int n) {
-      for (int j = 0; j < n; ++j, ++t)
-        if (block[j] != kInvalid) entries_[kept++] = {block[j], t};
-    });
+    for (Walk walk(*call_.ids, call_.units, unit_range(call_, unit), index); !walk.done(); walk.next()) {
+      const Block& b = walk.now();
+      for (int j = 0; j < b.n; ++j, ++t)
+        if (b.offsets[j] != kInvalid) entries_[kept++] = {b.offsets[j], t};
+    }
     std::sort(entries_, entries_ + kept);
     return kept;
   }

@@ -17,22 +17,20 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // Which of the updates concern a slab, and where in it they go.
 struct Share {
-  int64_t first, count;  // the slab's slots
-  bool all;              // they are all there are
-  bool by_column;        // a slot is a column of a destination
-  int64_t origin;        // where in the data the slab's columns begin
+  Owned owned;     // the numbers of the slab's slots
+  int64_t first;   // that of its first slot
+  bool by_column;  // a slot is a column of a destination
+  int64_t origin;  // where in the data the slab's columns begin
 };
 
-// Takes the updates of one staged block, in order. su: bytes from one update to the next.
+// Takes the chosen updates of one staged block, in order. su: bytes from one update to the next.
 template <class Stored, class Taker>
-GATHERUM_INLINE void take_block(Taker take, Block& b, const Share& share, const char* updates, int64_t su) {
+GATHERUM_INLINE void take_block(Taker take, const Block& b, int64_t first, const char* updates, int64_t su) {
   const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-  const int64_t first = share.first;
-  if (share.all && !b.any_invalid) {
-    for (int j = 0, n = b.n; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
+  if (b.chosen == b.n) {
+    for (int j = 0, n = b.n; j < n; ++j) take(offsets[j] - first, load_value<Stored>(updates + j * su));
     return;
   }
-  choose(b, first, first + share.count);
   const int* GATHERUM_RESTRICT which = b.which;
   for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
     const int j = which[i];
@@ -46,15 +44,13 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
                 const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = ids.line_loop();
-  bool valid = true;
-  Walk walk(ids, units, range, at.index, share.by_column ? 1 : 0, share.by_column);
+  Walk walk(ids, units, range, at.index,
+            {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
   for (; !walk.done(); walk.turn()) {
-    Block& now = walk.now();
-    valid &= !now.any_invalid;
+    const Block& now = walk.now();
     const auto take = slab.taker(share.by_column ? (now.place.data - share.origin) / line.data : 0);
     const char* updates = at.other + now.place.other;
-    walk.find();
-    if (share.all && !now.any_invalid && line.other == packed) {
+    if (share.owned.all() && !now.any_invalid && line.other == packed) {
       const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = walk.then().offsets;
       const bool far = ids.far;
       const char* beside = share.by_column ? updates + walk.on().other : nullptr;
@@ -65,11 +61,11 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
       });
     } else {
       if (share.by_column) prefetch_rows_on(ids, walk.on(), at, now);
-      take_block<Stored>(take, now, share, updates, line.other);
-      walk.stage_next();
+      take_block<Stored>(take, now, share.first, updates, line.other);
+      walk.stage();
     }
   }
-  return valid;
+  return walk.valid();
 }
 
 // Which slab a task has: the destinations [first, first + stretch.count) of a unit, and its columns.
@@ -115,7 +111,8 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
     in_slots->fetches_indices = false;
   }
   const Nest& ids = by_column ? *in_slots : *call.ids;
-  const Share share{t.first * columns, t.stretch.count * columns, call.ranges == 1, by_column,
+  const Owned range{t.first, t.first + t.stretch.count};  // where there are ranges, there are no columns
+  const Share share{call.ranges == 1 ? Owned{} : range, t.first, by_column,
                     t.lead + t.chunk_begin * line.data};
   return take_units<typename F::Stored>(slab, ids, call.units, {call.chunk, t.unit, t.unit + 1}, at, share);
 }
