@@ -154,6 +154,18 @@ class Blocks {
 // Where columns are short runs far apart, runs are fetched this many rows ahead.
 inline constexpr int64_t kRowsOn = 8;
 
+// Calls one(j) for each chosen tuple of a block, in order.
+template <class One>
+GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
+  const int n = b.n, chosen = b.chosen;  // copies, which no store can change
+  if (chosen < n) {
+    const int* GATHERUM_RESTRICT which = b.which;
+    for (int i = 0; i < chosen; ++i) one(which[i]);
+  } else {
+    for (int j = 0; j < n; ++j) one(j);
+  }
+}
+
 // What a walk does with blocks besides staging them.
 struct Staging {
   int64_t step = 0;        // i * step is added to the offset of a block's i-th tuple: what the line moves
@@ -213,8 +225,7 @@ class Walk {
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
     const int m = now_->n, n = then_->n;
-    int both = in_lines_ ? std::min(n, m) : 0;
-    both -= both % static_cast<int>(kCacheLine / nest_.index.width);
+    const int both = in_lines_ ? std::min(n, m) / kTogether * kTogether : 0;
     if (both > 0) {
       const char* at = index_ + then_->place.index;
       const Fetch fetch{on_.index, beside, width};
@@ -272,16 +283,23 @@ GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const O
   fetch(at.other, b.place.other + on.other, line.other);
 }
 
+// Calls line(context, loop, place) for every line of the row loops, in order.
+using RowLine = void (*)(const void* context, const Loop& loop, Place place);
+GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, Place place, const void* context,
+                                            RowLine line) {
+  if (rank == 1) return line(context, loops[0], place);
+  for (int64_t i = 0; i < loops[0].extent; ++i, place = advance(place, loops[0], 1))
+    each_row_line(loops + 1, rank - 1, place, context, line);
+}
+
 // Calls point(place) for every point of the row loops, in order.
 template <class Point>
-void each_row_point(const Loop* loops, int rank, Place place, const Point& point) {
+GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const Place& place, const Point& point) {
   if (rank == 0) return point(place);
-  for (int64_t i = 0; i < loops[0].extent; ++i, place = advance(place, loops[0], 1)) {
-    if (rank == 1)
-      point(place);
-    else
-      each_row_point(loops + 1, rank - 1, place, point);
-  }
+  each_row_line(loops, rank, place, &point, [](const void* context, const Loop& loop, Place at) {
+    const auto& each = *static_cast<const Point*>(context);
+    for (int64_t i = 0; i < loop.extent; ++i, at = advance(at, loop, 1)) each(at);
+  });
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

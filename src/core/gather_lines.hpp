@@ -8,13 +8,9 @@
 #include <cstring>
 
 #include "blocks.hpp"
+#include "combine.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
-
-template <int W>
-struct Item {
-  unsigned char bytes[W];
-};
 
 template <int W>
 GATHERUM_INLINE Item<W> load_item(const char* p) {

@@ -279,30 +279,32 @@ GATHERUM_NOINLINE inline void add_steps(int64_t step, int begin, int n, int64_t*
     if (offsets[i] != kInvalid) offsets[i] += i * step;
 }
 
-// Whether a line's indices can be staged a cache line at a time: one component of contiguous ones, read where
-// they lie and only shifted.
+// Whether a line's indices can be staged while others are worked on: one component of contiguous ones, read
+// where they lie and only shifted.
 inline bool stages_lines(const Nest& nest) {
   const int64_t stride = nest.line_loop().index;
   return nest.components == 1 && stride == nest.index.width && reads_in_place(nest.index, stride) &&
          std::has_single_bit(static_cast<uint64_t>(nest.component[0].stride));
 }
 
-// What is fetched for each cache line of indices: those `ahead` bytes on, and, unless it is null, what lies
-// beside them, `width` bytes for each.
+// So many tuples are staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
+inline constexpr int kTogether = 8;
+
+// What is fetched for so many tuples: indices `ahead` bytes on, and, unless it is null, what lies beside
+// them, `width` bytes for each.
 struct Fetch {
   int64_t ahead;
   const char* beside;
   int64_t width;
 };
 
-// Stages n tuples as `stage` does, all of them whole cache lines of indices of type T, and adds i * step to
-// the i-th offset. Behind each line it calls staged(i, count) for its offsets and work(i) for each of them.
-// Returns false when an index is negative or not valid: then the offsets mean nothing.
+// Stages n tuples, a multiple of kTogether, as `stage` does, and adds i * step to the i-th offset. Behind so
+// many of them each it calls staged(i, kTogether) for their offsets and work(i) for each. Returns false when
+// an index is negative or not valid: then the offsets mean nothing.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {
   constexpr auto width = static_cast<int64_t>(sizeof(T));
-  constexpr int count = kCacheLine / width;
   const Component& only = nest.component[0];
   const char* values = at + only.offset;
   const auto shift = static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(only.stride)));
@@ -312,20 +314,20 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_
   for (int l = 0; l < kLanes; ++l) first[static_cast<size_t>(l)] = step * l;
   auto steps = std::bit_cast<Words>(first);
   Words outside{};
-  for (int i = 0; i < n; i += count) {
+  for (int i = 0; i < n; i += kTogether) {
     prefetch(values + i * width + fetch.ahead);
     if (fetch.beside != nullptr)
-      for (int64_t r = 0; r < count * fetch.width; r += kCacheLine)
+      for (int64_t r = 0; r < kTogether * fetch.width; r += kCacheLine)
         prefetch(fetch.beside + i * fetch.width + r);
     GATHERUM_UNROLL(8)
-    for (int l = 0; l < count; l += kLanes, steps += along) {
+    for (int l = 0; l < kTogether; l += kLanes, steps += along) {
       const auto raw = load_lanes<Lanes<T>>(values + (i + l) * width);
       const Words sum = (look<T, false>(raw, size, last, outside) << shift) + steps;
       std::memcpy(offsets + i + l, &sum, sizeof sum);
     }
-    staged(i, count);
+    staged(i, kTogether);
     GATHERUM_UNROLL(8)
-    for (int l = 0; l < count; ++l) work(i + l);
+    for (int l = 0; l < kTogether; ++l) work(i + l);
   }
   forget(offsets);
   return none_negative(outside);

@@ -142,10 +142,11 @@ void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, i
                  int64_t shares, char* scratch) {
   const FloatMode mode;
   const Positions positions{kept * share / shares, kept * (share + 1) / shares};
-  by_value<true>(call.combine.value, call.combine.reduction, [&](auto fold) {
-    const FoldGroups<decltype(fold)> fold_group(call, at, unit);
-    with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold_group); });
+  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
+    return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
   });
+  const FoldGroups fold(call, at, unit, part);
+  with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold); });
 }
 
 // The first invalid component of the tuple at `at`, told from a fresh look; component -1 when another

@@ -23,21 +23,6 @@ struct Share {
   int64_t origin;  // where in the data the slab's columns begin
 };
 
-// Takes the chosen updates of one staged block, in order. su: bytes from one update to the next.
-template <class Stored, class Taker>
-GATHERUM_INLINE void take_block(Taker take, const Block& b, int64_t first, const char* updates, int64_t su) {
-  const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-  if (b.chosen == b.n) {
-    for (int j = 0, n = b.n; j < n; ++j) take(offsets[j] - first, load_value<Stored>(updates + j * su));
-    return;
-  }
-  const int* GATHERUM_RESTRICT which = b.which;
-  for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
-    const int j = which[i];
-    take(offsets[j] - first, load_value<Stored>(updates + j * su));
-  }
-}
-
 // Takes the updates of a range of units, in order; false when it has met (and skipped) an invalid tuple.
 template <class Stored, class Slab>
 bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
@@ -61,7 +46,9 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
       });
     } else {
       if (share.by_column) prefetch_rows_on(ids, walk.on(), at, now);
-      take_block<Stored>(take, now, share.first, updates, line.other);
+      const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+      const int64_t first = share.first, step = line.other;
+      each_chosen(now, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
       walk.stage();
     }
   }
@@ -74,7 +61,7 @@ struct Task {
   Stretch stretch;
 };
 
-inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
+GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
   const Nest& ids = *call.ids;
   const Loop& line = ids.line_loop();
   const bool by_column = line.data != 0;
@@ -96,25 +83,38 @@ inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task)
   return t;
 }
 
+// What a task takes into its slab: the share of the updates, and the nest that numbers its slots.
+struct Taking {
+  Taking(const SlabScatter& call, const Task& t);
+
+  const Nest& ids() const { return in_slots ? *in_slots : *call_ids; }
+
+  const Nest* call_ids;
+  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
+  Share share;
+  Range range;
+};
+
+GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
+    : call_ids(call.ids), range{call.chunk, t.unit, t.unit + 1} {
+  const Loop& line = call.ids->line_loop();
+  const bool by_column = line.data != 0;
+  if (by_column) {
+    in_slots = *call.ids;
+    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.stretch.columns;
+    in_slots->fetches_indices = false;
+  }
+  const Owned owned{t.first, t.first + t.stretch.count};  // where there are ranges, there are no columns
+  share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
+}
+
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const Task t = slab_task(call, at, task);
   Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self, call.direct);
   slab.read();
-  const int64_t columns = t.stretch.columns;
-  const Loop& line = call.ids->line_loop();
-  const bool by_column = line.data != 0;
-  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
-  if (by_column) {
-    in_slots = *call.ids;
-    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= columns;
-    in_slots->fetches_indices = false;
-  }
-  const Nest& ids = by_column ? *in_slots : *call.ids;
-  const Owned range{t.first, t.first + t.stretch.count};  // where there are ranges, there are no columns
-  const Share share{call.ranges == 1 ? Owned{} : range, t.first, by_column,
-                    t.lead + t.chunk_begin * line.data};
-  return take_units<typename F::Stored>(slab, ids, call.units, {call.chunk, t.unit, t.unit + 1}, at, share);
+  const Taking taking(call, t);
+  return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
 }
 
 template <class F, bool Counted>
