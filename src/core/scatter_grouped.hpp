@@ -47,10 +47,6 @@ GATHERUM_NOINLINE inline int64_t update_offset(const Nest& nest, int units, int6
   return offset;
 }
 
-// Below this many bytes the updates of a unit are in cache, and fetching them is in vain (rows of 8: +40 %;
-// above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
-inline constexpr int64_t kNearUpdates = int64_t{512} << 10;
-
 // The updates of one destination, in order: their numbers, 32 bits each or in an Entry each.
 struct Group {
   const char* first;
@@ -72,10 +68,11 @@ class FoldGroups {
 
   // part: that of the reduction and value type.
   FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
-      : nest_(*call.nest), units_(call.units), include_self_(call.combine.include_self), part_(part) {
-    int64_t bytes = times(call.updates, nest_.block);
-    for (int i = 0; i < nest_.row_rank(); ++i) bytes = times(bytes, nest_.rows()[i].extent);
-    fetches_ = bytes > kNearUpdates;
+      : nest_(*call.nest),
+        units_(call.units),
+        include_self_(call.combine.include_self),
+        fetches_(call.fetches),
+        part_(part) {
     const Place lead = Odometer(nest_.loops, units_, unit).place();
     data_ = at.data + lead.data;
     updates_ = at.other + lead.other;
@@ -127,9 +124,8 @@ class FoldGroups {
 
   const Nest& nest_;
   const int units_;
-  const bool include_self_;
+  const bool include_self_, fetches_;
   const Part part_;
-  bool fetches_;
   char* data_;
   const char* updates_;
 };

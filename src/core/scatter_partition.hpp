@@ -89,7 +89,7 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
       if (last) break;
     }
   }
-  slab.write(0, count);
+  slab.write(0, count, false);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -40,7 +40,7 @@ void private_write(const PrivateScatter& call, const Operands& at, int64_t begin
   Slab<F, false> sum = private_slab<F>(call, at, 0);
   for (int64_t piece = 1; piece < call.pieces; ++piece)
     sum.fold_in(private_slab<F>(call, at, piece), begin, end);
-  sum.write(begin, end);
+  sum.write(begin, end, call.streams);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -121,7 +121,7 @@ template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const Stretch stretch = slab_task(call, at, task).stretch;
   const Slab<F, Counted> slab(scratch, stretch, call.combine.include_self, call.direct);
-  slab.write(0, stretch.count);
+  slab.write(0, stretch.count, call.streams);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

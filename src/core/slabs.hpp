@@ -58,10 +58,9 @@ class Sums {
     });
   }
 
-  // Writes the destinations [begin, end). Untouched ones get the bits they had: conversions there and back
-  // lose none.
-  GATHERUM_NOINLINE void write(int64_t begin, int64_t end) const {
-    const bool streams = (end - begin) * stretch_.step >= kStreamBytes;
+  // Writes the destinations [begin, end), past the cache where it `streams`. Untouched ones get the bits they
+  // had: conversions there and back lose none.
+  GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool streams) const {
     each_run(begin, end, [this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
       char* GATHERUM_RESTRICT to = stretch_.to + offset;
       const char* GATHERUM_RESTRICT sums = place(slot);
@@ -183,11 +182,11 @@ class Slab : public Sums<typename F::Form> {
     for (int64_t i = begin; i < end; ++i) put<Sum>(sums, i, F::fold(get<Sum>(sums, i), get<Sum>(others, i)));
   }
 
-  void write(int64_t begin, int64_t end) const {
+  void write(int64_t begin, int64_t end, bool streams) const {
     if constexpr (F::kDivides)
       write_means(begin, end);
     else
-      Base::write(begin, end);
+      Base::write(begin, end, streams);
   }
 
  private:
