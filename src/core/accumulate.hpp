@@ -125,7 +125,7 @@ struct AccumulateBlocks {
   const Operands& at;
   const Apply& apply;
 
-  // The hints are for valid tuples: any other has no destination.
+  // Only valid tuples have a destination to prefetch.
   void prefetch_block(const Block& b) const {
     if (!nest.far) return;
     each_chosen(b,

@@ -51,7 +51,7 @@ struct Owned {
   bool all() const { return low == Owned{}.low; }
 };
 
-// One staged stretch of the line: where it begins, how many tuples, and their checked offsets. `which` are
+// Staged points of a line: where they begin, how many tuples, and their checked offsets. `which` are
 // the chosen tuples, where not all are.
 struct Block {
   Place place;
@@ -99,7 +99,7 @@ GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   }
 }
 
-// The stretches of a range of units. Inside a unit the loops behind the leading `units` ones are
+// The places of the blocks of a range of units. Inside a unit the loops behind the leading `units` ones are
 // walked in row-major order, so that a scatter meets the updates of a destination in order.
 class Blocks {
  public:
@@ -185,7 +185,7 @@ class Walk {
   GATHERUM_NOINLINE Walk(const Nest& nest, int units, const Range& range, const char* index,
                          const Staging& how = {})
       : nest_(nest), index_(index), how_(how), blocks_(nest, units, range), in_lines_(stages_lines(nest)) {
-    // Of columns, a page on is nothing that is read soon, but a few rows on.
+    // Columns: what is read soon lies a few rows ahead, not a page ahead.
     if (how.by_column)
       on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
     find();
@@ -218,8 +218,8 @@ class Walk {
   }
 
   // Calls work(i) for each tuple of this block, in order, and staged(i, count) when offsets from the i-th on
-  // of the next have been written; they may be those of invalid indices. Where indices allow it the two go
-  // hand in hand: neither then waits alone for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k:
+  // of the next have been written; they may be those of invalid indices. Where indices allow it the two are
+  // interleaved, so that neither waits alone for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k:
   // 17 -> 11; gather_elements along axis 0: 13.5 -> 11.5).
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
@@ -270,8 +270,8 @@ class Walk {
   Block* then_ = &pair_[1];
 };
 
-// Fetches the columns of a few rows on, which the processor does not foresee. Items more than a line apart
-// are left to it: the run between them may be the whole array.
+// Prefetches the columns of a few rows ahead, which the processor does not predict. Not where items are more
+// than a cache line apart: the run between them may be the whole array.
 GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const Operands& at, const Block& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {

@@ -44,7 +44,7 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
   }
 }
 
-// The lines that a block addresses. Invalid offsets lead anywhere, which a prefetch may.
+// The cache lines that a block addresses. Invalid offsets may point anywhere; a prefetch never faults.
 struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged

@@ -149,13 +149,13 @@ void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, i
   with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold); });
 }
 
-// The first invalid component of the tuple at `at`, told from a fresh look; component -1 when another
-// thread has changed the indices and nothing is wrong any more.
+// The first invalid component of the tuple at `at`, which is read again; component -1 when another thread has
+// changed the indices and all are valid now.
 Invalid examine(const Nest& nest, const char* at, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
     int64_t value = 0, offset = 0, bad = 0;
     load(nest.index, at + nest.component[c].offset, 0, 1, &value);
-    forget(&value);
+    compiler_barrier(&value);
     if (add_component(nest, c, 1, &value, &offset, &bad) != 0) return {position, value, c};
   }
   return {position, 0, -1};

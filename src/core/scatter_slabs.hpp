@@ -1,7 +1,7 @@
 // scatter through slabs: every unit folds its updates into accumulators for its destinations.
 //
 // Two ways to share the work. Where units are many (lines of *_elements), each is one task. Where
-// there is one unit, its destinations are cut into ranges, and the task of a range looks at every
+// there is one unit, its destinations are cut into ranges, and the task of a range reads every
 // index and takes the updates of its own range, in order: nobody else writes there.
 //
 // The plan guarantees: no row loops, block == item, destination i of a unit lies at i * step, and a
@@ -55,10 +55,10 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
   return walk.valid();
 }
 
-// Which slab a task has: the destinations [first, first + stretch.count) of a unit, and its columns.
+// Which slab a task has: the destinations [first, first + layout.count) of a unit, and its columns.
 struct Task {
   int64_t unit, first, chunk_begin, lead;
-  Stretch stretch;
+  Layout layout;
 };
 
 GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
@@ -74,12 +74,12 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
   const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : at.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
-  t.stretch = {from + start,
-               at.data + start,
-               call.step,
-               line.data,
-               std::min(call.range_size, call.destinations - t.first),
-               columns};
+  t.layout = {from + start,
+              at.data + start,
+              call.step,
+              line.data,
+              std::min(call.range_size, call.destinations - t.first),
+              columns};
   return t;
 }
 
@@ -101,17 +101,17 @@ GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
   const bool by_column = line.data != 0;
   if (by_column) {
     in_slots = *call.ids;
-    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.stretch.columns;
+    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.layout.columns;
     in_slots->fetches_indices = false;
   }
-  const Owned owned{t.first, t.first + t.stretch.count};  // where there are ranges, there are no columns
+  const Owned owned{t.first, t.first + t.layout.count};  // where there are ranges, there are no columns
   share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
 }
 
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const Task t = slab_task(call, at, task);
-  Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self, call.direct);
+  Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
   const Taking taking(call, t);
   return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
@@ -119,9 +119,9 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Stretch stretch = slab_task(call, at, task).stretch;
-  const Slab<F, Counted> slab(scratch, stretch, call.combine.include_self, call.direct);
-  slab.write(0, stretch.count, call.streams);
+  const Layout layout = slab_task(call, at, task).layout;
+  const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
+  slab.write(0, layout.count, call.streams);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

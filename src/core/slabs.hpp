@@ -1,4 +1,4 @@
-// Accumulators for a stretch of destinations, in cache: read in, folded into, and written out once.
+// Accumulators for a range of destinations, in cache: read in, folded into, and written out once.
 //
 //   slab[(i - first) * columns + j] = widen(D[i * step + j * column_step])       read
 //   slab[...] = fold(slab[...], widen(update)), counting where the fold needs it  take
@@ -22,7 +22,7 @@ struct Replace : Bytes<W> {
 };
 
 // Where the destinations of a slab lie.
-struct Stretch {
+struct Layout {
   const char* from;
   char* to;
   int64_t step, column_step;  // bytes from one destination, and from one column, to the next
@@ -46,10 +46,10 @@ class Sums {
   using Sum = typename Form::Sum;
 
   GATHERUM_NOINLINE void read() {
-    each_run(0, stretch_.count, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
-      const char* from = stretch_.from + offset;
-      if (kIsPacked<decltype(stride)> && stretch_.columns > 1)
-        prefetch_run(from, kRowsOn * stretch_.step, n * kPacked);
+    each_run(0, layout_.count, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
+      const char* from = layout_.from + offset;
+      if (kIsPacked<decltype(stride)> && layout_.columns > 1)
+        prefetch_run(from, kRowsOn * layout_.step, n * kPacked);
       if constexpr (kSame && kIsPacked<decltype(stride)>)
         copy_items(place(slot), from, n);
       else
@@ -62,7 +62,7 @@ class Sums {
   // had: conversions there and back lose none.
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool streams) const {
     each_run(begin, end, [this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
-      char* GATHERUM_RESTRICT to = stretch_.to + offset;
+      char* GATHERUM_RESTRICT to = layout_.to + offset;
       const char* GATHERUM_RESTRICT sums = place(slot);
       if constexpr (kSame && kIsPacked<decltype(stride)>)
         return streams && to != sums ? stream_bytes(to, sums, n * kPacked) : copy_items(to, sums, n);
@@ -75,7 +75,7 @@ class Sums {
   }
 
  protected:
-  explicit Sums(const Stretch& s) : stretch_(s) {}
+  explicit Sums(const Layout& s) : layout_(s) {}
 
   static constexpr auto kPacked = static_cast<int64_t>(sizeof(Stored));
   // Whether sums are stored as they are in the output.
@@ -84,19 +84,19 @@ class Sums {
   static constexpr bool kIsPacked = !std::is_same_v<Stride, int64_t>;
 
   char* place(int64_t slot) const { return sums_ + slot * static_cast<int64_t>(sizeof(Sum)); }
-  int64_t slots() const { return stretch_.count * stretch_.columns; }
+  int64_t slots() const { return layout_.count * layout_.columns; }
 
   // The output may be the slab itself.
   static void copy_items(char* to, const char* from, int64_t n) {
     if (to != from) copy_run(to, from, n * kPacked);
   }
 
-  // Calls run(first slot, byte offset, n, stride) for the stretches of destinations [begin, end) that step
+  // Calls run(first slot, byte offset, n, stride) for the runs of destinations [begin, end) that step
   // evenly; the stride is a constant where the elements are contiguous.
   template <class Run>
   void each_run(int64_t begin, int64_t end, const Run& run) const {
     constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
-    const Stretch& s = stretch_;
+    const Layout& s = layout_;
     if (s.columns == 1) {
       if (s.step == packed) return run(begin, begin * s.step, end - begin, packed);
       return run(begin, begin * s.step, end - begin, s.step);
@@ -109,7 +109,7 @@ class Sums {
     }
   }
 
-  const Stretch stretch_;
+  const Layout layout_;
   char* sums_;  // Sum after Sum; unaligned where they lie in the output
 };
 
@@ -125,7 +125,7 @@ class Slab : public Sums<typename F::Form> {
   }
 
   // `direct`: where the output can serve as the slab itself, it does.
-  Slab(char* scratch, const Stretch& s, bool include_self, bool direct)
+  Slab(char* scratch, const Layout& s, bool include_self, bool direct)
       : Base(s), start_(include_self ? 1 : 0) {
     if (direct && Base::kSame && !Counted && s.columns == 1 && s.step == Base::kPacked) scratch = s.to;
     // Counters first: they want the stricter alignment.
@@ -153,7 +153,7 @@ class Slab : public Sums<typename F::Form> {
       }
     }
 
-    // A slot that is none leads anywhere, which a prefetch may.
+    // An invalid slot may point anywhere; a prefetch never faults.
     GATHERUM_INLINE void fetch(int64_t slot) const {
       const auto sums = reinterpret_cast<uintptr_t>(sums_);
       prefetch(reinterpret_cast<const void*>(sums + static_cast<uintptr_t>(slot) * sizeof(Sum)));
@@ -193,7 +193,7 @@ class Slab : public Sums<typename F::Form> {
   // By what is local: members would be read anew after every store.
   GATHERUM_NOINLINE void write_means(int64_t begin, int64_t end) const {
     this->each_run(begin, end, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
-      char* GATHERUM_RESTRICT to = this->stretch_.to + offset;
+      char* GATHERUM_RESTRICT to = this->layout_.to + offset;
       const char* GATHERUM_RESTRICT sums = this->place(slot);
       const int64_t* GATHERUM_RESTRICT counts = counts_ + slot;
       const int64_t start = start_;
