@@ -8,13 +8,9 @@
 #include <cstring>
 
 #include "blocks.hpp"
+#include "combine.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
-
-template <int W>
-struct Item {
-  unsigned char bytes[W];
-};
 
 template <int W>
 GATHERUM_INLINE Item<W> load_item(const char* p) {
@@ -48,7 +44,7 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
   }
 }
 
-// The lines that a block addresses. Invalid offsets lead anywhere, which a prefetch may.
+// The cache lines that a block addresses. Invalid offsets may point anywhere; a prefetch never faults.
 struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
@@ -86,12 +82,11 @@ template <int W>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
   if (is_one_block(nest) && range.chunk >= nest.line_loop().extent) return gather_one_block<W>(nest, at);
   const Loop& line = nest.line_loop();
-  Walk walk(nest, units, range, at.index, line.data, by_column);
+  Walk walk(nest, units, range, at.index, {.step = line.data, .by_column = by_column});
   for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);
   for (; !walk.done(); walk.turn()) {
     const Block& now = walk.now();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
-    walk.find();
     const int m = now.n, n = walk.then().n;
     const Addressed next(at, walk.then());
     const char* src = at.data + now.place.data;
@@ -106,7 +101,7 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
       walk.stage_while(by_column ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
     } else {
       if (by_column) prefetch_rows_on(nest, walk.on(), at, now);
-      walk.stage_next();
+      walk.stage();
       GATHERUM_UNROLL(8)
       for (int j = 0; fetches && j < m; ++j) move(j);
       if (!fetches) move_items<W>(nest, at, now.place, offsets, m, now.any_invalid);

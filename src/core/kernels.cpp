@@ -16,12 +16,12 @@ namespace {
 
 bool is_line(const Nest& nest) { return nest.row_rank() == 0; }
 
-bool gather(const Nest& nest, int units, const Operands& at, const Range& range) {
+bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
     if constexpr (W != 0)
       if (is_line(nest)) return gather_lines<W>(nest, units, at, range, false);
-    return gather_rows<W>(nest, units, at, range);
+    return gather_rows<W>(nest, units, at, range, streams);
   });
 }
 
@@ -38,19 +38,19 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
 }
 
 template <class Apply>
-bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                    const Apply& apply) {
   return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
 }
 
 template <class Apply>
-bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                   const Apply& apply) {
   return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
 bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                 const Owned* owned) {
+                 const Owned& owned) {
   if (how.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
@@ -70,13 +70,12 @@ bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& r
 }
 
 bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how) {
-  return scatter_any(nest, units, at, range, how, nullptr);
+  return scatter_any(nest, units, at, range, how, Owned{});
 }
 
 bool scatter_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
                    int64_t low, int64_t high) {
-  const Owned owned{low, high};
-  return scatter_any(nest, units, at, range, how, &owned);
+  return scatter_any(nest, units, at, range, how, {low, high});
 }
 
 int64_t slab_bytes(const Combine& how, int64_t item, int64_t slots) {
@@ -143,60 +142,56 @@ void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, i
                  int64_t shares, char* scratch) {
   const FloatMode mode;
   const Positions positions{kept * share / shares, kept * (share + 1) / shares};
-  by_value<true>(call.combine.value, call.combine.reduction, [&](auto fold) {
-    const FoldGroups<decltype(fold)> fold_group(call, at, unit);
-    with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold_group); });
+  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
+    return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
   });
+  const FoldGroups fold(call, at, unit, part);
+  with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold); });
 }
 
-// The first invalid component of the tuple at `at`, told from a fresh look; component -1 when another
-// thread has changed the indices and nothing is wrong any more.
+// The first invalid component of the tuple at `at`, which is read again; component -1 when another thread has
+// changed the indices and all are valid now.
 Invalid examine(const Nest& nest, const char* at, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
     int64_t value = 0, offset = 0, bad = 0;
     load(nest.index, at + nest.component[c].offset, 0, 1, &value);
-    forget(&value);
+    compiler_barrier(&value);
     if (add_component(nest, c, 1, &value, &offset, &bad) != 0) return {position, value, c};
   }
   return {position, 0, -1};
 }
 
 Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
-  Blocks blocks(nest, nest.line, range);
   const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
   int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
-  Block block;
-  while (stage_next(nest, index, blocks, block)) {
-    for (int j = 0; block.any_invalid && j < block.n; ++j) {
-      if (block.offsets[j] != kInvalid) continue;
-      const char* at = index + block.place.index + j * nest.line_loop().index;
-      return examine(nest, at, position + j);
-    }
-    position += block.n;
+  for (Walk walk(nest, nest.line, range, index); !walk.done(); walk.next()) {
+    const Block& b = walk.now();
+    for (int j = 0; b.any_invalid && j < b.n; ++j)
+      if (b.offsets[j] == kInvalid)
+        return examine(nest, index + b.place.index + j * nest.line_loop().index, position + j);
+    position += b.n;
   }
   return {};
 }
 
 void number(const Nest& ids, const char* index, int64_t* numbers) {
-  Blocks blocks(ids, ids.line, {ids.line_loop().extent, 0, ids.outer_count()});
-  Place place;
-  int n = 0;
-  while (blocks.next(place, n)) {
-    stage(ids, index + place.index, ids.line_loop().index, n, numbers);
-    for (int j = 0; j < n; ++j)
-      numbers[j] = numbers[j] == kInvalid ? -1 : numbers[j] + place.data + j * ids.line_loop().data;
-    numbers += n;
+  const Range everything{ids.line_loop().extent, 0, ids.outer_count()};
+  for (Walk walk(ids, ids.line, everything, index); !walk.done(); walk.next()) {
+    const Block& b = walk.now();
+    for (int j = 0; j < b.n; ++j)
+      numbers[j] = b.offsets[j] == kInvalid ? -1 : b.offsets[j] + b.place.data + j * ids.line_loop().data;
+    numbers += b.n;
   }
 }
 
 template <class Apply>
-bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                      const Apply& apply) {
   return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
 }
 
 bool accumulate_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                    const Accumulators& to, const Owned* owned) {
+                    const Accumulators& to, const Owned& owned) {
   if (how.reduction == Reduction::none)
     return by_width(nest.block, [&](auto width) {
       const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
@@ -211,13 +206,12 @@ bool accumulate_any(const Nest& nest, int units, const Operands& at, const Range
 
 bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
                 const Accumulators& to) {
-  return accumulate_any(nest, units, at, range, how, to, nullptr);
+  return accumulate_any(nest, units, at, range, how, to, Owned{});
 }
 
 bool accumulate_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
                       const Accumulators& to, int64_t low, int64_t high) {
-  const Owned owned{low, high};
-  return accumulate_any(nest, units, at, range, how, to, &owned);
+  return accumulate_any(nest, units, at, range, how, to, {low, high});
 }
 
 void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {

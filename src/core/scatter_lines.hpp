@@ -83,7 +83,7 @@ struct ScatterLine {
     keep();
   }
 
-  void move(const Block& b, const Block*) const {
+  void move(const Block& b, const Block&) const {
     char* dst = at.data + b.place.data;
     const char* src = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
