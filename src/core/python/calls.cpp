@@ -78,11 +78,12 @@ nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle 
   const OperandHandles operands = {data, indices, updates, out};
   const Found found{nb::borrow(plan), &program_of(plan)};
   Key key;
+  Views views;
   const bool arrays = are_arrays(operands, true);
-  if (arrays) key.add(views_of(operands));
+  if (arrays) key.add(views = views_of(operands));
   const bool lasts = arrays && key.lasting();
   const bool known = lasts && found.program->was_run_on(key.words(), key.size());
-  if (known && out.is_none() && found.program->is_quiet()) return run_quietly(*found.program, plan, operands);
+  if (known && out.is_none() && found.program->is_quiet()) return run_quietly(*found.program, plan, views);
   std::optional<Looks> before;
   if (std::all_of(operands.begin(), operands.end(),
                   [](nb::handle h) { return h.is_none() || PyArray_Check(h.ptr()); }))
@@ -92,6 +93,23 @@ nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle 
   if (lasts) found.program->note_run_on(key.words(), key.size());
   return run_on_arrays(found, operands, fill_value, *before);
 }
+
+namespace {
+
+// Runs a call by its plan, which Python makes where none was found.
+nb::object run_found(Found found, const Attributes& attributes, const OperandHandles& operands,
+                     nb::handle fill_value) {
+  const Looks before(operands);
+  if (found.program == nullptr) {
+    const Key key(attributes, views_of(operands));
+    found = make_plan(attributes, operands);
+    raise_changed(found.plan, before.first_change(operands));
+    keep_plan(key, attributes, views_of(operands), found);
+  }
+  return run_on_arrays(found, operands, fill_value, before);
+}
+
+}  // namespace
 
 nb::object call(nb::handle* a) {
   nb::object normalised;
@@ -109,19 +127,11 @@ nb::object call(nb::handle* a) {
     if (!read_attributes(a, attributes) || !are_arrays(operands, true))
       throw nb::value_error("gatherum: arguments were not normalised");
   }
-  Key key;
-  key.add(attributes);
-  key.add(views_of(operands));
-  Found found = find_plan(key);
+  const Views views = views_of(operands);
+  Found found = find_plan(attributes, views);
   if (found.program != nullptr && a[kOut].is_none() && found.program->is_quiet())
-    return run_quietly(*found.program, found.plan, operands);
-  const Looks before(operands);
-  if (found.program == nullptr) {
-    found = make_plan(attributes, operands);
-    raise_changed(found.plan, before.first_change(operands));
-    keep_plan(key, attributes, views_of(operands), found);
-  }
-  return run_on_arrays(found, operands, a[kFill], before);
+    return run_quietly(*found.program, found.plan, views);
+  return run_found(found, attributes, operands, a[kFill]);
 }
 
 void leave() {

@@ -41,6 +41,7 @@ NB_MODULE(_core, m) {
   using namespace gatherum;
   using nb::handle;
   if (import_numpy() == nullptr) nb::raise_python_error();
+  find_builtins();
 
   bind_programs(m);
 
