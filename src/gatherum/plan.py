@@ -44,6 +44,8 @@ from .signature import (
     looks_alike,
 )
 
+_run = native.run
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -124,8 +126,7 @@ class Plan:
         ValueError
             If an operand looks different from what the plan was made for.
         """
-        result: Array = native.run(self, data, indices, updates, fill_value, out)
-        return result
+        return _run(self, data, indices, updates, fill_value, out)
 
     def call_lines(self) -> list[str]:
         """Return lines that say what is called: the result, the operands, the attributes."""
@@ -322,6 +323,8 @@ def planned(
 ) -> Plan:
     """Return the plan of an operator's call, as `plan` does."""
     op, a = operator.name, _attributes(operator, attributes)
+    if updates is not None and not operator.scatters:
+        raise errors.no_updates(op)
     axis = arguments.as_axis(op, a[operator.attribute])
     reduction = arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
     include_self = arguments.as_boolean(op, "include_self", a["include_self"])

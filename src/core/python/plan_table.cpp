@@ -69,15 +69,10 @@ struct Entry {
   }
   // The same without a key; false where a dtype has no number.
   bool is_for(const Attributes& attributes, const Views& operands) const {
-    const int64_t *at = words.data(), *end = at + words.size();
-    bool same = true;
-    const auto compare = [&](int64_t word) { same = same && at != end && *at++ == word; };
-    each_word(attributes, compare);
-    for (const View& view : operands) {
-      if (view.given() && view.dtype == kNoDType) return false;
-      each_word(view, compare);
-    }
-    return same && at == end;
+    Comparison comparison(words);
+    comparison.add(attributes);
+    comparison.add(operands);
+    return comparison.same();
   }
 };
 

@@ -41,6 +41,30 @@ void each_word(const View& view, const Take& take) {
   for (int i = 0; i < view.rank; ++i) take(int64_t{view.strides[i]});
 }
 
+// Compares words as they are met with those that were kept.
+class Comparison {
+ public:
+  explicit Comparison(const std::vector<int64_t>& words)
+      : at_(words.data()), end_(words.data() + words.size()) {}
+  void add(const Attributes& attributes) {
+    each_word(attributes, [this](int64_t word) { compare(word); });
+  }
+  // No operand of a dtype without a number is the same.
+  void add(const Views& operands) {
+    for (const View& view : operands) {
+      same_ = same_ && (!view.given() || view.dtype != kNoDType);
+      each_word(view, [this](int64_t word) { compare(word); });
+    }
+  }
+  bool same() const { return same_ && at_ == end_; }
+
+ private:
+  void compare(int64_t word) { same_ = same_ && at_ != end_ && *at_++ == word; }
+
+  const int64_t *at_, *end_;
+  bool same_ = true;
+};
+
 // What a plan depends on, as words. A dtype that has no number is the address of NumPy's object, which the
 // table keeps alive. The fields of a structured dtype can be renamed, which gives it another tuple of names.
 class Key {
