@@ -457,6 +457,14 @@ SENTENCES = [
         "gather: `indices` must have sizes of at least 0, got (-1,)",
     ),
     (
+        "no_updates", "plan", ("gather", TWO, [0], TWO), {}, TypeError,
+        "gather: takes no `updates`; the scatters do",
+    ),
+    (
+        "no_updates", "explain", ("gather_nd", TWO, ROWS, 1.0), {}, TypeError,
+        "gather_nd: takes no `updates`; the scatters do",
+    ),
+    (
         "not_a_dtype", "plan", ("gather", ((3,), "zz"), ((1,), "i8")), {}, TypeError,
         "gather: `data` must have a dtype that NumPy reads, got 'zz'",
     ),
@@ -568,6 +576,20 @@ def test_a_plan_names_the_operand_that_differs():
         PLANNED.run(TWO.T, np.zeros(1, int))
     assert str(caught.value) == (
         "gather: the plan was made for `data` float32 (2, 3), got float32 (3, 2), strides (4, 12)"
+    )
+
+
+@pytest.mark.parametrize("operands", [(None, None), (None, [0]), (TWO, None)])
+def test_a_plan_is_run_on_operands(operands):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        gatherum.plan("gather", TWO, np.zeros(1, int)).run(*operands)
+    assert (
+        str(caught.value)
+        == {
+            (True, True): "gather: the plan was made for `data` float32 (2, 3), got None",
+            (True, False): "gather: the plan was made for `data` float32 (2, 3), got None",
+            (False, True): "gather: the plan was made for `indices` int64 (1,), got None",
+        }[operands[0] is None, operands[1] is None]
     )
 
 

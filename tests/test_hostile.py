@@ -109,7 +109,7 @@ def meet(name, operands, call, **attributes):
             attributes["out"] = given["data"]
         made(*given.values(), **attributes)  # its plan is in the table
         gc.disable()
-        gc.collect()  # allocations are counted from here
+        gc.collect()  # what has been allocated so far counts no more
         garbage = Garbage()
         garbage.itself = garbage
         del garbage

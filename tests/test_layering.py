@@ -18,7 +18,7 @@ ROWS = [
     {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
     {"accumulator_state"},
     {"plan", "report", "config", "corpus"},
-    {"arguments"},
+    {"arguments", "programs"},
     {"signature"},
     {"operators"},
     {"lowering"},

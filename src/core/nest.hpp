@@ -68,7 +68,7 @@ struct Nest {
 
   GATHERUM_INLINE int64_t outer_count() const {
     int64_t n = 1;
-    for (int i = 0; i < line; ++i) n *= loops[i].extent;
+    for (int i = 0; i < line; ++i) n = times(n, loops[i].extent);
     return n;
   }
   GATHERUM_INLINE const Loop& line_loop() const { return loops[line]; }

@@ -146,6 +146,10 @@ def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) 
     )
 
 
+def no_updates(op: str) -> TypeError:
+    return TypeError(f"{op}: takes no `updates`; the scatters do")
+
+
 def no_array(op: str, operand: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
 

@@ -16,7 +16,7 @@ void tell_why_neither(const Nest& nest, std::string* why) {
     tell(why, "there is one line of ", line.extent, " indices, and no next one to fetch ahead for");
   } else {
     tell(why, "each line of ", line.extent, " indices reads from ",
-         nest.component[0].size * nest.component[0].stride,
+         distance(nest.component[0].size, nest.component[0].stride),
          " bytes, too many or too sparsely to fetch them all ahead");
   }
 }
