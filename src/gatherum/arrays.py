@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -64,6 +65,16 @@ def foreign(kind: type) -> Foreign | None:
     """Return what arrays of a type are in another framework, None for any other type."""
     if kind in COMMON or issubclass(kind, _OURS):
         return None
+    if (found := _met.get(kind)) is None and (found := _look_up(kind)) is not None:
+        _met[kind] = found
+    return found
+
+
+# Types of other frameworks that were met; they go when nobody else has them.
+_met: WeakKeyDictionary[type, Foreign] = WeakKeyDictionary()
+
+
+def _look_up(kind: type) -> Foreign | None:
     for base in kind.__mro__:
         root = str(base.__module__).partition(".")[0]
         if framework := _BY_MODULE.get(root):

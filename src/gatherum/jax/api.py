@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 from jax import Array
 from numpy.typing import ArrayLike
 
 from .. import errors
 from ..names import ModeName, ReductionName
 from .operands import normalise
-from .ops import bind
+from .ops import Tracer, bind, eager
 
 
 def gather(
@@ -107,10 +109,36 @@ def scatter_nd(
     )
 
 
+# What eager calls on arrays of JAX were found to be, by their attributes; and the types of such
+# arrays, which tracers do not have.
+_known: dict[tuple[object, ...], Callable[..., Array]] = {}
+_concrete: set[type] = set()
+_KNOWN_MOST = 1024
+
+
 def _run(op: str, *given: Any) -> Array:
-    call, operands = normalise(op, *given)
-    result: Array = bind(call, *operands)
-    return result
+    data, indices, updates, *attributes = given
+    operands = (data, indices) if updates is None else (data, indices, updates)
+    key = (op, *attributes)
+    # Values that are equal need not mean the same: 1 is no boolean, -0.0 is another item than 0.
+    if _concrete.issuperset(map(type, operands)) and tuple(map(type, attributes)) == _KINDS:
+        if (run := _known.get(key)) is not None:
+            return run(*operands)
+        call, arrays = normalise(op, *given)
+        if not call.fill and len(_known) < _KNOWN_MOST:
+            _known[key] = eager(call)
+        return bind(call, *arrays)
+    call, arrays = normalise(op, *given)
+    _concrete.update(type(one) for one in arrays if _is_concrete(one))
+    return bind(call, *arrays)
+
+
+# Of axis, reduction, include_self, mode, negative, fill_value.
+_KINDS = (int, str, bool, str, bool, int)
+
+
+def _is_concrete(array: object) -> bool:
+    return isinstance(array, jax.Array) and not isinstance(array, Tracer)
 
 
 def room(op: str, *arguments: Any) -> Array:
