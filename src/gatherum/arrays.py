@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -63,23 +62,22 @@ class Foreign(NamedTuple):
 
 def foreign(kind: type) -> Foreign | None:
     """Return what arrays of a type are in another framework, None for any other type."""
-    if kind in COMMON or issubclass(kind, _OURS):
+    if kind in COMMON:
         return None
-    if (found := _met.get(kind)) is None and (found := _look_up(kind)) is not None:
-        _met[kind] = found
+    if (found := _met.get(kind)) is None and not issubclass(kind, _OURS):
+        for base in kind.__mro__:
+            root = str(base.__module__).partition(".")[0]
+            if framework := _BY_MODULE.get(root):
+                found = Foreign(framework, f"{framework.name}.{base.__name__}")
+                if len(_met) < _MET_MOST:
+                    _met[kind] = found
+                break
     return found
 
 
-# Types of other frameworks that were met; they go when nobody else has them.
-_met: WeakKeyDictionary[type, Foreign] = WeakKeyDictionary()
-
-
-def _look_up(kind: type) -> Foreign | None:
-    for base in kind.__mro__:
-        root = str(base.__module__).partition(".")[0]
-        if framework := _BY_MODULE.get(root):
-            return Foreign(framework, f"{framework.name}.{base.__name__}")
-    return None
+# Types that were met, so that their next array costs a look-up; they are kept alive, so not many.
+_met: dict[type, Foreign] = {}
+_MET_MOST = 64
 
 
 def refuse(op: str, operand: str, kind: type) -> None:
@@ -91,9 +89,12 @@ def refuse(op: str, operand: str, kind: type) -> None:
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
     """Raise TypeError where two operands are arrays of different frameworks."""
     first: tuple[str, Foreign] | None = None
+    met: type | None = None
     for operand, value in operands.items():
-        if (found := foreign(type(value))) is None:
+        kind = type(value)
+        if kind in COMMON or kind is met or (found := foreign(kind)) is None:
             continue
+        met = kind
         if first is None:
             first = operand, found
         elif found.framework != first[1].framework:

@@ -116,29 +116,27 @@ _concrete: set[type] = set()
 _KNOWN_MOST = 1024
 
 
-def _run(op: str, *given: Any) -> Array:
-    data, indices, updates, *attributes = given
-    operands = (data, indices) if updates is None else (data, indices, updates)
-    key = (op, *attributes)
+def _run(
+    op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
+    mode: Any, negative: Any, fill_value: Any,
+) -> Array:  # fmt: skip
     # Values that are equal need not mean the same: 1 is no boolean, -0.0 is another item than 0.
-    if _concrete.issuperset(map(type, operands)) and tuple(map(type, attributes)) == _KINDS:
-        if (run := _known.get(key)) is not None:
-            return run(*operands)
-        call, arrays = normalise(op, *given)
-        if not call.fill and len(_known) < _KNOWN_MOST:
-            _known[key] = eager(call)
-        return bind(call, *arrays)
-    call, arrays = normalise(op, *given)
-    _concrete.update(type(one) for one in arrays if _is_concrete(one))
-    return bind(call, *arrays)
-
-
-# Of axis, reduction, include_self, mode, negative, fill_value.
-_KINDS = (int, str, bool, str, bool, int)
-
-
-def _is_concrete(array: object) -> bool:
-    return isinstance(array, jax.Array) and not isinstance(array, Tracer)
+    plain = type(axis) is type(fill_value) is int and type(mode) is type(reduction) is str
+    if plain and type(include_self) is type(negative) is bool and type(data) in _concrete:
+        key = (op, axis, reduction, include_self, mode, negative, fill_value)
+        if (run := _known.get(key)) is not None and type(indices) in _concrete:
+            if updates is None:
+                return run(data, indices)
+            if type(updates) in _concrete:
+                return run(data, indices, updates)
+    given = axis, reduction, include_self, mode, negative, fill_value
+    call, arrays = normalise(op, data, indices, updates, *given)
+    if not any(isinstance(array, Tracer) for array in arrays):
+        _concrete.update(type(array) for array in arrays if isinstance(array, jax.Array))
+        if plain and not call.fill and len(_known) < _KNOWN_MOST:
+            _known[(op, *given)] = eager(call)
+    result: Array = bind(call, *arrays)
+    return result
 
 
 def room(op: str, *arguments: Any) -> Array:
