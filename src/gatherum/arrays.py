@@ -62,13 +62,22 @@ class Foreign(NamedTuple):
 
 def foreign(kind: type) -> Foreign | None:
     """Return what arrays of a type are in another framework, None for any other type."""
-    if kind in COMMON or issubclass(kind, _OURS):
+    if kind in COMMON:
         return None
-    for base in kind.__mro__:
-        root = str(base.__module__).partition(".")[0]
-        if framework := _BY_MODULE.get(root):
-            return Foreign(framework, f"{framework.name}.{base.__name__}")
-    return None
+    if (found := _met.get(kind)) is None and not issubclass(kind, _OURS):
+        for base in kind.__mro__:
+            root = str(base.__module__).partition(".")[0]
+            if framework := _BY_MODULE.get(root):
+                found = Foreign(framework, f"{framework.name}.{base.__name__}")
+                if len(_met) < _MET_MOST:
+                    _met[kind] = found
+                break
+    return found
+
+
+# Types that were met, so that their next array costs a look-up; they are kept alive, so not many.
+_met: dict[type, Foreign] = {}
+_MET_MOST = 64
 
 
 def refuse(op: str, operand: str, kind: type) -> None:
@@ -80,9 +89,12 @@ def refuse(op: str, operand: str, kind: type) -> None:
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
     """Raise TypeError where two operands are arrays of different frameworks."""
     first: tuple[str, Foreign] | None = None
+    met: type | None = None
     for operand, value in operands.items():
-        if (found := foreign(type(value))) is None:
+        kind = type(value)
+        if kind in COMMON or kind is met or (found := foreign(kind)) is None:
             continue
+        met = kind
         if first is None:
             first = operand, found
         elif found.framework != first[1].framework:

@@ -256,3 +256,27 @@ def test_calls_from_several_threads():
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: np.asarray(run(data, indices)), range(40)):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_arrays_that_a_compiled_function_holds():
+    """Eager arrays inside of a trace: the call is compiled with the rest."""
+    table, rows = jnp.arange(4.0), jnp.array([3, 0])
+    assert gatherum.gather(table, rows).tolist() == [3.0, 0.0]
+    doubled = jax.jit(lambda x: x * gatherum.gather(table, rows))
+    assert doubled(2.0).tolist() == [6.0, 0.0]
+    with jax.disable_jit():
+        assert gatherum.gather(table, rows).tolist() == [3.0, 0.0]
+        assert doubled(2.0).tolist() == [6.0, 0.0]
+
+
+def test_what_is_equal_need_not_mean_the_same():
+    """Eager calls are known by their attributes: True is no 1, and -0.0 another item than 0."""
+    table, rows = jnp.arange(4.0), jnp.array([3, 9])
+    for fill, sign in ((0, False), (-0.0, True), (0.0, False), (0, False)):
+        found = gatherum.gather(table, rows, mode="fill", fill_value=fill)
+        assert bool(jnp.signbit(found[1])) is sign
+    gatherum.gather(table, rows[:1], negative=True)
+    with pytest.raises(TypeError, match="`negative` must be True or False, got 1"):
+        gatherum.gather(table, rows[:1], negative=1)
+    with pytest.raises(ValueError, match="`mode` must be one of"):
+        gatherum.gather(table, rows[:1], mode=["raise"])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 from jax import Array
 from numpy.typing import ArrayLike
 
 from .. import errors
 from ..names import ModeName, ReductionName
 from .operands import normalise
-from .ops import bind
+from .ops import Tracer, bind, eager
 
 
 def gather(
@@ -107,9 +109,33 @@ def scatter_nd(
     )
 
 
-def _run(op: str, *given: Any) -> Array:
-    call, operands = normalise(op, *given)
-    result: Array = bind(call, *operands)
+# What eager calls on arrays of JAX were found to be, by their attributes; and the types of such
+# arrays, which tracers do not have.
+_known: dict[tuple[object, ...], Callable[..., Array]] = {}
+_concrete: set[type] = set()
+_KNOWN_MOST = 1024
+
+
+def _run(
+    op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
+    mode: Any, negative: Any, fill_value: Any,
+) -> Array:  # fmt: skip
+    # Values that are equal need not mean the same: 1 is no boolean, -0.0 is another item than 0.
+    plain = type(axis) is type(fill_value) is int and type(mode) is type(reduction) is str
+    if plain and type(include_self) is type(negative) is bool and type(data) in _concrete:
+        key = (op, axis, reduction, include_self, mode, negative, fill_value)
+        if (run := _known.get(key)) is not None and type(indices) in _concrete:
+            if updates is None:
+                return run(data, indices)
+            if type(updates) in _concrete:
+                return run(data, indices, updates)
+    given = axis, reduction, include_self, mode, negative, fill_value
+    call, arrays = normalise(op, data, indices, updates, *given)
+    if not any(isinstance(array, Tracer) for array in arrays):
+        _concrete.update(type(array) for array in arrays if isinstance(array, jax.Array))
+        if plain and not call.fill and len(_known) < _KNOWN_MOST:
+            _known[(op, *given)] = eager(call)
+    result: Array = bind(call, *arrays)
     return result
 
 

@@ -6,6 +6,7 @@ the program that runs come from the plan of the call, as for NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from ..plan import planned as planned_call
 from . import dtypes
 
 Array: TypeAlias = Any  # a jax.Array or a tracer
+Tracer = jax.core.Tracer
 
 # The name under which XLA finds the handler; it stands in exported programs.
 TARGET = "gatherum_call"
@@ -116,23 +118,31 @@ def compiled(call: Call) -> Any:
 
 def evaluate(*operands: Array, call: Call) -> Array:
     """Run a call outside of any transform. An invalid index is an IndexError here and now."""
+    if jax.config.jax_disable_jit:
+        with jax.disable_jit(False):
+            return eager(call)(*operands)
+    return eager(call)(*operands)
+
+
+@lru_cache(maxsize=1024)
+def eager(call: Call) -> Callable[..., Array]:
+    """Return what runs a call outside of any transform, and waits where it may still raise."""
     run = compiled(call)
-    try:
-        if jax.config.jax_disable_jit:
-            with jax.disable_jit(False):
-                return _settled(run(*operands), call)
-        return _settled(run(*operands), call)
-    except (RuntimeError, ValueError) as error:
-        if (sentence := _invalid_index(call, error)) is None:
-            raise
-    raise IndexError(sentence)
+    always, never = call.mode == "raise", call.mode in ("fill", "drop")
 
+    def evaluated(*operands: Array) -> Array:
+        try:
+            result = run(*operands)
+            # An axis of size 0 is the one into which nothing can be clipped or wrapped.
+            if (always or not (never or operands[0].size)) and not isinstance(result, Tracer):
+                result.block_until_ready()
+            return result
+        except (RuntimeError, ValueError) as error:
+            if (sentence := _invalid_index(call, error)) is None:
+                raise
+        raise IndexError(sentence)
 
-def _settled(result: Array, call: Call) -> Array:
-    """Wait for a result whose making may still raise."""
-    if call.mode == "raise" or (call.mode in ("clip", "wrap") and result.size == 0):
-        result.block_until_ready()
-    return result
+    return evaluated
 
 
 def _invalid_index(call: Call, error: Exception) -> str | None:
@@ -167,7 +177,7 @@ def bind(call: Call, *operands: Array) -> Array:
 
 def _aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
     """Let operands vary along the same axes of a ``shard_map``, as those of JAX's own calls do."""
-    if not any(isinstance(operand, jax.core.Tracer) for operand in operands):
+    if not any(isinstance(operand, Tracer) for operand in operands):
         return operands
     axes = [_varying(operand) for operand in operands]
     every = frozenset().union(*axes)
