@@ -595,6 +595,12 @@ def test_every_sentence_is_tested():
         "damaged_state",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
+        "no_tensor_dtype",  # tests/pytorch
+        "no_tensor",
+        "other_device",
+        "no_device",
+        "out_of_gradients",
+        "out_of_vmap",
     }
     assert {row[0] for row in SENTENCES} | elsewhere == functions
 
