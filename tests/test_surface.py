@@ -171,7 +171,7 @@ print(sorted(dir(gatherum.{room})) == sorted(gatherum.{room}.__all__))
 
 
 def test_dir_shows_public_names_only() -> None:
-    rooms = {"directml", "files", "jax", "onnx", "reference"}
+    rooms = {"directml", "files", "jax", "onnx", "reference", "torch"}
     assert set(dir(gatherum)) - rooms == set(gatherum.__all__)
     with pytest.raises(AttributeError, match="module 'gatherum' has no attribute 'gathre'"):
         gatherum.gathre  # noqa: B018

@@ -315,10 +315,11 @@ def apply(
 
 def _normalise(*call: object) -> object:
     if type(call[1]) not in arrays.COMMON and (room := arrays.room_for(type(call[1]))):
-        op, data, indices, updates, *_, out = call
+        op, data, indices, updates, *attributes, fill_value, out = call
+        plain_attributes = arguments.normalise_attributes(str(op), *attributes)
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         arrays.check_one_framework(str(op), operands)
-        return room(*call)
+        return room(op, data, indices, updates, *plain_attributes[1:], fill_value, out)
     plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not arguments.is_plain(out):

@@ -60,6 +60,26 @@ def cubes(function):
     return lambda x: (func.grad(lambda y: (func.grad(function)(y) ** 2).sum())(x) ** 2).sum()
 
 
+@pytest.mark.parametrize("zeros", range(5))
+def test_third_derivatives_of_products_with_zeros(zeros):
+    generator = torch.Generator().manual_seed(9)
+    data, weights = (torch.randn(6, dtype=torch.float64, generator=generator) for _ in range(2))
+    data[:zeros] = 0
+    indices = torch.tensor([0, 1, 0, 0, 0, 0])
+
+    def ours(x):
+        return (
+            room.scatter_elements(x[:2], indices[2:], x[2:], reduction="mul") * weights[:2]
+        ).sum()
+
+    def plain(x):
+        return x[0] * x[2] * x[3] * x[4] * x[5] * weights[0] + x[1] * weights[1]
+
+    for transform in (func.grad, func.hessian, lambda f: func.jacrev(func.hessian(f)),
+                      lambda f: func.jacfwd(func.hessian(f))):  # fmt: skip
+        assert torch.allclose(transform(ours)(data), transform(plain)(data))
+
+
 def twice(function):
     x = DATA.clone().requires_grad_()
     (first,) = torch.autograd.grad(function(x), x, create_graph=True)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .. import arguments, errors
-from ..dtypes import MODES, REDUCTIONS
 from ..names import ModeName, ReductionName
 from ..native import entry
 from ..operators import OPERATORS
@@ -149,9 +148,6 @@ def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, nega
         indices = torch.as_tensor(indices)
         given = fill_value
     else:
-        axis = arguments.as_axis(op, axis)
-        mode = arguments.as_choice(op, "mode", mode, MODES)
-        negative = arguments.as_boolean(op, "negative", negative)
         operands.check_out(op, out)
         indices = operands.as_indices(op, indices, data)
         _check(op, data, indices, None, out)
@@ -169,11 +165,6 @@ def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, 
     if torch.compiler.is_compiling():
         indices, updates = torch.as_tensor(indices), _traced_updates(op, data, updates)
     else:
-        axis = arguments.as_axis(op, axis)
-        reduction = arguments.as_choice(op, "reduction", reduction, REDUCTIONS)
-        include_self = arguments.as_boolean(op, "include_self", include_self)
-        mode = arguments.as_choice(op, "mode", mode, MODES)
-        negative = arguments.as_boolean(op, "negative", negative)
         operands.check_out(op, out)
         indices = operands.as_indices(op, indices, data)
         updates = operands.as_updates(op, updates, data)

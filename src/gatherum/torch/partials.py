@@ -193,8 +193,11 @@ def partials(
     data: Tensor | None,
     updates: Tensor | None,
     result: Tensor | None,
+    onward: bool = True,
 ) -> Partials:
-    """Return the factors of one scatter; what they depend on is given where it `keeps` values."""
+    """Return the factors of one scatter; what they depend on is given where it `keeps` values.
+    Whether derivatives of the factors may be asked for is `onward`.
+    """
     replaces = reduction == "none" or not include_self
     if reduction == "none":
         return Partials(_same, _same, _where(places.staying()), replaces)
@@ -207,7 +210,7 @@ def partials(
         raise AssertionError("the operands of this reduction are kept")
     updates = updates.expand(places.moved())
     if reduction == "mul":
-        return _product(places, include_self, data, updates)
+        return _product(places, include_self, data, updates, onward)
     return _extreme(places, include_self, data.detach(), updates.detach(), result.detach())
 
 
@@ -244,11 +247,15 @@ def _zeros(places: Places, dtype: torch.dtype) -> Tensor:
     return places.indices.new_zeros((), dtype=dtype).expand(places.shape)
 
 
-def _product(places: Places, include_self: bool, data: Tensor, updates: Tensor) -> Partials:
+def _product(
+    places: Places, include_self: bool, data: Tensor, updates: Tensor, onward: bool
+) -> Partials:
     """Return the factors of a product, which may be 0 for one factor or for several.
 
-    P is the product of what is not 0, Z how many are 0, and S their sum: 0, but with a derivative,
-    so that second derivatives hold at any number of zeros.
+    P is the product of what is not 0, and Z how many are 0. Seen from a factor, the others that are
+    0 have the product 1 where there is none, and else 0. Its derivatives are those of the
+    elementary symmetric polynomials of the zeros, from their sums of powers S1 and S2, as far as
+    second derivatives of the factors ask for them: third derivatives of the product.
     """
     wide = dtypes.wide(data.dtype)
     data, updates = data.to(wide), updates.to(wide)
@@ -256,23 +263,45 @@ def _product(places: Places, include_self: bool, data: Tensor, updates: Tensor) 
     product = places.put(
         data.masked_fill(none_d, 1), updates.masked_fill(none_u, 1), "mul", include_self
     )
-    first = none_d.to(torch.int64) if include_self else _zeros(places, torch.int64)
-    zeros = places.put(first, none_u.to(torch.int64), "add")
-    low = torch.where(none_d, data, 0) if include_self else _zeros(places, wide)
-    total = places.put(low, torch.where(none_u, updates, 0), "add")
-    rest = torch.where(zeros == 0, 1, torch.where(zeros == 1, total, 0)).to(wide)
 
-    def share(value: Tensor, none: Tensor, rest: Tensor, zeros: Tensor, total: Tensor) -> Tensor:
-        of_zero = torch.where(zeros == 1, 1, torch.where(zeros == 2, total - value, 0))
+    def total(of_data: Tensor, of_updates: Tensor) -> Tensor:
+        first = of_data if include_self else _zeros(places, of_data.dtype)
+        return places.put(first, of_updates, "add")
+
+    count = total(none_d.to(torch.int64), none_u.to(torch.int64))
+    sums: tuple[Tensor, ...] = ()
+    if onward:
+        low_d, low_u = torch.where(none_d, data, 0), torch.where(none_u, updates, 0)
+        sums = total(low_d, low_u), total(low_d * low_d, low_u * low_u)
+    rest = _of_zeros(count, *sums).to(wide)
+
+    def share(value: Tensor, none: Tensor, rest: Tensor, count: Tensor, *sums: Tensor) -> Tensor:
+        if sums:  # of the others
+            sums = sums[0] - value, sums[1] - value * value
+        of_zero = _of_zeros(count - 1, *sums)
         return torch.where(none, of_zero, rest / value.masked_fill(none, 1))
 
-    of_updates = _by(
-        share(updates, none_u, places.take(rest), places.take(zeros), places.take(total))
-    )
+    taken = [places.take(table) for table in (rest, count, *sums)]
+    of_updates = _by(share(updates, none_u, *taken))
     if places.skips:
-        arriving, plain = places.arriving(), of_updates
-        of_updates = lambda value: torch.where(arriving, plain(value), 0)  # noqa: E731
+        of_updates = _inside(places.arriving(), of_updates)
     alone = places.untouched()
-    of_data = torch.where(alone, 1, share(data, none_d, rest, zeros, total))
-    both = torch.where(alone, 1, product)
-    return Partials(_by(both), _by(of_data), of_updates, not include_self)
+    of_data = torch.where(alone, 1, share(data, none_d, rest, count, *sums))
+    return Partials(_by(torch.where(alone, 1, product)), _by(of_data), of_updates, not include_self)
+
+
+def _of_zeros(count: Tensor, *sums: Tensor) -> Tensor:
+    """Return the product of so many zeros: 1 of none, else 0, with derivatives where sums are given
+    of the zeros and of their squares.
+    """
+    if not sums:
+        return (count == 0).to(torch.float32)
+    one, two = sums
+    both = (one * one - two) / 2
+    return torch.where(
+        count == 0, 1, torch.where(count == 1, one, torch.where(count == 2, both, 0))
+    )
+
+
+def _inside(mask: Tensor, times: Times) -> Times:
+    return lambda value: torch.where(mask, times(value), 0)
