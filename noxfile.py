@@ -63,9 +63,9 @@ def levels(given: list[str]) -> str:
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """Build and install the package, and run the tests on it."""
+    """Build and install the package, and run the quick tests on it, or what ``--`` tells pytest."""
     install(session, "", *group("test"))
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
 @nox.session(name="jax")

@@ -12,6 +12,8 @@ import gatherum
 from gatherum import native
 from source import SOURCE
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 CORE = ["test_cases.py", "test_algorithms.py", "test_properties.py"]
 OTHERS = [name for name in native.available_levels() if name != native.level()]
