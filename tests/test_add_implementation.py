@@ -72,7 +72,7 @@ def core(tmp_path_factory):
     levels = [path.parts[-4].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
     sources = sorted([*(folder / "core").glob("*.cpp"), *inside.glob("*.cpp")])
-    sources = [path for path in sources if path.name != "kernels.cpp"]
+    sources = [path for path in sources if not path.name.startswith("kernels")]
     made = folder / "libfew.so"
     flags = ["-std=c++20", "-O0", "-fPIC", "-shared", "-pthread", "-Werror=switch"]
     flags += ["-DGATHERUM_BUILDING", *defined]
