@@ -37,7 +37,7 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
 template <class Apply>
 bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                    const Apply& apply) {
-  if (const int tuples = owned == nullptr ? tuples_at_once(nest, units, range) : 0; tuples > 0)
+  if (const int tuples = owned.all() ? tuples_at_once(nest, units, range) : 0; tuples > 0)
     return scatter_at_once(nest, at, tuples, apply);
   return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
 }
