@@ -280,3 +280,15 @@ def test_what_is_equal_need_not_mean_the_same():
         gatherum.gather(table, rows[:1], negative=1)
     with pytest.raises(ValueError, match="`mode` must be one of"):
         gatherum.gather(table, rows[:1], mode=["raise"])
+
+
+def test_updates_that_are_missing_where_a_call_is_known():
+    data, rows = jnp.zeros((3, 2)), jnp.array([0])
+    for updates in (jnp.ones((1, 2)), 1.0):
+        assert gatherum.scatter_slices(data, rows, updates).sum() == 2
+    with pytest.raises(TypeError) as expected:
+        gatherum.scatter_slices(np.zeros((3, 2)), [0], None)
+    for call in (gatherum.scatter_slices, gatherum.jax.scatter_slices):
+        with pytest.raises(TypeError) as caught:
+            call(data, rows, None)
+        assert str(caught.value) == str(expected.value)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .. import errors
 from ..names import ModeName, ReductionName
+from ..operators import GATHERS
 from .operands import normalise
 from .ops import Tracer, bind, eager
 
@@ -125,10 +126,10 @@ def _run(
     if plain and type(include_self) is type(negative) is bool and type(data) in _concrete:
         key = (op, axis, reduction, include_self, mode, negative, fill_value)
         if (run := _known.get(key)) is not None and type(indices) in _concrete:
-            if updates is None:
-                return run(data, indices)
             if type(updates) in _concrete:
                 return run(data, indices, updates)
+            if updates is None and op in GATHERS:
+                return run(data, indices)
     given = axis, reduction, include_self, mode, negative, fill_value
     call, arrays = normalise(op, data, indices, updates, *given)
     if not any(isinstance(array, Tracer) for array in arrays):
@@ -139,9 +140,13 @@ def _run(
     return result
 
 
-def room(op: str, *arguments: Any) -> Array:
+def room(
+    op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
+    mode: Any, negative: Any, fill_value: Any, out: Any,
+) -> Array:  # fmt: skip
     """Take the arguments of a functional call on JAX's arrays."""
-    *given, out = arguments
     if out is not None:
         raise errors.no_jax_out(op)
-    return _run(op, *given)
+    return _run(
+        op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
+    )
