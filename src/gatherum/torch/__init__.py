@@ -19,14 +19,34 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
+from .segments import (
+    gather_csr,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_mean,
+    scatter_min,
+    scatter_mul,
+    scatter_sum,
+    segment_csr,
+)
 
 __all__ = [
     "gather",
+    "gather_csr",
     "gather_elements",
     "gather_nd",
+    "scatter",
+    "scatter_add",
     "scatter_elements",
+    "scatter_max",
+    "scatter_mean",
+    "scatter_min",
+    "scatter_mul",
     "scatter_nd",
     "scatter_slices",
+    "scatter_sum",
+    "segment_csr",
 ]
 
 arrays.register("torch", room)
