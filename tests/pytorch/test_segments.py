@@ -8,6 +8,9 @@ import pytest
 from tensors import compiled, double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
+# torch itself runs it, the first time that it differentiates forwards.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+
 WORDS = ("sum", "add", "mul", "mean", "min", "max")
 DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64,
@@ -235,11 +238,10 @@ def test_the_arg_says_where_the_old_value_stays():
 @pytest.mark.parametrize(
     ("shape", "dim", "op"),
     [
-        ((4,), 1, "scatter_slices"), ((1, 4), 1, "scatter_slices"), ((1, 4, 1), 1, "scatter_slices"),
-        ((3, 4), 1, "scatter_nd"), ((3, 4, 1), 1, "scatter_nd"), ((3, 1, 1), 1, "scatter_nd"),
-        ((3, 4, 5), 1, "scatter_elements"), ((1, 4, 5), 1, "scatter_elements"),
-        ((1, 1, 1), 1, "scatter_slices"), ((3,), 0, "scatter_slices"), ((5,), 2, "scatter_slices"),
-        ((3, 4, 5), 2, "scatter_nd"), ((3, 1, 5), -1, "scatter_nd"), ((3, 4, 1), 0, "scatter_elements"),
+        ((4,), 1, "slices"), ((1, 4), 1, "slices"), ((1, 4, 1), 1, "slices"), ((3,), 0, "slices"),
+        ((5,), 2, "slices"), ((1, 1, 1), 1, "slices"), ((3, 4), 1, "nd"), ((3, 4, 1), 1, "nd"),
+        ((3, 1, 1), 1, "nd"), ((3, 4, 5), 2, "nd"), ((3, 1, 5), -1, "nd"),
+        ((3, 4, 5), 1, "elements"), ((1, 4, 5), 1, "elements"), ((3, 4, 1), 0, "elements"),
     ],
 )  # fmt: skip
 def test_an_index_broadcasts(shape, dim, op, word):
@@ -247,7 +249,7 @@ def test_an_index_broadcasts(shape, dim, op, word):
     torch.manual_seed(7)
     src, index = torch.randn(3, 4, 5), torch.randint(6, shape)
     places = room.segments._places("scatter", index, src.shape, dim % 3, 6, "raise")
-    assert places.operator.name == op
+    assert places.operator.name == f"scatter_{op}"
     whole = index.reshape((1,) * (dim % 3) + shape) if len(shape) == 1 else index
     whole = whole.reshape(whole.shape + (1,) * (3 - whole.dim())).expand(src.shape)
     assert same(room.scatter(src, index, dim, dim_size=6, reduce=word),
@@ -257,8 +259,7 @@ def test_an_index_broadcasts(shape, dim, op, word):
         assert same(one[0], other[0])
         assert same(one[1], other[1])
         # The arg names a value that is the answer.
-        padded = torch.cat((src, src.new_zeros(*src.shape[: dim % 3], 1, *src.shape[dim % 3 + 1 :])),
-                           dim % 3)  # fmt: skip
+        padded = torch.cat((src, torch.zeros_like(src.narrow(dim, 0, 1))), dim)
         assert same(one[0], padded.gather(dim, one[1]))
 
 
@@ -287,6 +288,13 @@ def test_the_example_of_its_documentation():
     assert out.shape == (10, 3, 64)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.uint64, torch.bool], ids=str)
+def test_extremes_of_other_dtypes(dtype):
+    src, index = torch.tensor([1, 0, 1, 1]).to(dtype), torch.tensor([0, 0, 2, 2])
+    values, arg = room.scatter_max(src, index)
+    assert (values.tolist(), arg.tolist()) == ([1, 0, 1], [0, 4, 2])
+
+
 SRC = torch.tensor([[1.0, 2], [3, 4]])
 
 
@@ -294,10 +302,10 @@ SRC = torch.tensor([[1.0, 2], [3, 4]])
     ("kind", "sentence", "call"),
     [
         (IndexError,
-         "scatter_slices: index 3 at position (1,) is out of bounds for axis 0 with size 3",
+         "scatter_slices: index 3 is out of bounds for axis 0 of size 3 (indices[1])",
          lambda: room.scatter(SRC, [0, 3], 0, dim_size=3)),
         (IndexError,
-         "scatter_slices: index -1 at position (0,) is out of bounds for axis 0 with size 1",
+         "scatter_slices: index -1 is out of bounds for axis 0 of size 1 (indices[0])",
          lambda: room.scatter(SRC, [-1, 0], 0)),
         (ValueError,
          "scatter: `index` must have a shape that broadcasts to (2, 2), that of `src`, got (3,)",

@@ -12,7 +12,7 @@ that nothing goes to hold 0, and 1 for products.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -150,9 +150,7 @@ def scatter_min(
     return _extreme("scatter_min", "min", src, index, dim, out, dim_size)
 
 
-def segment_csr(
-    src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum"
-) -> Tensor:
+def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum") -> Tensor:
     """Reduce neighbouring values: place `s` takes those from ``indptr[s]`` to ``indptr[s + 1]``.
 
     Parameters
@@ -264,7 +262,7 @@ def _signed(index: Tensor) -> Tensor:
 
 def _whole(op: str, name: str, value: object) -> int:
     if isinstance(value, torch.SymInt):
-        return value  # type: ignore[return-value]  # a size of a graph that is traced
+        return cast(int, value)  # a size of a graph that is traced
     try:
         size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
     except TypeError:
@@ -293,9 +291,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     given = tuple(index.shape)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
-    if len(whole) > len(moved) or any(
-        n not in (1, m) for n, m in zip(whole, moved, strict=True)
-    ):
+    if len(whole) > len(moved) or any(n not in (1, m) for n, m in zip(whole, moved, strict=True)):
         raise errors.no_broadcast(op, "index", given, "src", tuple(moved))
     index = index.reshape(whole)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
@@ -352,7 +348,7 @@ def _extreme(op: str, reduction: str, src: Tensor, index: Any, dim: int, out: Te
 
 def _same(one: Tensor, other: Tensor) -> Tensor:
     """Whether values are equal; a NaN is another's equal."""
-    return (one == other) | ((one != one) & (other != other))
+    return (one == other) | (one.isnan() & other.isnan())
 
 
 def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
@@ -386,5 +382,5 @@ def _checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
     if tuple(_dense(op, "out", out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
-        raise errors.other_dtype(op, "out", result.dtype, out.dtype)  # type: ignore[arg-type]
+        raise errors.other_dtype(op, "out", result.dtype, out.dtype)
     return out
