@@ -9,7 +9,8 @@ versions.check()  # before anything uses what it looks for
 
 # ruff: noqa: E402  # imports behind the check
 from .. import arrays
-from . import batching, gradients, memory  # noqa: F401  # they register their kernels
+arrays.register("torch", room, memory.look)
+memory.open_exchange()
 from .api import (
     gather,
     gather_elements,
@@ -49,5 +50,5 @@ __all__ = [
     "segment_csr",
 ]
 
-arrays.register("torch", room)
+arrays.register("torch", room, memory.look)
 memory.open_exchange()
