@@ -217,6 +217,17 @@ def test_empty_places():
     assert room.segment_csr(src, [0, 0, 2], reduce="mul").tolist() == [1, -25]
 
 
+def test_a_sum_begins_at_zero():
+    """So that of -0 alone is 0."""
+    assert not room.scatter(torch.tensor([-0.0]), torch.tensor([0])).signbit()
+
+
+def test_a_mean_of_integers_is_rounded_down():
+    src, index = torch.tensor([-2, -1]), torch.tensor([0, 0])
+    assert room.scatter(src, index, reduce="mean").tolist() == [-2]
+    assert room.scatter(src, index, out=torch.tensor([0]), reduce="mean").tolist() == [-2]
+
+
 def test_the_first_of_equals_is_the_arg():
     src, index = torch.tensor([1.0, 4, 4, 1, 4]), torch.tensor([0, 0, 0, 0, 1])
     assert room.scatter_max(src, index)[1].tolist() == [1, 4]
