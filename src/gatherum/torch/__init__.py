@@ -9,8 +9,7 @@ versions.check()  # before anything uses what it looks for
 
 # ruff: noqa: E402  # imports behind the check
 from .. import arrays
-arrays.register("torch", room, memory.look)
-memory.open_exchange()
+from . import batching, gradients, memory  # noqa: F401  # the first two register their kernels
 from .api import (
     gather,
     gather_elements,
