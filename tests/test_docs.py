@@ -12,7 +12,14 @@ from gatherum.operators import OPERATORS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
-MODULES = ("gatherum", "gatherum.directml", "gatherum.onnx", "gatherum.files", "gatherum.reference", "gatherum.torch")
+MODULES = (
+    "gatherum",
+    "gatherum.directml",
+    "gatherum.onnx",
+    "gatherum.files",
+    "gatherum.reference",
+    "gatherum.torch",
+)
 
 
 def entries(page: Path) -> set[Path]:
