@@ -289,12 +289,14 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     `dim` sends the same slices everywhere.
     """
     given = tuple(index.shape)
+    shape = (*moved[:dim], size, *moved[dim + 1 :])
+    if given == (moved[dim],):
+        return Places(OPERATORS["scatter_slices"], index, shape, dim, mode, False)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if len(whole) > len(moved) or any(n not in (1, m) for n, m in zip(whole, moved, strict=True)):
         raise errors.no_broadcast(op, "index", given, "src", tuple(moved))
     index = index.reshape(whole)
-    shape = (*moved[:dim], size, *moved[dim + 1 :])
     if any(n != 1 for n in whole[dim + 1 :]):
         name, axis, index = "scatter_elements", dim, index.expand(moved)
     elif any(n != 1 for n in whole[:dim]):
