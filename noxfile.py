@@ -71,7 +71,7 @@ def test(session: nox.Session) -> None:
 @nox.session
 def torch(session: nox.Session) -> None:
     """Run the tests of tensors, with the torch that CI has; ``--`` gives pytest's arguments."""
-    install(session, "[torch]", *group("test"), "torch==2.13.0")
+    install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest")
     session.run("pytest", "tests/pytorch", *session.posargs)
 
 
