@@ -68,19 +68,22 @@ def test(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
-@nox.session(name="jax")
-def test_jax(session: nox.Session) -> None:
-    """Run the tests of JAX's arrays, with JAX; what follows ``--`` goes to pytest."""
-    install(session, "[jax]", *group("test"), "flatbuffers")  # exports are written with it
-    session.run("pytest", "tests/jax_room", *session.posargs)
-    session.run("python", "docs/examples.py", "docs/jax.md")
+@nox.session
+def torch(session: nox.Session) -> None:
+    """Test PyTorch's tensors, and run the examples of their page; ``--`` gives pytest's arguments."""
+    # expecttest: torch's own samples import it.
+    install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest")
+    session.run("pytest", "tests/pytorch", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/pytorch.md")
 
 
 @nox.session
-def torch(session: nox.Session) -> None:
-    """Run the tests of tensors, with the torch that CI has; ``--`` gives pytest's arguments."""
-    install(session, "[torch]", *group("test"), "torch==2.13.0")
-    session.run("pytest", "tests/pytorch", *session.posargs)
+def jax(session: nox.Session) -> None:
+    """Test JAX's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
+    # flatbuffers: JAX writes exported functions with it.
+    install(session, "[jax]", *group("test"), "flatbuffers")
+    session.run("pytest", "tests/jax_room", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/jax.md")
 
 
 @nox.session(name="wheel")

@@ -2,6 +2,7 @@
 
 In a page, blocks of ``python`` with prompts are doctests, those without must run, and in blocks of
 ``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
+A page that begins with ``<!-- needs: PACKAGE -->`` is left out, and says so, where that is missing.
 """
 
 import doctest
@@ -26,28 +27,25 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
+# Rooms that import the framework whose name they have.
+ROOMS = ("jax", "torch")
 # Modules that import a framework at once, and the commands, which import nothing to be tried.
 LEFT_OUT = re.compile(r"gatherum\.(bench\.peers\.with_\w+|(\w+\.)*__main__)$")
 
 
-# What pages and modules ask for besides the documentation's own environment, by the start of their
-# names; `nox -s jax` runs these examples.
-NEEDED = {"docs/jax.md": "jax", "gatherum.jax": "jax"}
-
-
-def lacks(name: str) -> bool:
-    """Whether a package is missing without which a page or module has no examples to run."""
-    needed = next((NEEDED[start] for start in NEEDED if name.startswith(start)), None)
-    if needed is None or importlib.util.find_spec(needed) is not None:
-        return False
-    print(f"{name}: left out, install {needed} to run its examples")
-    return True
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported."""
+    return importlib.util.find_spec(package) is not None
 
 
 def run_page(page: Path) -> tuple[int, int]:
     """Run the examples of a page; return how many there were and how many failed."""
     names: dict[str, Any] = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
+    if (needed := NEEDS.match(text)) and not is_installed(needed[1]):
+        print(f"{page.relative_to(ROOT)}: left out, for {needed[1]} is not installed")
+        return 0, 0
     tried = failed = 0
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for block in BLOCK.finditer(text):
@@ -105,8 +103,10 @@ def run_docstrings(name: str) -> tuple[int, int]:
 
 def modules() -> list[str]:
     """Name every module of the package."""
-    found = [one.name for one in pkgutil.walk_packages(gatherum.__path__, "gatherum.")]
-    return ["gatherum", *(name for name in found if not (LEFT_OUT.search(name) or lacks(name)))]
+    found = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
+    names = ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
+    missing = tuple(f"gatherum.{room}." for room in ROOMS if not is_installed(room))
+    return [name for name in names if not f"{name}.".startswith(missing)]
 
 
 def main() -> int:
@@ -114,7 +114,7 @@ def main() -> int:
     pages = [Path(page).resolve() for page in sys.argv[1:]]
     all_pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
     wanted = [page for page in pages or all_pages if "_build" not in page.parts]
-    results = [run_page(page) for page in wanted if not lacks(page.relative_to(ROOT).as_posix())]
+    results = [run_page(page) for page in wanted]
     tried, failed = (sum(column) for column in zip((0, 0), *results, strict=True))
     print(f"{len(results)} pages: {tried} examples, {failed} failed")
     if not pages:

@@ -12,7 +12,14 @@ from gatherum.operators import OPERATORS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
-MODULES = ("gatherum", "gatherum.directml", "gatherum.onnx", "gatherum.files", "gatherum.reference")
+MODULES = (
+    "gatherum",
+    "gatherum.directml",
+    "gatherum.onnx",
+    "gatherum.files",
+    "gatherum.reference",
+    "gatherum.torch",
+)
 
 
 def entries(page: Path) -> set[Path]:
@@ -54,6 +61,8 @@ def counterparts(op: str) -> list[dict[str, str]]:
 def test_every_public_name_is_in_the_reference(name):
     if name == "gatherum.onnx":
         pytest.importorskip("onnx", reason="install gatherum[onnx] to list its names")
+    if name == "gatherum.torch":
+        pytest.importorskip("torch", reason="install torch to list its names")
     page = (DOCS / "api" / f"{name.removeprefix('gatherum.')}.md").read_text()
     if f"automodule:: {name}\n   :members:" in page:
         return

@@ -17,6 +17,9 @@ from . import errors
 
 # Takes the arguments of the core's `call`, and returns an array of its framework.
 Room: TypeAlias = Callable[..., object]
+# Takes the operator, the operand's name and an array; returns a NumPy array of the same memory, or
+# (shape, dtype, strides), where the values cannot be seen.
+Look: TypeAlias = Callable[[str, str, object], object]
 
 
 class Framework(NamedTuple):
@@ -44,13 +47,17 @@ _OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
 COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
+_looks: dict[str, Look] = {}
 # Frameworks with a room in this package, a module of the same name.
 _OWN_ROOMS = ("jax", "torch")
 
 
-def register(framework: str, room: Room) -> None:
-    """Send calls whose data are arrays of a framework to its room."""
-    _rooms[_BY_MODULE[framework].name] = room
+def register(framework: str, room: Room, look: Look | None = None) -> None:
+    """Send calls whose data are arrays of a framework to its room; plans see them by its look."""
+    name = _BY_MODULE[framework].name
+    _rooms[name] = room
+    if look is not None:
+        _looks[name] = look
 
 
 class Foreign(NamedTuple):
@@ -113,6 +120,16 @@ def room_for(data: type) -> Room | None:
     if name not in _rooms and name in _OWN_ROOMS and name in sys.modules:
         import_module(f"{__package__}.{name}")
     return _rooms.get(name)
+
+
+def seen(op: str, operand: str, value: object) -> object:
+    """Return what a plan sees of a value: of an array of a framework that has a room here, a NumPy
+    array or a description; anything else as it is.
+    """
+    if (found := foreign(type(value))) is None or room_for(type(value)) is None:
+        return value
+    look = _looks.get(found.framework.name)
+    return value if look is None else look(op, operand, value)
 
 
 def lacks_values(value: object) -> bool:

@@ -124,6 +124,17 @@ def other_device(op: str, operand: str, expected: str, found: str) -> ValueError
     )
 
 
+def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
+        f"got {found}"
+    )
+
+
+def no_segments(op: str, size: int) -> ValueError:
+    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]")
+
+
 def no_device(op: str, found: str) -> NotImplementedError:
     return NotImplementedError(f"{op}: tensors must be on the CPU, got {found}; write data.cpu()")
 

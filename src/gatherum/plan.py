@@ -182,7 +182,7 @@ def plan(
     op : str or callable
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
         itself.
-    data, indices, updates : array_like or (shape, dtype) or (shape, dtype, strides)
+    data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
         The operands, or what they look like (strides in bytes; C order when left out).
     **attributes
         The operator's other arguments: `axis` or `batch_dims`, `reduction`, `include_self`, `mode`,
@@ -218,6 +218,8 @@ def planned(
     op, a = operator.name, _attributes(operator, attributes)
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
+    data, indices = arrays.seen(op, "data", data), arrays.seen(op, "indices", indices)
+    updates, out = arrays.seen(op, "updates", updates), arrays.seen(op, "out", a["out"])
     axis = arguments.as_axis(op, a[operator.attribute])
     reduction = arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
     include_self = arguments.as_boolean(op, "include_self", a["include_self"])
@@ -235,9 +237,9 @@ def planned(
             updates = arguments.as_updates(op, updates, to.dtype)
         other = _describe(op, "updates", updates)
     s = Signature(op, to, of, other, axis, reduction, include_self, mode, negative, None)
-    if a["out"] is not None:
+    if out is not None:
         check(s)  # what is wrong with the others comes first
-        s = replace(s, out=_describe(op, "out", a["out"]))
+        s = replace(s, out=_describe(op, "out", out))
     made = build(s)
     check_fill(s, a["fill_value"])
     return made
