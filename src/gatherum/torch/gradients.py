@@ -163,8 +163,9 @@ def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
 def _factors(ctx: Any) -> tuple[Places, Partials]:
     places, values = _saved(ctx)
     onward = _C.is_grad_enabled() or _may_have_tangents() or _C._are_functorch_transforms_active()
+    reduction, include_self = ctx.fold
     data, updates, result = values or _NO_VALUES
-    return places, partials(places, *ctx.fold, data, updates, result, onward)
+    return places, partials(places, reduction, include_self, data, updates, result, onward)
 
 
 def _recorded(operator: Operator) -> Callable[..., Any]:
