@@ -63,16 +63,27 @@ def levels(given: list[str]) -> str:
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """Build and install the package, and run the tests on it."""
+    """Build and install the package, and run the quick tests on it, or what ``--`` tells pytest."""
     install(session, "", *group("test"))
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Run the tests of tensors, with the torch that CI has; ``--`` gives pytest's arguments."""
-    install(session, "[torch]", *group("test"), "torch==2.13.0")
+    """Test PyTorch's tensors, and run the examples of their page; ``--`` gives pytest's arguments."""
+    # expecttest: torch's own samples import it.
+    install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest")
     session.run("pytest", "tests/pytorch", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/pytorch.md")
+
+
+@nox.session
+def jax(session: nox.Session) -> None:
+    """Test JAX's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
+    # flatbuffers: JAX writes exported functions with it.
+    install(session, "[jax]", *group("test"), "flatbuffers")
+    session.run("pytest", "tests/jax_room", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/jax.md")
 
 
 @nox.session(name="wheel")
@@ -102,6 +113,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
+    session.run("basedpyright")
     core = sorted(str(path) for path in Path("src/core").rglob("*") if path.is_file())
     session.run("clang-format", "--dry-run", "-Werror", *core)
 

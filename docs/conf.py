@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation; `nox -s docs` runs it."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import gatherum
@@ -30,6 +31,9 @@ nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*")]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
+# The signatures of gatherum.torch need no torch, nor the modules that ask it what it is.
+_ASKING = ["torch", "gatherum.torch.versions", "gatherum.torch.memory"]
+autodoc_mock_imports = [] if find_spec("torch") else _ASKING
 autodoc_typehints = "none"  # the Parameters sections say more
 autodoc_member_order = "bysource"
 autosummary_generate = False

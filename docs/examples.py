@@ -2,10 +2,12 @@
 
 In a page, blocks of ``python`` with prompts are doctests, those without must run, and in blocks of
 ``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
+A page that begins with ``<!-- needs: PACKAGE -->`` is left out, and says so, where that is missing.
 """
 
 import doctest
 import importlib
+import importlib.util
 import os
 import pkgutil
 import re
@@ -25,14 +27,25 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
+# Rooms that import the framework whose name they have.
+ROOMS = ("jax", "torch")
 # Modules that import a framework at once, and the commands, which import nothing to be tried.
 LEFT_OUT = re.compile(r"gatherum\.(bench\.peers\.with_\w+|(\w+\.)*__main__)$")
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported."""
+    return importlib.util.find_spec(package) is not None
 
 
 def run_page(page: Path) -> tuple[int, int]:
     """Run the examples of a page; return how many there were and how many failed."""
     names: dict[str, Any] = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
+    if (needed := NEEDS.match(text)) and not is_installed(needed[1]):
+        print(f"{page.relative_to(ROOT)}: left out, for {needed[1]} is not installed")
+        return 0, 0
     tried = failed = 0
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for block in BLOCK.finditer(text):
@@ -91,15 +104,18 @@ def run_docstrings(name: str) -> tuple[int, int]:
 def modules() -> list[str]:
     """Name every module of the package."""
     found = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
-    return ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
+    names = ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
+    missing = tuple(f"gatherum.{room}." for room in ROOMS if not is_installed(room))
+    return [name for name in names if not f"{name}.".startswith(missing)]
 
 
 def main() -> int:
     """Run everything, or the pages that are named."""
     pages = [Path(page).resolve() for page in sys.argv[1:]]
     all_pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
-    results = [run_page(page) for page in pages or all_pages if "_build" not in page.parts]
-    tried, failed = (sum(column) for column in zip(*results, strict=True))
+    wanted = [page for page in pages or all_pages if "_build" not in page.parts]
+    results = [run_page(page) for page in wanted]
+    tried, failed = (sum(column) for column in zip((0, 0), *results, strict=True))
     print(f"{len(results)} pages: {tried} examples, {failed} failed")
     if not pages:
         found = [run_docstrings(name) for name in modules()]

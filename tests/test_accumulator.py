@@ -24,6 +24,8 @@ from strategies import (
 )
 from test_properties import THOROUGH
 
+pytestmark = pytest.mark.slow
+
 INVERSES = {
     "scatter_nd": "gather_nd",
     "scatter_elements": "gather_elements",

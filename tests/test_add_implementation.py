@@ -16,6 +16,7 @@ COMPILER = os.environ.get("CXX", "g++")
 KERNELS = "CMakeFiles/kernels_*.dir/src/core/*.o"
 BUILDS = sorted({path.parents[4] for path in ROOT.glob(f"build/*/{KERNELS}")})
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         not COMPILER or shutil.which(COMPILER) is None,
         reason="compiles the core: install a C++ compiler, or name it in CXX",
@@ -71,7 +72,7 @@ def core(tmp_path_factory):
     levels = [path.parts[-4].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
     sources = sorted([*(folder / "core").glob("*.cpp"), *inside.glob("*.cpp")])
-    sources = [path for path in sources if path.name != "kernels.cpp"]
+    sources = [path for path in sources if not path.name.startswith("kernels")]
     made = folder / "libfew.so"
     flags = ["-std=c++20", "-O0", "-fPIC", "-shared", "-pthread", "-Werror=switch"]
     flags += ["-DGATHERUM_BUILDING", *defined]

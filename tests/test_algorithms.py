@@ -10,6 +10,8 @@ import pytest
 import gatherum
 from sizes import family
 
+pytestmark = pytest.mark.slow
+
 THREADS = (1, 2, 3, 7)
 
 

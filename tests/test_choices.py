@@ -11,6 +11,11 @@ def _gather(shape, count, axis, dtype="f4"):
     return "gather_elements", (shape, dtype), (_along(shape, count, axis), "i4"), axis
 
 
+def _rows(width, count):
+    """Gather of `count` rows of float32."""
+    return "gather_nd", ((900, width), "f4"), ((count, 1), "i4"), 0
+
+
 def _scatter(n, m, reduction, dtype="f4", width=()):
     """scatter_nd of `m` items, or rows, into `n`."""
     operands = ((n, *width), dtype), ((m, 1), "i8"), ((m, *width), dtype)
@@ -67,6 +72,9 @@ def _chosen(op, *arguments):
         (_gather((128, 127), 128, 1), "stretches"),
         (_gather((128, 128), 127, 1), "units"),  # too small
         (("gather_nd", ((900, 30, 30), "f4"), ((900, 900, 2), "i4"), 1), "units"),  # pairs
+        (_rows(64, 16_384), "streamed_rows"),
+        (_rows(64, 16_383), "units"),  # still in cache
+        (_rows(65, 99_999), "units"),  # no whole cache lines
         (_scatter(9_000, 262_144, "add"), "one_slab"),
         (_scatter(9_000, 262_143, "add"), "units"),  # too few
         (_scatter(9_000, 262_144, "none", "V4"), "one_slab"),

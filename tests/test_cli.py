@@ -149,7 +149,7 @@ def test_the_second_command_of_the_readme_is_what_ci_runs():
         ([], "Missing command. See gatherum --help."),
         (["take"], "No such command 'take'. See gatherum --help."),
         (["--quite"], "No such option '--quite'. See gatherum --help."),
-        (["gather", "table.npy"], "Missing argument 'INDICES'. See gatherum gather --help."),
+        (["gather"], "Missing argument 'TABLE'. See gatherum gather --help."),
         (
             ["gather", "table.npy", "rows.npy"],
             "Missing option '-o' / '--out'. See gatherum gather --help.",

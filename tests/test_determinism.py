@@ -8,6 +8,8 @@ import pytest
 
 import gatherum
 
+pytestmark = pytest.mark.slow
+
 PATTERNS = {
     "one hot": lambda rng, n, m: np.full(m, n // 3, np.int32),
     "Zipf": lambda rng, n, m: (rng.zipf(1.2, m) % n).astype(np.int32),

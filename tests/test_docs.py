@@ -12,7 +12,14 @@ from gatherum.operators import OPERATORS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
-MODULES = ("gatherum", "gatherum.directml", "gatherum.onnx", "gatherum.files", "gatherum.reference")
+MODULES = (
+    "gatherum",
+    "gatherum.directml",
+    "gatherum.onnx",
+    "gatherum.files",
+    "gatherum.reference",
+    "gatherum.torch",
+)
 
 
 def entries(page: Path) -> set[Path]:
@@ -54,6 +61,8 @@ def counterparts(op: str) -> list[dict[str, str]]:
 def test_every_public_name_is_in_the_reference(name):
     if name == "gatherum.onnx":
         pytest.importorskip("onnx", reason="install gatherum[onnx] to list its names")
+    if name == "gatherum.torch":
+        pytest.importorskip("torch", reason="install torch to list its names")
     page = (DOCS / "api" / f"{name.removeprefix('gatherum.')}.md").read_text()
     if f"automodule:: {name}\n   :members:" in page:
         return
@@ -75,3 +84,16 @@ def test_every_claim_about_a_library_has_its_answer(monkeypatch):
         if " == " in expression:
             assert kept[library]["answers"][expression] == observed.SAME, expression
     assert list(observed.differences(kept, now)) == []
+
+
+def test_nothing_tells_to_install_the_package_from_pypi():
+    root = DOCS.parent
+    folders = ("docs", "src/gatherum", "benchmarks", "examples")
+    texts = [
+        p for folder in folders for p in (root / folder).rglob("*") if p.suffix in (".md", ".py")
+    ]
+    asks = re.compile(r"pip install \S*gatherum")
+    assert [path for path in texts if asks.search(path.read_text(encoding="utf-8"))] == []
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert asks.findall(readme) == ["pip install gatherum"]
+    assert "gatherum is not on PyPI: `pip install gatherum` does not install it" in readme

@@ -457,6 +457,14 @@ SENTENCES = [
         "gather: `indices` must have sizes of at least 0, got (-1,)",
     ),
     (
+        "no_updates", "plan", ("gather", TWO, [0], TWO), {}, TypeError,
+        "gather: takes no `updates`; the scatters do",
+    ),
+    (
+        "no_updates", "explain", ("gather_nd", TWO, ROWS, 1.0), {}, TypeError,
+        "gather_nd: takes no `updates`; the scatters do",
+    ),
+    (
         "not_a_dtype", "plan", ("gather", ((3,), "zz"), ((1,), "i8")), {}, TypeError,
         "gather: `data` must have a dtype that NumPy reads, got 'zz'",
     ),
@@ -571,6 +579,20 @@ def test_a_plan_names_the_operand_that_differs():
     )
 
 
+@pytest.mark.parametrize("operands", [(None, None), (None, [0]), (TWO, None)])
+def test_a_plan_is_run_on_operands(operands):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        gatherum.plan("gather", TWO, np.zeros(1, int)).run(*operands)
+    assert (
+        str(caught.value)
+        == {
+            (True, True): "gather: the plan was made for `data` float32 (2, 3), got None",
+            (True, False): "gather: the plan was made for `data` float32 (2, 3), got None",
+            (False, True): "gather: the plan was made for `indices` int64 (1,), got None",
+        }[operands[0] is None, operands[1] is None]
+    )
+
+
 def test_indices_that_change_during_the_call():
     error = errors.index_out_of_bounds("gather", 0, 0, 2, None, "raise")
     assert str(error) == ("gather: an index was invalid, but `indices` changed during the call")
@@ -587,6 +609,8 @@ def test_every_sentence_is_tested():
         "not_an_operand",
         "operand_changed",  # test_hostile.py
         "no_values",  # test_views.py
+        "no_broadcast",  # pytorch/test_segments.py
+        "no_segments",
         "not_a_regular_file",  # test_regular.py
         "file_too_big",
         "not_an_accumulator",  # test_accumulator.py
@@ -595,12 +619,16 @@ def test_every_sentence_is_tested():
         "damaged_state",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
-        "no_tensor_dtype",  # tests/pytorch
-        "no_tensor",
+        "no_tensor",  # pytorch/test_tensor_operands.py, test_tensor_*.py
         "other_device",
         "no_device",
         "out_of_gradients",
         "out_of_vmap",
+        "no_whole_items",  # jax_room/test_jax_errors.py
+        "no_jax_out",
+        "no_jax_platform",
+        "needs_x64",
+        "symbolic_shape",
     }
     assert {row[0] for row in SENTENCES} | elsewhere == functions
 

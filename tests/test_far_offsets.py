@@ -16,10 +16,13 @@ import pytest
 import gatherum
 from sizes import family
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "SEEK_DATA"),
-    reason="asks files for their holes: run on a system with SEEK_DATA",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not hasattr(os, "SEEK_DATA"),
+        reason="asks files for their holes: run on a system with SEEK_DATA",
+    ),
+]
 GIB = 1 << 30
 # What a cut or a sign lost in 31 or 32 bits would confuse with one another.
 PLACES = np.array([0, 7, 2**31 - 1, 2**31, 2**31 + 7, 2**32 - 1, 2**32, 2**32 + 7])

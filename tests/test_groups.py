@@ -6,6 +6,8 @@ import pytest
 import gatherum
 from sizes import family
 
+pytestmark = pytest.mark.slow
+
 THREADS = [1, 2, 3, 7]
 ROWS, UPDATES, COLUMNS = 60, 3600, 300  # two parts of a row, and enough work for threads to pay
 DTYPES = ["f2", "bfloat16", "f4", "f8", "i2"]

@@ -109,6 +109,7 @@ def meet(name, operands, call, **attributes):
             attributes["out"] = given["data"]
         made(*given.values(), **attributes)  # its plan is in the table
         gc.disable()
+        gc.collect()  # what has been allocated so far counts no more
         garbage = Garbage()
         garbage.itself = garbage
         del garbage

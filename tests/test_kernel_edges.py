@@ -8,6 +8,7 @@ import pytest
 
 import gatherum
 from canaries import guarded, guarded_copy, strays
+from sizes import chosen_from
 
 
 def _rng():
@@ -25,6 +26,22 @@ def test_a_large_copy_into_memory_at_any_address(shift, size):
     expected = data.copy()
     expected[3] = -1
     assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shift", [0, 16, 60])
+@pytest.mark.parametrize(("columns", "gap"), [(16, 0), (48, 0), (16, 64), (16, 16)])
+def test_rows_of_whole_cache_lines_at_any_address(columns, gap, shift):
+    """They go past the caches where each begins a line, whatever `plan` could know of that."""
+    data = _rng().integers(1, 1 << 30, (50, columns)).astype("i4")
+    indices = _rng().integers(-60, 60, 700)
+    out = guarded((700, columns), "i4", strides=(4 * columns + gap, 4), shift=shift)
+    with chosen_from({"stream": 0}):
+        plan = gatherum.plan("gather", data, indices, mode="fill", out=out)
+        assert plan.algorithm == ("units" if gap == 16 else "streamed_rows")
+        gatherum.gather(data, indices, mode="fill", fill_value=7, out=out)
+    assert not strays(out)
+    valid = (indices >= -50) & (indices < 50)
+    assert np.array_equal(out, np.where(valid[:, None], data[np.where(valid, indices, 0)], 7))
 
 
 @pytest.mark.parametrize("shift", [0, 4, 20])

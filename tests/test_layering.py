@@ -15,10 +15,10 @@ ROWS = [
     {TOP},
     {"explain", "tracing"},
     {"files"},
-    {"directml", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
     {"accumulator_state"},
     {"plan", "report", "config", "corpus"},
-    {"arguments"},
+    {"arguments", "programs"},
     {"signature"},
     {"operators"},
     {"lowering"},
@@ -47,7 +47,10 @@ def imported_rooms(path: Path) -> set[str]:
     """The rooms of this package that a file imports, at its top or inside functions."""
     found = set()
     folder = ("gatherum", *path.relative_to(PACKAGE).parent.parts)
-    for node in ast.walk(_Run().visit(ast.parse(path.read_text()))):
+    tree = ast.parse(path.read_text())
+    if path == PACKAGE / "__init__.py":  # its rooms are imported when they are first used
+        tree = _Run().visit(tree)
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -88,7 +91,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 12
+    assert len(sections) == 13
 
 
 def test_the_oracle_stands_apart() -> None:

@@ -12,6 +12,8 @@ import gatherum
 from gatherum import native
 from source import SOURCE
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 CORE = ["test_cases.py", "test_algorithms.py", "test_properties.py"]
 OTHERS = [name for name in native.available_levels() if name != native.level()]
@@ -58,7 +60,7 @@ def test_the_level_in_use_is_the_best_there_is_unless_forced():
 
 
 OBJECTS = sorted(
-    Path(__file__).parents[1].glob("build/*/CMakeFiles/kernels_*.dir/src/core/kernels.cpp.o")
+    Path(__file__).parents[1].glob("build/*/CMakeFiles/kernels_*.dir/src/core/kernels*.cpp.o")
 )
 
 

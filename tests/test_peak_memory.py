@@ -8,6 +8,8 @@ import pytest
 
 from source import SOURCE
 
+pytestmark = pytest.mark.slow
+
 # Runs one call in a fresh process and prints by how many bytes the peak of the resident set grew
 # beyond what was resident before the call, and what the plan said.
 SCRIPT = """

@@ -178,6 +178,20 @@ def test_names_come_from_the_core():
     assert [value.name for value in _core.Value][-2:] == ["complex64", "complex128"]
 
 
+@pytest.mark.parametrize("stride", [2**62, -(2**62), 2**63 - 1, -(2**63)])
+def test_strides_longer_than_any_memory_do_no_harm(stride):
+    made = gatherum.plan("gather_nd", ((5, 4), "f4"), ((300, 2, 2), "i8"))
+    fields = {name: getattr(made.program, name) for name in ("item", "units", "checks", "shape")}
+    line, loops, components, block = made.program.nest
+    far = tuple((size, stride, offset) for size, _, offset in components)
+    for kept in (far, far[:1]):  # nox -s asan sees numbers that overflow
+        checks = (*fields["checks"][:2], fields["checks"][2][: len(kept)], fields["checks"][3])
+        nest = (line, loops, kept, block)
+        program = Program(**fields | {"nest": nest, "checks": checks})
+        assert Program.from_bytes(bytes(program)).nest == nest
+        assert _core.describe(program)[0] == "units"
+
+
 def test_what_runs_is_told_for_the_present_number_of_threads():
     before = gatherum.get_num_threads()
     shapes = {

@@ -21,6 +21,8 @@ from strategies import (
     same_outcome,
 )
 
+pytestmark = pytest.mark.slow
+
 THOROUGH = settings(
     max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "400")),
     deadline=None,

@@ -9,6 +9,8 @@ import gatherum
 from gatherum import IndexReport, index_report
 from strategies import OPERATORS, calls
 
+pytestmark = pytest.mark.slow
+
 
 def brute(op, shape, indices, *, axis=0, batch_dims=0, mode="raise", negative=True):
     """Follow the definition: where each entry goes, and what was there before."""

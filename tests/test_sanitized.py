@@ -13,6 +13,8 @@ from gatherum import native
 from sanitized import KERNELS, OTHERS, chosen_tests
 from source import SOURCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 LEVELS = native.available_levels()
 

@@ -14,6 +14,8 @@ from gatherum import corpus, native, reference, verify
 from sizes import family
 from source import SOURCE
 
+pytestmark = pytest.mark.slow
+
 ROWS = [row for row in corpus.rows() if corpus.dtype_named(row[1]) is not None]
 SAMPLE = ROWS[::11]
 EXPECTED = json.loads(verify.EXPECTED.read_text())

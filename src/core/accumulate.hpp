@@ -125,46 +125,32 @@ struct AccumulateBlocks {
   const Operands& at;
   const Apply& apply;
 
-  // The hints are for valid tuples: any other has no destination.
+  // Only valid tuples have a destination to prefetch.
   void prefetch_block(const Block& b) const {
     if (!nest.far) return;
-    for (int i = 0; i < b.chosen; ++i) {
-      const int j = b.at(i);
-      apply.prefetch_at(b.place.data + j * nest.line_loop().data + b.offsets[j]);
-    }
+    each_chosen(b,
+                [&](int j) { apply.prefetch_at(b.place.data + j * nest.line_loop().data + b.offsets[j]); });
     keep();
   }
 
-  void move(const Block& b, const Block*) const {
+  void move(const Block& b, const Block&) const {
     const Apply fold = apply;  // a copy, which no store can change
+    const char* updates = at.other;
+    const Place place = b.place;
+    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
     if (nest.row_rank() == 0 && nest.block == nest.item)
-      each_tuple(b, [fold](int64_t offset, int64_t other, const char* updates) {
-        fold.item(offset, updates + other);
-      });
+      each_chosen(
+          b, [=](int64_t j) { fold.item(place.data + j * sd + offsets[j], updates + place.other + j * su); });
     else
-      each_tuple(b, [&](int64_t offset, int64_t other, const char* updates) {
-        each_row_point(nest.rows(), nest.row_rank(), Place{offset, 0, other},
-                       [&](const Place& p) { fold(p.data, updates + p.other); });
-      });
+      each_chosen(b,
+                  [&](int64_t j) { move_row({place.data + j * sd + offsets[j], 0, place.other + j * su}); });
   }
 
  private:
-  // Calls one(offset in the data, offset in the updates, updates).
-  template <class One>
-  GATHERUM_INLINE void each_tuple(const Block& b, const One& one) const {
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
-    const int64_t data = b.place.data, other = b.place.other;
-    const char* updates = at.other;
-    const int n = b.n, chosen = b.chosen;  // copies, which no store can change
-    if (chosen < n) {
-      for (int i = 0; i < chosen; ++i) {
-        const int64_t j = b.which[i];
-        one(data + j * sd + b.offsets[j], other + j * su, updates);
-      }
-    } else {
-      GATHERUM_UNROLL(4)
-      for (int64_t j = 0; j < n; ++j) one(data + j * sd + b.offsets[j], other + j * su, updates);
-    }
+  GATHERUM_NOINLINE void move_row(const Place& first) const {
+    each_row_point(nest.rows(), nest.row_rank(), first,
+                   [this](const Place& p) { apply(p.data, at.other + p.other); });
   }
 };
 

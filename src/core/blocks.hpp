@@ -1,4 +1,4 @@
-// The walk of the nest: unit by unit, in order, in staged blocks of at most kBlock tuples.
+// The one walk of the nest: unit by unit, in order, in staged blocks of at most kBlock tuples.
 #pragma once
 
 #include <algorithm>
@@ -44,13 +44,20 @@ class Odometer {
   Place place_;
 };
 
-// One staged stretch of the line: where it begins, how many tuples, and their checked offsets. Scatters that
-// call `choose` write the chosen ones.
+// The offsets, or numbers of destinations, [low, high) whose tuples a scatter writes. By default all that are
+// valid: no offset is that far.
+struct Owned {
+  int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
+  bool all() const { return low == Owned{}.low; }
+};
+
+// Staged points of a line: where they begin, how many tuples, and their checked offsets. `which` are
+// the chosen tuples, where not all are.
 struct Block {
   Place place;
   int n = 0;
   bool any_invalid = false;
-  int chosen = 0;  // so many tuples are to be written: all n, or the first of `which`
+  int chosen = 0;
   int which[kBlock];
   alignas(64) int64_t offsets[kBlock];
 
@@ -67,12 +74,12 @@ inline constexpr auto kLanesOf = [] {
   return lanes;
 }();
 
-// Chooses the tuples whose offsets (or destination numbers) are in [low, high), in order. Without a branch,
-// which would be mispredicted where they come by chance, and a vector at a time (half of the tuples: 0.5 ns
-// each, one by one 1.0).
-GATHERUM_NOINLINE inline void choose(Block& b, int64_t low, int64_t high) {
+// Chooses the tuples that are owned, in order; none of them is invalid. Without a branch, which would be
+// mispredicted where they come by chance, and a vector at a time (half of the tuples: 0.5 ns each, one by one
+// 1.0).
+GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   using Words = Lanes<uint64_t>;
-  const auto first = static_cast<uint64_t>(low), last = static_cast<uint64_t>(high) - first - 1;
+  const auto first = static_cast<uint64_t>(owned.low), last = static_cast<uint64_t>(owned.high) - first - 1;
   const auto take = [&](unsigned set, int j) {
     const auto lanes = load_lanes<Lanes<int32_t>>(reinterpret_cast<const char*>(kLanesOf[set].data())) + j;
     std::memcpy(b.which + b.chosen, &lanes, sizeof lanes);
@@ -92,13 +99,7 @@ GATHERUM_NOINLINE inline void choose(Block& b, int64_t low, int64_t high) {
   }
 }
 
-GATHERUM_INLINE void choose_valid(Block& b) {
-  b.chosen = b.n;
-  constexpr int64_t any = int64_t{1} << 62;  // no offset is that far
-  if (b.any_invalid) choose(b, -any, any);
-}
-
-// The stretches of a range of units. Inside a unit the loops behind the leading `units` ones are
+// The places of the blocks of a range of units. Inside a unit the loops behind the leading `units` ones are
 // walked in row-major order, so that a scatter meets the updates of a destination in order.
 class Blocks {
  public:
@@ -150,60 +151,87 @@ class Blocks {
   int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
 };
 
-GATHERUM_NOINLINE inline bool stage_next(const Nest& nest, const char* index, Blocks& blocks, Block& block) {
-  if (!blocks.next(block.place, block.n)) return false;
-  block.any_invalid = stage(nest, index + block.place.index, nest.line_loop().index, block.n, block.offsets);
-  return true;
-}
-
 // Where columns are short runs far apart, runs are fetched this many rows ahead.
 inline constexpr int64_t kRowsOn = 8;
 
-// A walk over blocks that stages the next one while the work of this one is done. To the offset of a block's
-// i-th tuple, i * step is added: what the line itself moves.
+// Calls one(j) for each chosen tuple of a block, in order.
+template <class One>
+GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
+  const int n = b.n, chosen = b.chosen;  // copies, which no store can change
+  if (chosen < n) {
+    const int* GATHERUM_RESTRICT which = b.which;
+    for (int i = 0; i < chosen; ++i) one(which[i]);
+  } else {
+    for (int j = 0; j < n; ++j) one(j);
+  }
+}
+
+// What a walk does with blocks besides staging them.
+struct Staging {
+  int64_t step = 0;        // i * step is added to the offset of a block's i-th tuple: what the line moves
+  bool by_column = false;  // lines are cut into columns
+  const Owned* owned = nullptr;  // the tuples to choose; null: nobody asks
+};
+
+// The one walk over blocks: it stages the next block while the work of this one is done.
+//
+//   for (Walk walk(...); !walk.done(); walk.turn()) {
+//     ... walk.now() ...
+//     walk.stage();  // walk.then(), which has been found but not staged
+//     ... both ...
+//   }
 class Walk {
  public:
-  // by_column: lines are cut into columns, so that a page on is nothing that is read soon, but a few rows on.
-  Walk(const Nest& nest, int units, const Range& range, const char* index, int64_t step, bool by_column)
-      : nest_(nest), index_(index), step_(step), blocks_(nest, units, range), in_lines_(stages_lines(nest)) {
-    if (by_column) on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
+  GATHERUM_NOINLINE Walk(const Nest& nest, int units, const Range& range, const char* index,
+                         const Staging& how = {})
+      : nest_(nest), index_(index), how_(how), blocks_(nest, units, range), in_lines_(stages_lines(nest)) {
+    // Columns: what is read soon lies a few rows ahead, not a page ahead.
+    if (how.by_column)
+      on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
     find();
-    stage_from(0);
-    turn();
+    next();
   }
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
-  Block& now() { return *now_; }
+  const Block& now() const { return *now_; }
   const Block& then() const { return *then_; }
   const Place& on() const { return on_; }
   bool done() const { return now_->n == 0; }
   // Whether stage_while does two things at a time.
   bool in_lines() const { return in_lines_; }
+  // Whether all indices so far were valid.
+  bool valid() const { return valid_; }
 
-  // Finds the next block, of no tuples behind the last: now it can be staged.
-  void find() {
-    if (!blocks_.next(then_->place, then_->n)) then_->n = 0;
+  void stage() { stage_from(0); }
+
+  // Makes the next block this one, and finds the one behind it.
+  GATHERUM_NOINLINE void turn() {
+    std::swap(now_, then_);
+    find();
   }
 
-  void stage_next() { stage_from(0); }
+  // Where nothing is done meanwhile.
+  void next() {
+    stage();
+    turn();
+  }
 
   // Calls work(i) for each tuple of this block, in order, and staged(i, count) when offsets from the i-th on
-  // of the next have been written; they may be those of invalid indices. Where indices allow it the two go
-  // hand in hand: neither then waits alone for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k:
+  // of the next have been written; they may be those of invalid indices. Where indices allow it the two are
+  // interleaved, so that neither waits alone for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k:
   // 17 -> 11; gather_elements along axis 0: 13.5 -> 11.5).
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
     const int m = now_->n, n = then_->n;
-    int both = in_lines_ ? std::min(n, m) : 0;
-    both -= both % static_cast<int>(kCacheLine / nest_.index.width);
+    const int both = in_lines_ ? std::min(n, m) / kTogether * kTogether : 0;
     if (both > 0) {
       const char* at = index_ + then_->place.index;
       const Fetch fetch{on_.index, beside, width};
       in_lines_ = nest_.index.width == 8
-                      ? stage_lines<int64_t>(nest_, at, both, step_, then_->offsets, fetch, work, staged)
-                      : stage_lines<int32_t>(nest_, at, both, step_, then_->offsets, fetch, work, staged);
+                      ? stage_lines<int64_t>(nest_, at, both, how_.step, then_->offsets, fetch, work, staged)
+                      : stage_lines<int32_t>(nest_, at, both, how_.step, then_->offsets, fetch, work, staged);
     }
     const int begin = in_lines_ ? both : 0;
     stage_from(begin);
@@ -212,31 +240,38 @@ class Walk {
     for (int i = both; i < m; ++i) work(i);
   }
 
-  // Makes the next block this one.
-  void turn() { std::swap(now_, then_); }
-
  private:
+  // A block of no tuples behind the last.
+  void find() {
+    if (!blocks_.next(then_->place, then_->n)) then_->n = 0;
+  }
+
   GATHERUM_NOINLINE void stage_from(int begin) {
+    Block& b = *then_;
     const int64_t stride = nest_.line_loop().index;
-    const char* at = index_ + then_->place.index + begin * stride;
-    int64_t* offsets = then_->offsets;
-    then_->any_invalid = begin < then_->n && stage(nest_, at, stride, then_->n - begin, offsets + begin);
-    if (step_ != 0) add_steps(step_, begin, then_->n, offsets);
+    const char* at = index_ + b.place.index + begin * stride;
+    b.any_invalid =
+        begin < b.n && gatherum::GATHERUM_LEVEL::stage(nest_, at, stride, b.n - begin, b.offsets + begin);
+    if (how_.step != 0) add_steps(how_.step, begin, b.n, b.offsets);
+    valid_ &= !b.any_invalid;
+    b.chosen = b.n;
+    if (how_.owned != nullptr && (b.any_invalid || !how_.owned->all())) choose(b, *how_.owned);
   }
 
   const Nest& nest_;
   const char* const index_;
-  const int64_t step_;
+  const Staging how_;
   Place on_{0, kIndexBytesAhead, 0};
   Blocks blocks_;
   bool in_lines_;  // until an index is negative or not valid: then others are, and would be staged twice
+  bool valid_ = true;
   Block pair_[2];
   Block* now_ = &pair_[0];
   Block* then_ = &pair_[1];
 };
 
-// Fetches the columns of a few rows on, which the processor does not foresee. Items more than a line apart
-// are left to it: the run between them may be the whole array.
+// Prefetches the columns of a few rows ahead, which the processor does not predict. Not where items are more
+// than a cache line apart: the run between them may be the whole array.
 GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const Operands& at, const Block& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
@@ -248,16 +283,23 @@ GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const O
   fetch(at.other, b.place.other + on.other, line.other);
 }
 
+// Calls line(context, loop, place) for every line of the row loops, in order.
+using RowLine = void (*)(const void* context, const Loop& loop, Place place);
+GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, Place place, const void* context,
+                                            RowLine line) {
+  if (rank == 1) return line(context, loops[0], place);
+  for (int64_t i = 0; i < loops[0].extent; ++i, place = advance(place, loops[0], 1))
+    each_row_line(loops + 1, rank - 1, place, context, line);
+}
+
 // Calls point(place) for every point of the row loops, in order.
 template <class Point>
-void each_row_point(const Loop* loops, int rank, Place place, const Point& point) {
+GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const Place& place, const Point& point) {
   if (rank == 0) return point(place);
-  for (int64_t i = 0; i < loops[0].extent; ++i, place = advance(place, loops[0], 1)) {
-    if (rank == 1)
-      point(place);
-    else
-      each_row_point(loops + 1, rank - 1, place, point);
-  }
+  each_row_line(loops, rank, place, &point, [](const void* context, const Loop& loop, Place at) {
+    const auto& each = *static_cast<const Point*>(context);
+    for (int64_t i = 0; i < loop.extent; ++i, at = advance(at, loop, 1)) each(at);
+  });
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

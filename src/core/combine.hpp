@@ -243,11 +243,41 @@ GATHERUM_INLINE Complex<T> divide(Complex<T> sum, int64_t count) {
   return {divide(sum.re, count), divide(sum.im, count)};
 }
 
+// An item of which nothing but its bytes is known.
+template <int W>
+struct Item {
+  unsigned char bytes[W];
+};
+
+// W bytes as they are: how all those values are stored and accumulated that no arithmetic changes the form
+// of.
+template <int W>
+struct Bytes {
+  using Stored = Item<W>;
+  using Sum = Item<W>;
+  template <class>
+  static Sum widen(Stored v) {
+    return v;
+  }
+  template <class>
+  static Stored narrow(Sum v) {
+    return v;
+  }
+};
+
 template <class V, Reduction R>
 struct Fold : Arithmetic<V, R> {
   using Base = Arithmetic<V, R>;
   using typename Base::Stored;
   using typename Base::Sum;
+
+  // The same for as many folds as store and accumulate alike: code that only moves values is compiled once
+  // for them all.
+  using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>,
+                                  Arithmetic<V, std::is_integral_v<V> ? Reduction::mean : Reduction::add>>;
+
+  // Whether a result is more than its sum: it takes the count.
+  static constexpr bool kDivides = R == Reduction::mean;
 
   // Whether every order of folding gives the same bits. (Booleans do too, but a fold by the identity makes a
   // 1 of any other true byte.)

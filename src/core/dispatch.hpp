@@ -9,6 +9,11 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+// The objects of a level: each fills in its functions. Several compile sooner than one, and show that the
+// build goes on.
+void add_slab_kernels(Kernels& all);
+void add_fold_kernels(Kernels& all);
+
 // Calls f with the width of an item as a constant. The plan chooses the kernels that ask for these
 // widths only.
 template <class F>

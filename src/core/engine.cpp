@@ -10,9 +10,9 @@ namespace {
 
 const Kernels* chosen = nullptr;
 
-// What a look at an invalid index has told. Where it found nothing wrong any more, the indices have
-// changed meanwhile, which position -1 reports.
-Outcome told(Invalid invalid) {
+// Reports an invalid index. Position -1: when it was read again, it was valid, because another thread has
+// changed the indices.
+Outcome outcome_of(Invalid invalid) {
   if (invalid.component < 0) invalid.position = -1;
   return {Status::invalid_index, invalid};
 }
@@ -36,7 +36,7 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   if (!is_long(p)) {
     const Invalid invalid =
         chosen->first_invalid(nest, index, {nest.line_loop().extent, 0, nest.outer_count()});
-    return invalid.position < 0 ? Outcome{} : told(invalid);
+    return invalid.position < 0 ? Outcome{} : outcome_of(invalid);
   }
   const int64_t bytes = times(p.tuples, kTupleBytes);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, bytes, threads_for(bytes));
@@ -50,7 +50,7 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   });
   if (!finished) return {Status::interrupted, {}};
   if (first.load() == s.units) return {};
-  return told(chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units}));
+  return outcome_of(chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units}));
 }
 
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) {
@@ -73,9 +73,10 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
   Operands at;
   at.data = const_cast<char*>(source);  // a gather only reads it
   at.other = to;
+  const bool streams = writes_lines(nest) && begins_line(to);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(2, bytes), threads);
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-    chosen_kernels().gather(nest, nest.line, at, {s.chunk, begin, end});
+    chosen_kernels().gather(nest, nest.line, at, {s.chunk, begin, end}, streams);
   });
 }
 

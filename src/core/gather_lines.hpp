@@ -8,13 +8,9 @@
 #include <cstring>
 
 #include "blocks.hpp"
+#include "combine.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
-
-template <int W>
-struct Item {
-  unsigned char bytes[W];
-};
 
 template <int W>
 GATHERUM_INLINE Item<W> load_item(const char* p) {
@@ -48,7 +44,7 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
   }
 }
 
-// The lines that a block addresses. Invalid offsets lead anywhere, which a prefetch may.
+// The cache lines that a block addresses. Invalid offsets may point anywhere; a prefetch never faults.
 struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
@@ -62,20 +58,33 @@ struct Addressed {
   }
 };
 
-// Whether a nest is one line that is staged at once, as small calls are: no walk is needed.
-GATHERUM_INLINE bool is_one_block(const Nest& nest) {
-  return nest.line == 0 && nest.line_loop().extent <= kBlock;
+// How many tuples a range has, where it is all of a nest whose indices lie at even steps, and there is at
+// most a block of them, as in small calls. 0: it is not.
+inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
+  const Loop& line = nest.line_loop();
+  int64_t tuples = line.extent, first_units = 1;
+  for (int i = nest.line - 1; i >= 0 && tuples <= kBlock; --i) {
+    if (nest.loops[i].index != line.index * tuples) return 0;
+    tuples *= nest.loops[i].extent;
+    if (i < units) first_units *= nest.loops[i].extent;
+  }
+  const bool all = range.chunk >= line.extent && range.end - range.begin == first_units;
+  return all && tuples <= kBlock ? static_cast<int>(tuples) : 0;
 }
 
+// Stages all indices at once: there is no walk, and nothing to fetch ahead.
 template <int W>
-GATHERUM_NOINLINE bool gather_one_block(const Nest& nest, const Operands& at) {
+GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int tuples) {
   const Loop& line = nest.line_loop();
   const int n = static_cast<int>(line.extent);
   alignas(64) int64_t offsets[kBlock];
-  const bool any_invalid = stage(nest, at.index, line.index, n, offsets);
+  const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
   if (any_invalid && nest.mode == Mode::raise) return false;
-  if (line.data != 0) add_steps(line.data, 0, n, offsets);
-  move_items<W>(nest, at, {}, offsets, n, any_invalid);
+  Odometer lines(nest.loops, nest.line, 0);
+  for (int i = 0; i < tuples; i += n, lines.next()) {
+    if (line.data != 0) add_steps(line.data, 0, n, offsets + i);
+    move_items<W>(nest, at, lines.place(), offsets + i, n, any_invalid);
+  }
   return true;
 }
 
@@ -84,14 +93,14 @@ GATHERUM_NOINLINE bool gather_one_block(const Nest& nest, const Operands& at) {
 // have under way, and a Zen 3 waits for them.
 template <int W>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
-  if (is_one_block(nest) && range.chunk >= nest.line_loop().extent) return gather_one_block<W>(nest, at);
+  if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)
+    return gather_at_once<W>(nest, at, tuples);
   const Loop& line = nest.line_loop();
-  Walk walk(nest, units, range, at.index, line.data, by_column);
+  Walk walk(nest, units, range, at.index, {.step = line.data, .by_column = by_column});
   for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);
   for (; !walk.done(); walk.turn()) {
     const Block& now = walk.now();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
-    walk.find();
     const int m = now.n, n = walk.then().n;
     const Addressed next(at, walk.then());
     const char* src = at.data + now.place.data;
@@ -106,7 +115,7 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
       walk.stage_while(by_column ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
     } else {
       if (by_column) prefetch_rows_on(nest, walk.on(), at, now);
-      walk.stage_next();
+      walk.stage();
       GATHERUM_UNROLL(8)
       for (int j = 0; fetches && j < m; ++j) move(j);
       if (!fetches) move_items<W>(nest, at, now.place, offsets, m, now.any_invalid);

@@ -29,9 +29,6 @@ GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERU
   for (int64_t r = 0; r < bytes; r += kCacheLine) stream_line(dst + r, src + r);
 }
 
-// Output of at least this many bytes is streamed.
-inline constexpr int64_t kStreamBytes = int64_t{4} << 20;
-
 // Streams what whole lines there are, and copies the rest.
 inline void stream_bytes(char* to, const char* from, int64_t bytes) {
   const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kCacheLine);
@@ -58,7 +55,7 @@ struct GatherRow {
   const Nest& nest;
   const Operands& at;
 
-  bool streams;  // rows are whole aligned lines of a large output
+  bool streams;  // rows are whole aligned cache lines, and are written past the cache
 
   // Not inlined: beside the state of the walk, rows took 3-5 % longer.
   GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
@@ -104,28 +101,16 @@ struct GatherRow {
   }
 };
 
-// Whether every row of the output is whole aligned lines, and the output large.
-inline bool streams_rows(const Nest& nest, const Operands& at) {
-  bool lines = nest.block % kCacheLine == 0 && reinterpret_cast<uintptr_t>(at.other) % kCacheLine == 0;
-  int64_t bytes = nest.block;
-  for (int i = 0; i < nest.rank; ++i) {
-    lines &= nest.loops[i].other % kCacheLine == 0;
-    bytes *= nest.loops[i].extent;
-  }
-  return lines && bytes >= kStreamBytes;
-}
-
 // Gathers a range of units; false when it has met an invalid index that nothing stands for. The block after
 // the current one is staged before that one moves.
 template <int W>
-bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
-  const GatherRow<W> kernel{nest, at, W == 0 && streams_rows(nest, at)};
-  Walk walk(nest, units, range, at.index, 0, false);
+bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
+  const GatherRow<W> kernel{nest, at, streams};
+  Walk walk(nest, units, range, at.index);
   for (; !walk.done(); walk.turn()) {
     const Block &now = walk.now(), &then = walk.then();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
-    walk.find();
-    walk.stage_next();
+    walk.stage();
     kernel.move(now, then);
   }
   return true;

@@ -2,9 +2,9 @@
 //
 // About 256 tuples at a time, every component is read from the index array into registers or local memory,
 // resolved there (negative rule, mode), checked against its own size, and turned into one byte
-// offset a tuple. Kernels see these offsets only; an index array may change under our feet and the
-// worst that happens is another valid offset: where a block is staged anew, because an index is negative or
-// not valid, nothing of the pass before is kept. Cost: 0.1-0.5 ns a contiguous component.
+// offset a tuple. Kernels see these offsets only. If another thread changes the index array during a call,
+// the worst that happens is another valid offset: where a block is staged again, because an index is negative
+// or not valid, nothing of the first pass is kept. Cost: 0.1-0.5 ns a contiguous component.
 #pragma once
 
 #include <array>
@@ -63,7 +63,7 @@ GATHERUM_NOINLINE inline void load(IndexType t, const char* at, int64_t stride, 
 }
 
 // clip and wrap: values become valid in place. A uint64 of 2^63 or more arrives as a negative bit
-// pattern and is told apart by `is_signed`. size >= 1 (the plan refuses 0).
+// pattern; `is_signed` is false for it. size >= 1 (the plan refuses 0).
 inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) {
   const bool is_signed = nest.index.is_signed || nest.index.width < 8;
   for (int i = 0; i < n; ++i) {
@@ -136,7 +136,7 @@ GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width
 inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
   if (stride == nest.index.width) prefetch_on(nest, at, stride, n);
   load(nest.index, at + nest.component[c].offset, stride, n, values);
-  forget(values);
+  compiler_barrier(values);
   if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
     force_valid(nest, nest.component[c].size, n, values);
 }
@@ -163,10 +163,10 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
 
 using Words = Lanes<uint64_t>;
 
-// Values by the negative rule, or as they are. A word of `outside` becomes negative unless its values are
-// valid: v | (size - 1 - v) has no sign for any that is, a cheaper look than resolve's.
+// Resolves a vector of values: by the negative rule, or as they are. A word of `outside` becomes negative
+// unless its values are valid: v | (size - 1 - v) is negative for those that are not. Cheaper than resolve().
 template <class T, bool Negative>
-GATHERUM_INLINE Words look(Lanes<T> raw, Words size, Words last, Words& outside) {
+GATHERUM_INLINE Words resolve_lanes(Lanes<T> raw, Words size, Words last, Words& outside) {
   auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
   if constexpr (Negative) v += std::bit_cast<Words>(std::bit_cast<Lanes<int64_t>>(v) >> 63) & size;
   outside |= v | (last - v);
@@ -187,7 +187,7 @@ GATHERUM_INLINE bool add_times(const Component& component, const Times& times, c
   const Words size = Words{} + static_cast<uint64_t>(component.size), last = size - uint64_t{1};
   Words outside{};
   const auto take = [=, &outside](Lanes<T> raw, int64_t* to) {
-    Words sum = times(look<T, Negative>(raw, size, last, outside));
+    Words sum = times(resolve_lanes<T, Negative>(raw, size, last, outside));
     if constexpr (!First) sum += load_lanes<Words>(reinterpret_cast<const char*>(to));
     std::memcpy(to, &sum, sizeof sum);
   };
@@ -242,7 +242,7 @@ bool stage_components(const Nest& nest, const char* at, int64_t stride, int n, i
   bool valid = stage_component<Negative, true>(nest, 0, at, stride, n, offsets);
   for (int c = 1; c < nest.components; ++c)
     valid &= stage_component<Negative, false>(nest, c, at, stride, n, offsets);
-  forget(offsets);
+  compiler_barrier(offsets);
   return valid;
 }
 
@@ -269,7 +269,7 @@ GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t st
   }
   if (any != 0)
     for (int i = 0; i < n; ++i) offsets[i] = bad[i] != 0 ? kInvalid : offsets[i];
-  forget(offsets);
+  compiler_barrier(offsets);
   return any != 0;
 }
 
@@ -279,30 +279,32 @@ GATHERUM_NOINLINE inline void add_steps(int64_t step, int begin, int n, int64_t*
     if (offsets[i] != kInvalid) offsets[i] += i * step;
 }
 
-// Whether a line's indices can be staged a cache line at a time: one component of contiguous ones, read where
-// they lie and only shifted.
+// Whether a line's indices can be staged while others are worked on: one component of contiguous ones, read
+// where they lie and only shifted.
 inline bool stages_lines(const Nest& nest) {
   const int64_t stride = nest.line_loop().index;
   return nest.components == 1 && stride == nest.index.width && reads_in_place(nest.index, stride) &&
          std::has_single_bit(static_cast<uint64_t>(nest.component[0].stride));
 }
 
-// What is fetched for each cache line of indices: those `ahead` bytes on, and, unless it is null, what lies
-// beside them, `width` bytes for each.
+// So many tuples are staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
+inline constexpr int kTogether = 8;
+
+// What is fetched for so many tuples: indices `ahead` bytes on, and, unless it is null, what lies beside
+// them, `width` bytes for each.
 struct Fetch {
   int64_t ahead;
   const char* beside;
   int64_t width;
 };
 
-// Stages n tuples as `stage` does, all of them whole cache lines of indices of type T, and adds i * step to
-// the i-th offset. Behind each line it calls staged(i, count) for its offsets and work(i) for each of them.
-// Returns false when an index is negative or not valid: then the offsets mean nothing.
+// Stages n tuples, a multiple of kTogether, as `stage` does, and adds i * step to the i-th offset. Behind so
+// many of them each it calls staged(i, kTogether) for their offsets and work(i) for each. Returns false when
+// an index is negative or not valid: then the offsets mean nothing.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {
   constexpr auto width = static_cast<int64_t>(sizeof(T));
-  constexpr int count = kCacheLine / width;
   const Component& only = nest.component[0];
   const char* values = at + only.offset;
   const auto shift = static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(only.stride)));
@@ -312,22 +314,22 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_
   for (int l = 0; l < kLanes; ++l) first[static_cast<size_t>(l)] = step * l;
   auto steps = std::bit_cast<Words>(first);
   Words outside{};
-  for (int i = 0; i < n; i += count) {
+  for (int i = 0; i < n; i += kTogether) {
     prefetch(values + i * width + fetch.ahead);
     if (fetch.beside != nullptr)
-      for (int64_t r = 0; r < count * fetch.width; r += kCacheLine)
+      for (int64_t r = 0; r < kTogether * fetch.width; r += kCacheLine)
         prefetch(fetch.beside + i * fetch.width + r);
     GATHERUM_UNROLL(8)
-    for (int l = 0; l < count; l += kLanes, steps += along) {
+    for (int l = 0; l < kTogether; l += kLanes, steps += along) {
       const auto raw = load_lanes<Lanes<T>>(values + (i + l) * width);
-      const Words sum = (look<T, false>(raw, size, last, outside) << shift) + steps;
+      const Words sum = (resolve_lanes<T, false>(raw, size, last, outside) << shift) + steps;
       std::memcpy(offsets + i + l, &sum, sizeof sum);
     }
-    staged(i, count);
+    staged(i, kTogether);
     GATHERUM_UNROLL(8)
-    for (int l = 0; l < count; ++l) work(i + l);
+    for (int l = 0; l < kTogether; ++l) work(i + l);
   }
-  forget(offsets);
+  compiler_barrier(offsets);
   return none_negative(outside);
 }
 

@@ -41,7 +41,8 @@ struct SlabScatter {
   int64_t ranges, range_size;
   const char* source;  // read instead of the output; null: the output itself
   Combine combine;
-  bool direct;  // the output may be written before all indices are known to be valid
+  bool direct;   // the output may be written before all indices are known to be valid
+  bool streams;  // a slab is written past the cache
 };
 
 // A scatter of integers into accumulators, a set of them for each piece of the updates (scatter_private.hpp).
@@ -54,6 +55,7 @@ struct PrivateScatter {
   int64_t slab_bytes;
   const char* source;
   Combine combine;
+  bool streams;  // as in SlabScatter
 };
 
 // A scatter whose updates are first sorted, stably, into blocks of destinations
@@ -88,6 +90,7 @@ struct GroupedScatter {
   int units;                      // as in Range
   int64_t updates, destinations;  // of one unit
   bool counted;                   // updates are counted out to their destinations; else sorted
+  bool fetches;                   // updates are fetched ahead
   Combine combine;
 };
 
@@ -125,8 +128,9 @@ struct Merge {
 
 struct Kernels {
   const char* level;
-  // Returns false when a raise-mode index was invalid; the output is then unfinished.
-  bool (*gather)(const Nest&, int units, const Operands&, const Range&);
+  // Returns false when a raise-mode index was invalid; the output is then unfinished. `streams`: rows, which
+  // are whole aligned cache lines of the output, are written past the cache.
+  bool (*gather)(const Nest&, int units, const Operands&, const Range&, bool streams);
   // As gather, for whole lines whose data are a short stretch each (gather_stretches.hpp).
   bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch);
   bool (*gather_packed)(const PackedGather&, const Operands&, int64_t begin, int64_t end, char* scratch);

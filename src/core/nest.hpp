@@ -3,6 +3,14 @@
 //   addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
 //   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
 //
+// The words of the core:
+//   nest   the loops of a call, and what each moves in the three operands
+//   line   the loop whose points' indices are read together
+//   block  up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
+//   row    what one index tuple moves: the loops inside the line, and contiguous bytes (Nest::block)
+//   unit   points of a scatter that may meet at a destination, or a piece of a gather; units are independent
+//   slab   accumulators in cache, for the destinations of a unit or for a range of them
+//
 // D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a
 // scatter's updates). All strides are bytes. Python makes the nest (gatherum/lowering.py) and
 // guarantees its form; nothing here depends on the element type.
@@ -60,7 +68,7 @@ struct Nest {
 
   GATHERUM_INLINE int64_t outer_count() const {
     int64_t n = 1;
-    for (int i = 0; i < line; ++i) n *= loops[i].extent;
+    for (int i = 0; i < line; ++i) n = times(n, loops[i].extent);
     return n;
   }
   GATHERUM_INLINE const Loop& line_loop() const { return loops[line]; }

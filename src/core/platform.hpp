@@ -49,7 +49,7 @@ namespace gatherum {
 
 inline constexpr int64_t kCacheLine = 64;
 
-// Nothing, which the compiler takes for something: a function that has it has an effect.
+// An empty instruction that the compiler takes for a side effect: it keeps the calls of a function with it.
 GATHERUM_INLINE void keep() {
 #if !defined(_MSC_VER) || defined(__clang__)
   asm volatile("");
@@ -117,9 +117,9 @@ GATHERUM_INLINE void stream_fence() {
 #define GATHERUM_UNROLL(n)
 #endif
 
-// Makes the compiler forget what it knows of memory at `p`. Behind it, a value that was copied to
-// local memory can only be read from there, never a second time from where it came.
-GATHERUM_INLINE void forget(const void* p) {
+// A compiler barrier for memory at `p`: values copied to local memory before it are read from there after it,
+// never a second time from where they came.
+GATHERUM_INLINE void compiler_barrier(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   static_cast<void>(p);
   _ReadWriteBarrier();
@@ -128,9 +128,8 @@ GATHERUM_INLINE void forget(const void* p) {
 #endif
 }
 
-// The value, of which the compiler no longer knows where it came from: it can neither read it from there a
-// second time nor, as GCC 12 does even under -ffp-contract=off, fuse a complex product with the sum behind
-// it.
+// The same value, whose origin the compiler no longer knows: it cannot load it a second time, nor fuse a
+// complex product with the sum that follows, as GCC 12 does even under -ffp-contract=off.
 template <class T>
 GATHERUM_INLINE T opaque(T value) {
 #if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
@@ -275,6 +274,18 @@ inline void* map_huge(size_t bytes) {
   return _aligned_malloc(bytes, kHugePage);
 #else
   return std::aligned_alloc(kHugePage, bytes);
+#endif
+}
+
+// Asks the system to back large memory, which others have allocated, by huge pages where nothing has been
+// written yet. From 4 MiB on the first touch of many small ones costs more than the question.
+inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+#if GATHERUM_POSIX && defined(MADV_HUGEPAGE)
+  if (bytes < 2 * kHugePage) return;
+  const auto start = reinterpret_cast<uintptr_t>(p);
+  const uintptr_t mask = ~(uintptr_t{kHugePage} - 1);
+  const uintptr_t first = (start + kHugePage - 1) & mask, end = (start + bytes) & mask;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 #endif
 }
 

@@ -221,9 +221,8 @@ struct Reach {
   void add(int64_t extent, int64_t stride) {
     if (extent < 1) return;
     const bool back = stride < 0;
-    const int64_t size = stride == INT64_MIN ? kMany : std::abs(stride);
     int64_t& end = back ? low : high;
-    const int64_t sum = std::min(times(extent - 1, size), kMany) + std::abs(end);
+    const int64_t sum = distance(extent - 1, stride) + std::abs(end);
     end = back ? -std::min(sum, kMany) : std::min(sum, kMany);
   }
   bool fits(const Extent& e) const {
@@ -295,13 +294,12 @@ const char* complete(Program& p) {
   }
   // A scatter checks before it writes; what another thread has made invalid since is dropped.
   if (p.scatter && p.raises) p.nest.mode = p.whole.mode = Mode::drop;
-  p.components_low = 0;
   p.components_reach = p.nest.components > 0 ? 1 : 0;
-  for (int c = 0; c < p.nest.components && p.moves && p.destinations > 0; ++c) {
-    const int64_t reach = (p.nest.component[c].size - 1) * p.nest.component[c].stride;
-    p.components_low += std::min<int64_t>(reach, 0);
-    p.components_reach += std::abs(reach);
-  }
+  Reach reach;
+  for (int c = 0; c < p.nest.components && p.moves && p.destinations > 0; ++c)
+    reach.add(p.nest.component[c].size, p.nest.component[c].stride);
+  p.components_low = reach.low;
+  p.components_reach += reach.high - reach.low;
   return nullptr;
 }
 

@@ -2,7 +2,9 @@
 // (each_field), so that it can be compared, hashed, and sent as bytes to another process or machine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,11 @@ const char* find_too_small(const Program& program, const Extent& data, const Ext
 
 // The same nest with component strides that number the destinations of a unit from 0.
 Nest number_destinations(const Nest& nest);
+
+// The bytes of so many strides, at most kMany: a forged program has any.
+inline int64_t distance(int64_t n, int64_t stride) {
+  return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
+}
 
 // The number of points of the first few loops of a nest.
 inline int64_t points(const Nest& nest, int loops) {

@@ -22,12 +22,9 @@ struct Entry {
   }
 };
 
-// Calls visit(numbers, n) with the destination numbers of the updates of one unit, block by block.
-template <class Visit>
-void number_unit(const Nest& ids, int units, const char* index, int64_t unit, const Visit& visit) {
-  Blocks blocks(ids, units, {ids.line_loop().extent, unit, unit + 1});
-  Block b;
-  while (stage_next(ids, index, blocks, b)) visit(b.offsets, b.n);
+// The range of one unit.
+inline Range unit_range(const GroupedScatter& call, int64_t unit) {
+  return {call.ids->line_loop().extent, unit, unit + 1};
 }
 
 // Byte offset in the data of a numbered destination.
@@ -50,83 +47,85 @@ GATHERUM_NOINLINE inline int64_t update_offset(const Nest& nest, int units, int6
   return offset;
 }
 
-// Below this many bytes the updates of a unit are in cache, and fetching them is in vain (rows of 8: +40 %;
-// above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
-inline constexpr int64_t kNearUpdates = int64_t{512} << 10;
+// The updates of one destination, in order: their numbers, 32 bits each or in an Entry each.
+struct Group {
+  const char* first;
+  int64_t step;
+  int64_t n;
+  int64_t next;  // so many of other groups follow
 
-inline int64_t update_of(const Entry& e) { return e.update; }
-inline int64_t update_of(uint32_t t) { return t; }
+  int64_t operator[](int64_t i) const {
+    const char* at = first + i * step;
+    return step == int64_t{sizeof(Entry)} ? load_value<int64_t>(at) : load_value<uint32_t>(at);
+  }
+};
 
-// Folds groups, the updates of one destination each, into their rows; accumulators for a part of a row live
-// on the stack. Updates are read here and there, so those of the next few are fetched.
-template <class F>
+// Folds groups into their rows, a part of a row at a time, so that its accumulators live on the stack.
+// Updates are read here and there, so those of the next few are fetched.
 class FoldGroups {
  public:
-  FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit)
-      : nest_(*call.nest), units_(call.units), include_self_(call.combine.include_self) {
-    int64_t bytes = times(call.updates, nest_.block);
-    for (int i = 0; i < nest_.row_rank(); ++i) bytes = times(bytes, nest_.rows()[i].extent);
-    fetches_ = bytes > kNearUpdates;
+  using Part = void (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t rest) const;
+
+  // part: that of the reduction and value type.
+  FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
+      : nest_(*call.nest),
+        units_(call.units),
+        include_self_(call.combine.include_self),
+        fetches_(call.fetches),
+        part_(part) {
     const Place lead = Odometer(nest_.loops, units_, unit).place();
     data_ = at.data + lead.data;
     updates_ = at.other + lead.other;
   }
 
-  // Folds the group [begin, end) of a destination; behind it, up to `last`, lie the next ones.
-  template <class Update>
-  void operator()(int64_t destination, const Update* begin, const Update* end, const Update* last) const {
+  void operator()(int64_t destination, const Group& group) const {
     char* dst = data_ + offset_of(nest_, destination);
+    const int64_t step = kPart * nest_.item;
     each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
-      for (int64_t r = 0; r < nest_.block; r += kPart * kStep) {
-        const int64_t elements = std::min(kPart, (nest_.block - r) / kStep);
-        part(dst + p.data + r, updates_ + p.other + r, begin, end, last, elements);
-      }
+      for (int64_t r = 0; r < nest_.block; r += step)
+        (this->*part_)(group, dst + p.data + r, updates_ + p.other + r, nest_.block - r);
     });
   }
 
- private:
-  using T = typename F::Stored;
-  static constexpr int64_t kPart = 256;
-  static constexpr auto kStep = static_cast<int64_t>(sizeof(T));
-
-  template <class Update>
-  void part(char* dst, const char* updates, const Update* begin, const Update* end, const Update* last,
-            int64_t elements) const {
-    const int64_t bytes = elements * kStep, ahead = rows_ahead(bytes);
-    const auto fetch = [&](const Update* t) {
-      if (fetches_ && last - t > ahead) prefetch_run(updates, offset_of_update(t[ahead]), bytes);
+  // Folds a group into the first kPart elements of `rest` bytes.
+  template <class F>
+  void part(const Group& group, char* dst, const char* updates, int64_t rest) const {
+    using T = typename F::Stored;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t elements = std::min(kPart, rest / step), bytes = elements * step, ahead = rows_ahead(bytes);
+    const auto offset_of = [&](int64_t t) { return update_offset(nest_, units_, group[t]); };
+    const auto fetch = [&](int64_t t) {
+      if (fetches_ && group.n + group.next - t > ahead) prefetch_run(updates, offset_of(t + ahead), bytes);
     };
-    const Update* t = begin;
+    int64_t t = 0;
     const char* first = dst;
     if (!include_self_) {
       fetch(t);
-      first = updates + offset_of_update(*t++);
+      first = updates + offset_of(t++);
     }
     typename F::Sum sums[kPart];
     for (int64_t e = 0; e < elements; ++e)
-      sums[e] = F::template widen<Selected>(load_value<T>(first + e * kStep));
-    for (; t < end; ++t) {
+      sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
+    for (; t < group.n; ++t) {
       fetch(t);
-      const char* src = updates + offset_of_update(*t);
+      const char* src = updates + offset_of(t);
       for (int64_t e = 0; e < elements; ++e)
         sums[e] =
-            F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * kStep)));
+            F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * step)));
     }
     for (int64_t e = 0; e < elements; ++e) {
-      const T v = F::template finish<Selected>(sums[e], end - begin + (include_self_ ? 1 : 0), true);
-      std::memcpy(dst + e * kStep, &v, sizeof v);
+      const T v = F::template finish<Selected>(sums[e], group.n + (include_self_ ? 1 : 0), true);
+      std::memcpy(dst + e * step, &v, sizeof v);
     }
   }
 
-  template <class Update>
-  int64_t offset_of_update(const Update& u) const {
-    return update_offset(nest_, units_, update_of(u));
-  }
+ private:
+  static constexpr int64_t kPart = 256;
 
   const Nest& nest_;
   const int units_;
-  const bool include_self_;
-  bool fetches_;
+  const bool include_self_, fetches_;
+  const Part part_;
   char* data_;
   const char* updates_;
 };
@@ -157,30 +156,34 @@ class CountedGroups {
     uint32_t* const went = order_ - call_.updates;
     std::memset(starts, 0, sizeof(uint32_t) * static_cast<size_t>(call_.destinations + 1));
     int64_t t = 0;
-    number_unit(*call_.ids, call_.units, index, unit, [&](const int64_t* block, int n) {
-      for (int j = 0; j < n; ++j, ++t) {
-        went[t] = block[j] == kInvalid ? kNone : static_cast<uint32_t>(block[j]);
+    for (Walk walk(*call_.ids, call_.units, unit_range(call_, unit), index); !walk.done(); walk.next()) {
+      const Block& b = walk.now();
+      for (int j = 0; j < b.n; ++j, ++t) {
+        went[t] = b.offsets[j] == kInvalid ? kNone : static_cast<uint32_t>(b.offsets[j]);
         if (went[t] != kNone) ++starts[went[t] + int64_t{1}];
       }
-    });
+    }
     for (int64_t d = 0; d < call_.destinations; ++d) starts[d + 1] += starts[d];
     for (t = 0; t < call_.updates; ++t)
       if (went[t] != kNone) order_[starts[went[t]]++] = static_cast<uint32_t>(t);
     return starts[call_.destinations];  // all the others have moved on to where their groups end
   }
 
-  template <class Fold>
-  void fold(const Positions& share, int64_t kept, const Fold& fold) const {
+  void fold(const Positions& share, int64_t kept, const FoldGroups& fold) const {
     int64_t d = 0, begin = 0;
     if (share.begin > 0) {
       d = std::lower_bound(ends_, ends_ + call_.destinations, share.begin) - ends_ + 1;
       begin = ends_[d - 1];
     }
     for (; begin < share.end; begin = ends_[d++])
-      if (ends_[d] != begin) fold(d, order_ + begin, order_ + ends_[d], order_ + kept);
+      if (ends_[d] != begin) fold(d, group_of(begin, ends_[d], kept));
   }
 
  private:
+  Group group_of(int64_t begin, int64_t end, int64_t kept) const {
+    return {reinterpret_cast<const char*>(order_ + begin), sizeof *order_, end - begin, kept - end};
+  }
+
   const GroupedScatter& call_;
   uint32_t* const ends_;  // of a destination's updates in `order_`
   uint32_t* const order_;
@@ -194,27 +197,32 @@ class SortedGroups {
 
   int64_t group(const char* index, int64_t unit) const {
     int64_t t = 0, kept = 0;
-    number_unit(*call_.ids, call_.units, index, unit, [&](const int64_t* block, int n) {
-      for (int j = 0; j < n; ++j, ++t)
-        if (block[j] != kInvalid) entries_[kept++] = {block[j], t};
-    });
+    for (Walk walk(*call_.ids, call_.units, unit_range(call_, unit), index); !walk.done(); walk.next()) {
+      const Block& b = walk.now();
+      for (int j = 0; j < b.n; ++j, ++t)
+        if (b.offsets[j] != kInvalid) entries_[kept++] = {b.offsets[j], t};
+    }
     std::sort(entries_, entries_ + kept);
     return kept;
   }
 
-  template <class Fold>
-  void fold(const Positions& share, int64_t kept, const Fold& fold) const {
+  void fold(const Positions& share, int64_t kept, const FoldGroups& fold) const {
     const auto goes_on = [this](int64_t i) { return entries_[i].destination == entries_[i - 1].destination; };
     int64_t begin = share.begin;
     while (begin > 0 && begin < share.end && goes_on(begin)) ++begin;
     for (int64_t end = begin; begin < share.end; begin = end) {
       do ++end;
       while (end < kept && goes_on(end));
-      fold(entries_[begin].destination, entries_ + begin, entries_ + end, entries_ + kept);
+      fold(entries_[begin].destination, group_of(begin, end, kept));
     }
   }
 
  private:
+  Group group_of(int64_t begin, int64_t end, int64_t kept) const {
+    return {reinterpret_cast<const char*>(&entries_[begin].update), sizeof *entries_, end - begin,
+            kept - end};
+  }
+
   const GroupedScatter& call_;
   Entry* const entries_;
 };

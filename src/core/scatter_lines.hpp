@@ -83,7 +83,7 @@ struct ScatterLine {
     keep();
   }
 
-  void move(const Block& b, const Block*) const {
+  void move(const Block& b, const Block&) const {
     char* dst = at.data + b.place.data;
     const char* src = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
@@ -99,5 +99,22 @@ struct ScatterLine {
     }
   }
 };
+
+// Stages all indices at once, as gather_at_once does; false when it has met (and skipped) an invalid tuple.
+template <class Apply>
+bool scatter_at_once(const Nest& nest, const Operands& at, int tuples, const Apply& apply) {
+  const Loop& line = nest.line_loop();
+  const int n = static_cast<int>(line.extent);
+  alignas(64) int64_t offsets[kBlock];
+  const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
+  Odometer lines(nest.loops, nest.line, 0);
+  for (int i = 0; i < tuples; i += n, lines.next()) {
+    char* dst = at.data + lines.place().data;
+    const char* src = at.other + lines.place().other;
+    for (int j = 0; j < n; ++j, dst += line.data, src += line.other)
+      if (!any_invalid || offsets[i + j] != kInvalid) apply(dst + offsets[i + j], src);
+  }
+  return !any_invalid;
+}
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -43,12 +43,10 @@ bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t pie
   std::fill_n(cursors, p.blocks, PartitionScatter::Cursor{});
   const int64_t mask = (int64_t{1} << p.shift) - 1;
   const int64_t shift = p.shift, su = p.ids->line_loop().other;
-  bool valid = true;
-  Walk walk(*p.ids, p.ids->line, piece_range(p, piece), at.index, 0, false);
+  Walk walk(*p.ids, p.ids->line, piece_range(p, piece), at.index);
   for (; !walk.done(); walk.turn()) {
     const Block& now = walk.now();
     const bool any_invalid = now.any_invalid;
-    valid &= !any_invalid;
     const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
     const char* updates = at.other + now.place.other;
     const auto spread = [=, &p](int j) {
@@ -64,10 +62,9 @@ bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t pie
       std::memcpy(entry + sizeof local, &value, sizeof value);
       prefetch_write(entry + kAhead * kEntryBytes<Stored>);
     };
-    walk.find();
     walk.stage_while(nullptr, 0, spread, [](int, int) {});
   }
-  return valid;
+  return walk.valid();
 }
 
 template <class F, bool Counted>
@@ -92,7 +89,7 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
       if (last) break;
     }
   }
-  slab.write(0, count);
+  slab.write(0, count, false);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

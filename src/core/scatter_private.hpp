@@ -28,7 +28,7 @@ bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece)
   const Nest& ids = *call.ids;
   Slab<F, false> slab = private_slab<F>(call, at, piece);
   piece == 0 ? slab.read() : slab.fill(F::identity());
-  const Share share{0, call.destinations, true, false, 0};
+  const Share share{{}, 0, false, 0};
   const int64_t begin = piece * call.piece_units;
   const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
   return take_units<typename F::Stored>(slab, ids, ids.line, range, at, share);
@@ -40,7 +40,7 @@ void private_write(const PrivateScatter& call, const Operands& at, int64_t begin
   Slab<F, false> sum = private_slab<F>(call, at, 0);
   for (int64_t piece = 1; piece < call.pieces; ++piece)
     sum.fold_in(private_slab<F>(call, at, piece), begin, end);
-  sum.write(begin, end);
+  sum.write(begin, end, call.streams);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -16,12 +16,12 @@ struct ScatterRow {
 
   void prefetch_block(const Block&) const {}
 
-  void move(const Block& b, const Block* then) const {
+  void move(const Block& b, const Block& then) const {
     const bool contiguous = nest.row_rank() == 0;
     const int ahead = rows_ahead(nest.block);
     for (int i = 0; i < b.chosen; ++i) {
       const int on = i + ahead - b.chosen;
-      if (nest.far) prefetch_row(on < 0 ? b : *then, on < 0 ? i + ahead : on);
+      if (nest.far) prefetch_row(on < 0 ? b : then, on < 0 ? i + ahead : on);
       const int j = b.at(i);
       const Place place = advance(b.place, nest.line_loop(), j);
       char* to = at.data + b.offsets[j];
@@ -44,34 +44,17 @@ struct ScatterRow {
   }
 };
 
-// The offsets that a thread may write to, where others write elsewhere.
-struct Owned {
-  int64_t low, high;
-};
-
 // Runs a scatter over a range of units; false when it has met (and skipped) an invalid tuple.
 template <class Kernel>
-bool scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned* owned,
+bool scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                     const Kernel& kernel) {
-  Blocks blocks(nest, units, range);
-  Block pair[2];
-  Block* now = &pair[0];
-  Block* then = &pair[1];
-  bool valid = true;
-  auto take = [&](Block& b) {
-    if (!stage_next(nest, at.index, blocks, b)) return b.n = b.chosen = 0, false;
-    valid &= !b.any_invalid;
-    owned != nullptr ? choose(b, owned->low, owned->high) : choose_valid(b);
-    kernel.prefetch_block(b);
-    return true;
-  };
-  bool more = take(*now);
-  while (more) {
-    more = take(*then);
-    kernel.move(*now, then);
-    std::swap(now, then);
+  Walk walk(nest, units, range, at.index, {.owned = &owned});
+  for (kernel.prefetch_block(walk.now()); !walk.done(); walk.turn()) {
+    walk.stage();
+    kernel.prefetch_block(walk.then());
+    kernel.move(walk.now(), walk.then());
   }
-  return valid;
+  return walk.valid();
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

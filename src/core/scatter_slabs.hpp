@@ -1,7 +1,7 @@
 // scatter through slabs: every unit folds its updates into accumulators for its destinations.
 //
 // Two ways to share the work. Where units are many (lines of *_elements), each is one task. Where
-// there is one unit, its destinations are cut into ranges, and the task of a range looks at every
+// there is one unit, its destinations are cut into ranges, and the task of a range reads every
 // index and takes the updates of its own range, in order: nobody else writes there.
 //
 // The plan guarantees: no row loops, block == item, destination i of a unit lies at i * step, and a
@@ -17,28 +17,11 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // Which of the updates concern a slab, and where in it they go.
 struct Share {
-  int64_t first, count;  // the slab's slots
-  bool all;              // they are all there are
-  bool by_column;        // a slot is a column of a destination
-  int64_t origin;        // where in the data the slab's columns begin
+  Owned owned;     // the numbers of the slab's slots
+  int64_t first;   // that of its first slot
+  bool by_column;  // a slot is a column of a destination
+  int64_t origin;  // where in the data the slab's columns begin
 };
-
-// Takes the updates of one staged block, in order. su: bytes from one update to the next.
-template <class Stored, class Taker>
-GATHERUM_INLINE void take_block(Taker take, Block& b, const Share& share, const char* updates, int64_t su) {
-  const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-  const int64_t first = share.first;
-  if (share.all && !b.any_invalid) {
-    for (int j = 0, n = b.n; j < n; ++j) take(offsets[j], load_value<Stored>(updates + j * su));
-    return;
-  }
-  choose(b, first, first + share.count);
-  const int* GATHERUM_RESTRICT which = b.which;
-  for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
-    const int j = which[i];
-    take(offsets[j] - first, load_value<Stored>(updates + j * su));
-  }
-}
 
 // Takes the updates of a range of units, in order; false when it has met (and skipped) an invalid tuple.
 template <class Stored, class Slab>
@@ -46,15 +29,13 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
                 const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = ids.line_loop();
-  bool valid = true;
-  Walk walk(ids, units, range, at.index, share.by_column ? 1 : 0, share.by_column);
+  Walk walk(ids, units, range, at.index,
+            {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
   for (; !walk.done(); walk.turn()) {
-    Block& now = walk.now();
-    valid &= !now.any_invalid;
+    const Block& now = walk.now();
     const auto take = slab.taker(share.by_column ? (now.place.data - share.origin) / line.data : 0);
     const char* updates = at.other + now.place.other;
-    walk.find();
-    if (share.all && !now.any_invalid && line.other == packed) {
+    if (share.owned.all() && !now.any_invalid && line.other == packed) {
       const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = walk.then().offsets;
       const bool far = ids.far;
       const char* beside = share.by_column ? updates + walk.on().other : nullptr;
@@ -65,20 +46,22 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
       });
     } else {
       if (share.by_column) prefetch_rows_on(ids, walk.on(), at, now);
-      take_block<Stored>(take, now, share, updates, line.other);
-      walk.stage_next();
+      const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+      const int64_t first = share.first, step = line.other;
+      each_chosen(now, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
+      walk.stage();
     }
   }
-  return valid;
+  return walk.valid();
 }
 
-// Which slab a task has: the destinations [first, first + stretch.count) of a unit, and its columns.
+// Which slab a task has: the destinations [first, first + layout.count) of a unit, and its columns.
 struct Task {
   int64_t unit, first, chunk_begin, lead;
-  Stretch stretch;
+  Layout layout;
 };
 
-inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
+GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
   const Nest& ids = *call.ids;
   const Loop& line = ids.line_loop();
   const bool by_column = line.data != 0;
@@ -91,40 +74,54 @@ inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task)
   const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : at.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
-  t.stretch = {from + start,
-               at.data + start,
-               call.step,
-               line.data,
-               std::min(call.range_size, call.destinations - t.first),
-               columns};
+  t.layout = {from + start,
+              at.data + start,
+              call.step,
+              line.data,
+              std::min(call.range_size, call.destinations - t.first),
+              columns};
   return t;
+}
+
+// What a task takes into its slab: the share of the updates, and the nest that numbers its slots.
+struct Taking {
+  Taking(const SlabScatter& call, const Task& t);
+
+  const Nest& ids() const { return in_slots ? *in_slots : *call_ids; }
+
+  const Nest* call_ids;
+  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
+  Share share;
+  Range range;
+};
+
+GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
+    : call_ids(call.ids), range{call.chunk, t.unit, t.unit + 1} {
+  const Loop& line = call.ids->line_loop();
+  const bool by_column = line.data != 0;
+  if (by_column) {
+    in_slots = *call.ids;
+    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.layout.columns;
+    in_slots->fetches_indices = false;
+  }
+  const Owned owned{t.first, t.first + t.layout.count};  // where there are ranges, there are no columns
+  share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
 }
 
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const Task t = slab_task(call, at, task);
-  Slab<F, Counted> slab(scratch, t.stretch, call.combine.include_self, call.direct);
+  Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
-  const int64_t columns = t.stretch.columns;
-  const Loop& line = call.ids->line_loop();
-  const bool by_column = line.data != 0;
-  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
-  if (by_column) {
-    in_slots = *call.ids;
-    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= columns;
-    in_slots->fetches_indices = false;
-  }
-  const Nest& ids = by_column ? *in_slots : *call.ids;
-  const Share share{t.first * columns, t.stretch.count * columns, call.ranges == 1, by_column,
-                    t.lead + t.chunk_begin * line.data};
-  return take_units<typename F::Stored>(slab, ids, call.units, {call.chunk, t.unit, t.unit + 1}, at, share);
+  const Taking taking(call, t);
+  return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
 }
 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Stretch stretch = slab_task(call, at, task).stretch;
-  const Slab<F, Counted> slab(scratch, stretch, call.combine.include_self, call.direct);
-  slab.write(0, stretch.count);
+  const Layout layout = slab_task(call, at, task).layout;
+  const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
+  slab.write(0, layout.count, call.streams);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -13,8 +13,9 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.onnx`,
-`gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).
+Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.jax`
+(on JAX's arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as
+plain loops, to test against).
 """
 
 import os
@@ -53,6 +54,7 @@ else:
 if TYPE_CHECKING:
     from . import directml as directml
     from . import files as files
+    from . import jax as jax
     from . import onnx as onnx
     from . import reference as reference
     from . import torch as torch
@@ -89,6 +91,7 @@ __all__ = [
 _ROOMS = {
     "directml": "numpy",
     "files": "numpy",
+    "jax": "jax",
     "onnx": "onnx",
     "reference": "numpy",
     "torch": "torch",

@@ -28,7 +28,7 @@ _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
 class Accumulator:
     """A scatter that takes its updates in batches.
 
-    However the updates are split, the result has the bits of one scatter of all batches, one behind
+    However the updates are split, the result has the bits of one scatter of all batches, one after
     the other: float16 and bfloat16 keep float32 accumulators between batches, ``"mean"`` its exact
     counts, and ``include_self=False`` which elements have been touched.
 
@@ -38,11 +38,11 @@ class Accumulator:
         The array to start from. It is copied: what happens to it later changes nothing here, and
         it is never changed.
     reduction : {"none", "add", "mul", "max", "min", "mean"}
-        How an update meets the value at its destination.
+        How updates combine with existing values.
     include_self : bool, default True
         Whether the values of `data` take part in the reduction, as in `scatter_nd`.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does, as in `scatter_nd`.
+        How to treat out-of-bounds indices, as in `scatter_nd`.
     negative : bool, default True
         Whether negative indices count from the end, as in `scatter_nd`.
 
@@ -299,7 +299,7 @@ class Accumulator:
         Raises
         ------
         TypeError
-            If `out` is no ndarray, masked, or of another dtype.
+            If `out` is not an ndarray, is masked, or has another dtype.
         ValueError
             If `out` has another shape, is read-only or overlaps itself.
         """

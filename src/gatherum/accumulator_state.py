@@ -38,9 +38,9 @@ def checked_state(state: object) -> dict[str, Any]:
     kept = {name: value for name, value in state.items() if name != "version"}
     arrays = [kept["sums"], kept["counts"], *([] if kept["data"] is None else [kept["data"]])]
     if not all(type(array) is np.ndarray for array in arrays):
-        raise errors.damaged_state("its arrays are no arrays")
+        raise errors.damaged_state("its arrays are not NumPy arrays")
     if not isinstance(kept["dtype"], np.dtype):
-        raise errors.damaged_state("its dtype is none")
+        raise errors.damaged_state("its dtype is not a dtype")
     try:
         for name, words in (("reduction", REDUCTIONS), ("mode", MODES)):
             kept[name] = arguments.as_choice(NAME, name, kept[name], words)

@@ -17,6 +17,9 @@ from . import errors
 
 # Takes the arguments of the core's `call`, and returns an array of its framework.
 Room: TypeAlias = Callable[..., object]
+# Takes the operator, the operand's name and an array; returns a NumPy array of the same memory, or
+# (shape, dtype, strides), where the values cannot be seen.
+Look: TypeAlias = Callable[[str, str, object], object]
 
 
 class Framework(NamedTuple):
@@ -44,13 +47,17 @@ _OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
 COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
+_looks: dict[str, Look] = {}
 # Frameworks with a room in this package, a module of the same name.
-_OWN_ROOMS = ("torch",)
+_OWN_ROOMS = ("jax", "torch")
 
 
-def register(framework: str, room: Room) -> None:
-    """Send calls whose data are arrays of a framework to its room."""
-    _rooms[_BY_MODULE[framework].name] = room
+def register(framework: str, room: Room, look: Look | None = None) -> None:
+    """Send calls whose data are arrays of a framework to its room; plans see them by its look."""
+    name = _BY_MODULE[framework].name
+    _rooms[name] = room
+    if look is not None:
+        _looks[name] = look
 
 
 class Foreign(NamedTuple):
@@ -62,13 +69,22 @@ class Foreign(NamedTuple):
 
 def foreign(kind: type) -> Foreign | None:
     """Return what arrays of a type are in another framework, None for any other type."""
-    if kind in COMMON or issubclass(kind, _OURS):
+    if kind in COMMON:
         return None
-    for base in kind.__mro__:
-        root = str(base.__module__).partition(".")[0]
-        if framework := _BY_MODULE.get(root):
-            return Foreign(framework, f"{framework.name}.{base.__name__}")
-    return None
+    if (found := _met.get(kind)) is None and not issubclass(kind, _OURS):
+        for base in kind.__mro__:
+            root = str(base.__module__).partition(".")[0]
+            if framework := _BY_MODULE.get(root):
+                found = Foreign(framework, f"{framework.name}.{base.__name__}")
+                if len(_met) < _MET_MOST:
+                    _met[kind] = found
+                break
+    return found
+
+
+# Types that were met, so that their next array costs a look-up; they are kept alive, so not many.
+_met: dict[type, Foreign] = {}
+_MET_MOST = 64
 
 
 def refuse(op: str, operand: str, kind: type) -> None:
@@ -80,9 +96,12 @@ def refuse(op: str, operand: str, kind: type) -> None:
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
     """Raise TypeError where two operands are arrays of different frameworks."""
     first: tuple[str, Foreign] | None = None
+    met: type | None = None
     for operand, value in operands.items():
-        if (found := foreign(type(value))) is None:
+        kind = type(value)
+        if kind in COMMON or kind is met or (found := foreign(kind)) is None:
             continue
+        met = kind
         if first is None:
             first = operand, found
         elif found.framework != first[1].framework:
@@ -101,6 +120,16 @@ def room_for(data: type) -> Room | None:
     if name not in _rooms and name in _OWN_ROOMS and name in sys.modules:
         import_module(f"{__package__}.{name}")
     return _rooms.get(name)
+
+
+def seen(op: str, operand: str, value: object) -> object:
+    """Return what a plan sees of a value: of an array of a framework that has a room here, a NumPy
+    array or a description; anything else as it is.
+    """
+    if (found := foreign(type(value))) is None or room_for(type(value)) is None:
+        return value
+    look = _looks.get(found.framework.name)
+    return value if look is None else look(op, operand, value)
 
 
 def lacks_values(value: object) -> bool:

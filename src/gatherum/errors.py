@@ -84,11 +84,33 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}; {instead}")
 
 
-def no_tensor_dtype(op: str, operand: str, found: str) -> TypeError:
+def no_whole_items(op: str, operand: str, framework: str, found: object) -> TypeError:
     return TypeError(
-        f"{op}: `{operand}` must have a dtype of torch whose items are whole bytes of one number, "
+        f"{op}: `{operand}` must have a dtype of {framework} whose items are whole bytes of one "
+        f"number, got {found}"
+    )
+
+
+def no_jax_out(op: str) -> TypeError:
+    return TypeError(f"{op}: `out` must be None for JAX arrays, which nothing can write to")
+
+
+def no_jax_platform(op: str, platform: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: JAX arrays must be on the CPU, gatherum has no kernels for {platform} yet; write "
+        "jax.device_put(data, jax.devices('cpu')[0])"
+    )
+
+
+def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any]) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must fit in {known}, the widest that JAX has without jax_enable_x64, "
         f"got {found}"
     )
+
+
+def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 
 
 def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
@@ -100,6 +122,17 @@ def other_device(op: str, operand: str, expected: str, found: str) -> ValueError
         f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; write "
         f"{operand}.to(data.device)"
     )
+
+
+def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
+        f"got {found}"
+    )
+
+
+def no_segments(op: str, size: int) -> ValueError:
+    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]")
 
 
 def no_device(op: str, found: str) -> NotImplementedError:
@@ -122,6 +155,10 @@ def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) 
         f"{op}: the arrays must be of one framework, got a {found} as `{one}` and a {found_there} "
         f"as `{other}`"
     )
+
+
+def no_updates(op: str) -> TypeError:
+    return TypeError(f"{op}: takes no `updates`; the scatters do")
 
 
 def no_array(op: str, operand: str, value: object) -> TypeError:
@@ -301,12 +338,12 @@ def operand_changed(op: str, operand: str) -> ValueError:
     return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
 
 
-def _where(position: Shape) -> str:
+def _where(position: Sequence[object]) -> str:
     return f"indices[{', '.join(map(str, position))}]" if position else "indices"
 
 
 def index_out_of_bounds(
-    op: str, value: int, axis: int, size: int, position: Shape | None, mode: str
+    op: str, value: object, axis: int, size: int, position: Sequence[object] | None, mode: str
 ) -> IndexError:
     """Name the first bad index; `position` is None when another thread changed it meanwhile."""
     if position is None:

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from . import arguments, errors, native
+from . import arguments, arrays, errors, native
 from .dtypes import MODES
 from .names import OperatorName, PlanAttributes
 from .operators import find
@@ -160,7 +160,7 @@ def explain(
     op : str, callable or Plan
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
         itself, or a plan; then the operands may be left out.
-    data, indices, updates : array_like or (shape, dtype) or (shape, dtype, strides)
+    data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
         The operands, or what they look like; as of `gatherum.plan`. Values are drawn where they are
         given.
     **attributes
@@ -198,14 +198,15 @@ def explain(
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
     operator = find(op, "explain")
     values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
-    if not is_description(data):
-        values["data"] = arguments.as_array(operator.name, "data", data)
-    if not is_description(indices):
-        values["indices"] = arguments.as_indices(operator.name, indices)
-    made = planned(operator, values["data"], values["indices"], updates, given)
-    if made.signature.updates is not None and not is_description(updates):
+    values = {name: arrays.seen(operator.name, name, value) for name, value in values.items()}
+    if not is_description(values["data"]):
+        values["data"] = arguments.as_array(operator.name, "data", values["data"])
+    if not is_description(values["indices"]):
+        values["indices"] = arguments.as_indices(operator.name, values["indices"])
+    made = planned(operator, values["data"], values["indices"], values["updates"], given)
+    if made.signature.updates is not None and not is_description(values["updates"]):
         dtype = made.signature.data.dtype
-        values["updates"] = arguments.as_updates(operator.name, updates, dtype)
+        values["updates"] = arguments.as_updates(operator.name, values["updates"], dtype)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
     return Explanation(made, **known, fill_value=given.get("fill_value", 0))
 

@@ -59,7 +59,7 @@ def gather(
     """Take slices of an array along one axis, by their numbers.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``, where ``a..`` runs over the dimensions
-    before `axis` and ``s..`` over those behind it.
+    before `axis` and ``s..`` over those after it.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def gather(
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError; move to the nearest valid
+        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
         one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
         gather).
     negative : bool, default True
@@ -95,8 +95,8 @@ def gather(
     ------
     TypeError
         If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
-        not of an integer dtype, an operand is no array, masked, or of another framework, or `out`
-        is no ndarray or of another dtype.
+        not of an integer dtype, an operand is not an array, masked, or of another framework, or
+        `out` is not an ndarray or has another dtype.
     ValueError
         If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -193,7 +193,7 @@ def gather_elements(
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError; move to the nearest valid
+        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
         one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
         gather).
     negative : bool, default True
@@ -216,8 +216,8 @@ def gather_elements(
     ------
     TypeError
         If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
-        not of an integer dtype, an operand is no array, masked, or of another framework, or `out`
-        is no ndarray or of another dtype.
+        not of an integer dtype, an operand is not an array, masked, or of another framework, or
+        `out` is not an ndarray or has another dtype.
     ValueError
         If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -302,12 +302,12 @@ def gather_nd(
         The array to take from, of rank up to 64. Any dtype of a fixed size without objects.
     indices : array_like of int
         Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
-        dimension of `data` behind the batch dimensions. Tuples of no component address all of them.
+        dimension of `data` after the batch dimensions. Tuples of no component address all of them.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     batch_dims : int, default 0
         How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError; move to the nearest valid
+        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
         one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
         gather).
     negative : bool, default True
@@ -331,8 +331,8 @@ def gather_nd(
     ------
     TypeError
         If `batch_dims` is not an integer, `negative` is not a boolean, `data` holds objects,
-        `indices` is not of an integer dtype, an operand is no array, masked, or of another
-        framework, or `out` is no ndarray or of another dtype.
+        `indices` is not of an integer dtype, an operand is not an array, masked, or of another
+        framework, or `out` is not an ndarray or has another dtype.
     ValueError
         If `mode`, `batch_dims` or `fill_value` is not one of its values, the shapes do not fit,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.

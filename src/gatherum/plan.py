@@ -10,32 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Any, NoReturn, TypeAlias, Unpack
 
 import numpy as np
 
-from . import arguments, arrays, errors, lowering, native, shapes
+from . import arguments, arrays, errors, native, shapes
 from ._core import DType as DTypeCode
-from ._core import Reduction
 from .dtypes import (
     MODES,
     REDUCTIONS,
     AnyDType,
     DType,
-    core_mode,
     dtype_of,
     read_dtype,
-    value_of,
 )
 from .errors import Shape
-from .lowering import Component, Loop, Lowered, Nest
+from .lowering import Nest
 from .names import OperatorName, PlanAttributes
 from .operators import OPERATORS, Operator, find
+from .programs import compile_call
 from .shapes import Layout
 from .signature import (
     Array,
-    Checked,
     Operand,
     Signature,
     check,
@@ -43,6 +39,8 @@ from .signature import (
     is_description,
     looks_alike,
 )
+
+_run = native.run
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +122,7 @@ class Plan:
         ValueError
             If an operand looks different from what the plan was made for.
         """
-        result: Array = native.run(self, data, indices, updates, fill_value, out)
-        return result
+        return _run(self, data, indices, updates, fill_value, out)
 
     def call_lines(self) -> list[str]:
         """Return lines that say what is called: the result, the operands, the attributes."""
@@ -167,110 +164,7 @@ def set_html_view(view: Callable[[Plan], str]) -> None:
 
 def build(s: Signature) -> Plan:
     """Check a call by its looks and lower it."""
-    checked = check(s)
-    loops, components = s.operator.loops(
-        checked.data, s.indices.layout, checked.other, checked.axis
-    )
-    entries = s.operator.entries(s.indices.layout)
-    lowered, whole = _lower(s, checked, loops, components)
-    return Plan(
-        signature=s,
-        shape=checked.shape,
-        kernel=_kernel(s, lowered.nest),
-        nest=lowered.nest,
-        bytes=_bytes_moved(s, checked, prod(entries.shape) * len(components)),
-        program=_program(s, checked, lowered, whole, components, entries),
-    )
-
-
-_NOTHING = Lowered(lowering.EMPTY, 0, False, 0)
-
-
-def _lower(
-    s: Signature, checked: Checked, loops: list[Loop], components: list[Component]
-) -> tuple[Lowered, Lowered]:
-    """Lower a call; and, for a scatter, once more with the whole fold inside each unit."""
-    item = s.data.dtype.itemsize
-    if not _moves(s, checked):
-        return _NOTHING, _NOTHING
-    if s.updates is None:
-        return lowering.lower_gather(loops, components, item), _NOTHING
-    return (
-        lowering.lower_scatter(loops, components, item),
-        lowering.lower_grouped(loops, components, item),
-    )
-
-
-def _moves(s: Signature, checked: Checked) -> bool:
-    """Whether there is any byte to move; indices are checked in any case."""
-    return 0 not in checked.other.shape and s.data.dtype.itemsize > 0
-
-
-# Bytes of a block that kernels load and store as one value.
-WIDTHS = (1, 2, 4, 8, 16)
-
-
-def _kernel(s: Signature, nest: Nest) -> str:
-    if s.updates is None or s.reduction == "none":
-        line = not nest.rows and nest.block in WIDTHS
-    else:
-        line = not nest.rows and nest.block == s.data.dtype.itemsize
-    return s.operator.family + ("_lines" if line else "_rows")
-
-
-def _bytes_moved(s: Signature, checked: Checked, indices: int) -> int:
-    item = s.data.dtype.itemsize
-    moved = 2 * prod(checked.other.shape) * item + indices * s.indices.dtype.itemsize
-    functional = s.updates is not None and s.out is None
-    return moved + (2 * prod(checked.shape) * item if functional else 0)
-
-
-def _program(
-    s: Signature,
-    checked: Checked,
-    lowered: Lowered,
-    whole: Lowered,
-    components: list[Component],
-    entries: Layout,
-) -> native.Program:
-    """Compile the plan's numbers for the core."""
-    item, index = s.data.dtype.itemsize, s.indices.dtype
-    copies = s.operator.scatters and 0 not in s.data.shape and item > 0
-    checks = components and 0 not in entries.shape
-    return native.Program(
-        scatter=s.operator.scatters,
-        mode=core_mode(s.mode),
-        negative=s.negative,
-        index_width=index.itemsize,
-        index_signed=index.kind == "i",
-        index_swapped=not index.isnative,
-        item=item,
-        reduction=Reduction[s.reduction],
-        value=value_of(s.data.dtype),
-        include_self=s.include_self,
-        nest=lowered.nest,
-        units=lowered.units,
-        split_line=lowered.split_line,
-        line_chunk=lowered.line_chunk,
-        whole=whole.nest,
-        whole_units=whole.units,
-        tiles=_tiles(s, checked),
-        checks=lowering.lower_checks(entries, components) if checks else lowering.EMPTY,
-        copy=lowering.lower_copy(s.data.layout, checked.data, item) if copies else lowering.EMPTY,
-        shape=checked.shape,
-    )
-
-
-def _tiles(s: Signature, checked: Checked) -> bool:
-    """Whether the destinations of all units together are all of the data, laid out as the result:
-    then an accumulating scatter reads the data itself and needs no copy made beforehand.
-    """
-    if checked.data.strides != s.data.strides:
-        return False
-    if s.operator.elements:
-        across = s.indices.shape[: checked.axis] + s.indices.shape[checked.axis + 1 :]
-        return across == s.data.shape[: checked.axis] + s.data.shape[checked.axis + 1 :]
-    return True
+    return Plan(s, *compile_call(s))
 
 
 def plan(
@@ -288,7 +182,7 @@ def plan(
     op : str or callable
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
         itself.
-    data, indices, updates : array_like or (shape, dtype) or (shape, dtype, strides)
+    data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
         The operands, or what they look like (strides in bytes; C order when left out).
     **attributes
         The operator's other arguments: `axis` or `batch_dims`, `reduction`, `include_self`, `mode`,
@@ -322,6 +216,10 @@ def planned(
 ) -> Plan:
     """Return the plan of an operator's call, as `plan` does."""
     op, a = operator.name, _attributes(operator, attributes)
+    if updates is not None and not operator.scatters:
+        raise errors.no_updates(op)
+    data, indices = arrays.seen(op, "data", data), arrays.seen(op, "indices", indices)
+    updates, out = arrays.seen(op, "updates", updates), arrays.seen(op, "out", a["out"])
     axis = arguments.as_axis(op, a[operator.attribute])
     reduction = arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
     include_self = arguments.as_boolean(op, "include_self", a["include_self"])
@@ -339,9 +237,9 @@ def planned(
             updates = arguments.as_updates(op, updates, to.dtype)
         other = _describe(op, "updates", updates)
     s = Signature(op, to, of, other, axis, reduction, include_self, mode, negative, None)
-    if a["out"] is not None:
+    if out is not None:
         check(s)  # what is wrong with the others comes first
-        s = replace(s, out=_describe(op, "out", a["out"]))
+        s = replace(s, out=_describe(op, "out", out))
     made = build(s)
     check_fill(s, a["fill_value"])
     return made
@@ -531,19 +429,29 @@ def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
     return arguments.fill_item(plan.signature.op, dtype, fill_value)
 
 
+def invalid_index(
+    s: Signature, component: int, value: object, where: tuple[object, ...] | None
+) -> IndexError:
+    """Return what to raise for an invalid index of a call: a component of the tuple at a place
+    among the index tuples, None where the indices have changed meanwhile.
+    """
+    shape = s.indices.shape
+    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
+    if where is not None and s.operator.tuples:
+        where = (*where, component)
+    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+
+
 def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
     """Raise IndexError for the invalid index at a linear position among the index tuples."""
     s = plan.signature
     if s.indices.dtype.kind == "u":
         value %= 1 << 8 * s.indices.dtype.itemsize
-    shape = s.indices.shape
-    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
     where: Shape | None = None
     if position >= 0:
         entries = s.operator.entries(s.indices.layout).shape
         where = tuple(int(n) for n in np.unravel_index(position, entries))
-        where += (component,) if s.operator.tuples else ()
-    raise errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+    raise invalid_index(s, component, value, where)
 
 
 def _raise_changed(plan: Plan, number: int) -> NoReturn:

@@ -35,7 +35,7 @@ def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     """Return a descriptor of a regular file, or raise OSError without waiting for anything.
 
-    Links are followed. What is no regular file is refused before it is opened. Python's ``open``
+    Links are followed. What is not a regular file is refused before it is opened. Python's ``open``
     takes this function as its ``opener``. With ``O_CREAT`` in ``flags`` the path may be missing.
     """
     try:

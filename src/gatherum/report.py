@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments, errors, lowering, native, shapes
+from . import arguments, arrays, errors, lowering, native, shapes
 from .dtypes import MODES, core_mode, is_index
 from .errors import Shape
 from .names import IndexAttributes, OperatorName
@@ -70,10 +70,10 @@ def index_report(
     op : str or callable
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
         itself.
-    data : array_like, tuple of int, or (shape, dtype)
+    data : array_like, tensor, tuple of int, or (shape, dtype)
         The call's data, of which only the shape counts: an array, its shape, or a description as
         of `gatherum.plan`.
-    indices : array_like of int
+    indices : array_like of int or tensor
         The call's indices.
     **attributes
         `axis` or `batch_dims`, `mode`, `negative` and a gather's `fill_value`, as of the operator,
@@ -103,7 +103,8 @@ def index_report(
     return reported(operator, _shape(operator.name, data), indices, dict(attributes))
 
 
-def _shape(op: str, data: Any) -> Iterable[int]:
+def _shape(op: str, value: object) -> Iterable[int]:
+    data: Any = arrays.seen(op, "data", value)
     if is_description(data):
         shape: Iterable[int] = data[0]
         return shape
@@ -119,7 +120,7 @@ def reported(
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
     shape = arguments.as_shape(operator.name, "data", data_shape)
-    array = arguments.as_indices(operator.name, indices)
+    array = arguments.as_indices(operator.name, arrays.seen(operator.name, "indices", indices))
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
     if not is_index(array.dtype):

@@ -61,7 +61,7 @@ def scatter_slices(
     """Write, or reduce, slices into an array along one axis, by their numbers: `gather`'s inverse.
 
     ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``, where ``a..`` runs over
-    the dimensions before `axis` and ``s..`` over those behind it.
+    the dimensions before `axis` and ``s..`` over those after it.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def scatter_slices(
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
-        How an update meets the value at its destination; ``"none"`` replaces it.
+        How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
         first update; one that no update addresses keeps its old value. Without meaning for
         ``"none"``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError before anything is written;
+        How to treat out-of-bounds indices: raise IndexError before anything is written;
         move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
         is the same for a scatter).
     negative : bool, default True
@@ -105,8 +105,8 @@ def scatter_slices(
     TypeError
         If `axis` is not an integer, `include_self` or `negative` is not a boolean, `data` holds
         objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
-        reduction is not defined for it, an operand is no array, masked, or of another framework, or
-        `out` is no ndarray or of another dtype.
+        reduction is not defined for it, an operand is not an array, masked, or of another
+        framework, or `out` is not an ndarray or has another dtype.
     ValueError
         If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -221,13 +221,13 @@ def scatter_elements(
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
-        How an update meets the value at its destination; ``"none"`` replaces it.
+        How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
         first update; one that no update addresses keeps its old value. Without meaning for
         ``"none"``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError before anything is written;
+        How to treat out-of-bounds indices: raise IndexError before anything is written;
         move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
         is the same for a scatter).
     negative : bool, default True
@@ -248,8 +248,8 @@ def scatter_elements(
     TypeError
         If `axis` is not an integer, `include_self` or `negative` is not a boolean, `data` holds
         objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
-        reduction is not defined for it, an operand is no array, masked, or of another framework, or
-        `out` is no ndarray or of another dtype.
+        reduction is not defined for it, an operand is not an array, masked, or of another
+        framework, or `out` is not an ndarray or has another dtype.
     ValueError
         If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
@@ -352,7 +352,7 @@ def scatter_nd(
         of a fixed size without objects.
     indices : array_like of int
         Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
-        dimension of `data` behind the batch dimensions. Tuples of no component address all of them.
+        dimension of `data` after the batch dimensions. Tuples of no component address all of them.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
         Of `data`'s dtype, and of the shape
@@ -361,13 +361,13 @@ def scatter_nd(
     batch_dims : int, default 0
         How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
-        How an update meets the value at its destination; ``"none"`` replaces it.
+        How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
         first update; one that no update addresses keeps its old value. Without meaning for
         ``"none"``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        What an index outside of its dimension does: raise IndexError before anything is written;
+        How to treat out-of-bounds indices: raise IndexError before anything is written;
         move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
         is the same for a scatter).
     negative : bool, default True
@@ -388,8 +388,8 @@ def scatter_nd(
     TypeError
         If `batch_dims` is not an integer, `include_self` or `negative` is not a boolean, `data`
         holds objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
-        reduction is not defined for it, an operand is no array, masked, or of another framework, or
-        `out` is no ndarray or of another dtype.
+        reduction is not defined for it, an operand is not an array, masked, or of another
+        framework, or `out` is not an ndarray or has another dtype.
     ValueError
         If `reduction`, `mode` or `batch_dims` is not one of its values, the shapes do not fit, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.

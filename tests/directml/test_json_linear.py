@@ -15,6 +15,8 @@ import gatherum
 from gatherum.directml import check_text
 from gatherum.directml.jsontext import parse_json
 
+pytestmark = pytest.mark.slow
+
 # Half a million characters each: a reader that looks for an end from every beginning needs minutes
 # for one of them.
 PIECES = [

@@ -19,6 +19,8 @@ from gatherum.directml import (
     check,
 )
 
+pytestmark = pytest.mark.slow
+
 LEVELS = [
     "1_0",
     "2_0",

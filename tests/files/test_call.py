@@ -17,6 +17,8 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
 from gatherum.files.location import Location
 
+pytestmark = pytest.mark.slow
+
 
 def test_index_errors_are_those_of_the_operators(tmp_path: Path) -> None:
     table = np.zeros((6, 4, 5), np.float32)

@@ -10,6 +10,8 @@ import pytest
 import gatherum
 from files.storage import MISSING
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).with_name("kill_every_step.py")
 PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.parents[1])])
 

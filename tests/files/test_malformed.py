@@ -283,13 +283,27 @@ def test_zarr_chunks_without_extent_along_an_empty_dimension(tmp_path: Path) -> 
 def test_zarr_damage(tmp_path: Path) -> None:
     path = put_zarr(str(tmp_path / "t.zarr"), np.arange(12.0).reshape(6, 2), chunks=(6, 2))
     Path(path, "c", "0", "0").write_bytes(b"not compressed by anything")
-    assert refused(tmp_path, path).startswith("t.zarr: ")
+    assert refused(tmp_path, path).startswith("t.zarr/c/0/0: cannot be read: ")
     Path(path, "zarr.json").write_text("{")
     assert refused(tmp_path, path).startswith("t.zarr/zarr.json: not valid JSON: ")
     Path(path, "zarr.json").unlink()
     assert refused(tmp_path, path) == (
         "t.zarr: not a Zarr array (neither zarr.json nor .zarray is there)"
     )
+
+
+@pytest.mark.parametrize("size", [0, 5])
+@pytest.mark.parametrize("compressors", ["auto", None])
+@pytest.mark.parametrize(("version", "name"), [(2, "0.0"), (3, "c/0/0")])
+def test_a_chunk_that_is_empty_or_cut_is_named(
+    tmp_path: Path, version: int, name: str, compressors: str | None, size: int
+) -> None:
+    zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    path, table = str(tmp_path / "t.zarr"), np.arange(24.0).reshape(8, 3)
+    zarr.create_array(path, data=table, chunks=(2, 3), zarr_format=version, compressors=compressors)
+    chunk = Path(path, name)
+    chunk.write_bytes(chunk.read_bytes()[:size])
+    assert refused(tmp_path, path).startswith(f"t.zarr/{name}: cannot be read: ")
 
 
 def test_what_is_no_regular_file(tmp_path: Path) -> None:

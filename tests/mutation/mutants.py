@@ -37,7 +37,7 @@ class Mutant:
     @property
     def work(self) -> int:
         """What must be compiled: nothing, one small source, or all kernels."""
-        kernels = self.file.endswith((".hpp", "kernels.cpp"))
+        kernels = self.file.endswith(".hpp") or "/kernels" in self.file
         return 2 if kernels else 1 if self.is_native else 0
 
     def __str__(self) -> str:

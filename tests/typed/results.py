@@ -1,7 +1,7 @@
-"""What type checkers infer of calls: mypy checks this file, nothing runs it.
+"""What type checkers infer of calls: mypy and pyright check this file, nothing runs it.
 
-A line that must be refused carries an ignore of exactly the expected error; strict mypy reports an
-ignore that nothing needs.
+A line that must be refused carries an ignore of exactly the expected error; both report an ignore
+that nothing needs.
 """
 
 from typing import Any, assert_type
@@ -44,7 +44,17 @@ assert_type(gatherum.show_config(), None)
 assert_type(gatherum.config(), dict[str, Any])
 assert_type(gatherum.get_num_threads(), int)
 
+# Rooms are attributes of the package.
+assert_type(gatherum.files.gather_file("a.npy", "i.npy", "o.npy").rows, int)
+assert_type(gatherum.directml.FeatureLevel.of("4_1"), gatherum.directml.FeatureLevel)
+
+desc = gatherum.directml.BufferTensorDesc("float32", [2, 3])
+assert_type(gatherum.directml.BufferTensorDesc(floats.dtype, (2, 3)).dimension_count, int)
+assert_type(desc.data_type, gatherum.directml.TensorDataType)
+
 # Refused without running.
+print(gatherum.nonsense)  # type: ignore[attr-defined]
+gatherum.files.gather_file("a.npy", "i.npy", "o.npy", mode="ignore")  # type: ignore[arg-type]
 gatherum.gather(floats, [0], mode="ignore")  # type: ignore[call-overload]
 gatherum.scatter_slices(floats, 0, 1.0, reduction="sum")  # type: ignore[call-overload]
 gatherum.Accumulator(floats, "sum")  # type: ignore[arg-type]

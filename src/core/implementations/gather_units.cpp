@@ -1,5 +1,6 @@
 // A gather point by point in the order of the nest; independent pieces go to threads. The last resort, which
-// always applies, and the best for rows and for small calls.
+// always applies, and the best for rows and for small calls. Rows of a large result are written past the
+// cache.
 #include "implementations.hpp"
 #include "items.hpp"
 
@@ -15,7 +16,7 @@ void tell_why_neither(const Nest& nest, std::string* why) {
     tell(why, "there is one line of ", line.extent, " indices, and no next one to fetch ahead for");
   } else {
     tell(why, "each line of ", line.extent, " indices reads from ",
-         nest.component[0].size * nest.component[0].stride,
+         distance(nest.component[0].size, nest.component[0].stride),
          " bytes, too many or too sparsely to fetch them all ahead");
   }
 }
@@ -52,17 +53,41 @@ Run run_units_of(const Split& s, const Call& call, const GatherTask& task) {
   return run;
 }
 
-Run run_gather_units(const Program& p, const Call& call) {
+namespace {
+
+Run gather_units(const Program& p, const Call& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // over before anything could be cut
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
-    return {.valid = chosen_kernels().gather(nest, p.units, call.at, everything)};
+    return {.valid = chosen_kernels().gather(nest, p.units, call.at, everything, streams)};
   }
   const Split s =
       split(points(nest, p.units), nest.line_loop().extent, true, p.line_chunk, work_bytes(p), call.threads);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int) {
-    return chosen_kernels().gather(nest, p.units, call.at, {s.chunk, begin, end});
+    return chosen_kernels().gather(nest, p.units, call.at, {s.chunk, begin, end}, streams);
   });
+}
+
+}  // namespace
+
+Run run_gather_units(const Program& p, const Call& call) { return gather_units(p, call, false); }
+
+bool writes_lines(const Nest& nest) {
+  bool lines = nest.block % kCacheLine == 0;
+  for (int i = 0; i < nest.rank; ++i) lines &= nest.loops[i].other % kCacheLine == 0;
+  return lines && times(nest.block, points(nest, nest.rank)) >= thresholds().stream;
+}
+
+bool applies_streamed_rows(const Program& p, int, std::string* why) {
+  if (!writes_lines(p.nest)) return false;
+  tell(why, "each index tuple moves ", row_bytes(p.nest), " bytes in whole cache lines, ", p.bytes / 2,
+       " in all, at least ", thresholds().stream, ": written past the cache, which cannot keep them");
+  return true;
+}
+
+// Where the output itself does not begin at a cache line, its rows are copied like any others.
+Run run_streamed_rows(const Program& p, const Call& call) {
+  return gather_units(p, call, begins_line(call.at.other));
 }
 
 }  // namespace gatherum

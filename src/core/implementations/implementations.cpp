@@ -11,6 +11,8 @@ constexpr std::array kGathers = {
                    Finds::while_writing, false},
     Implementation{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
                    Finds::while_writing, false},
+    Implementation{"streamed_rows", applies_streamed_rows, no_scratch, run_streamed_rows,
+                   Finds::while_writing, false},
     Implementation{"units", applies_gather_units, no_scratch, run_gather_units, Finds::while_writing, false},
 };
 
@@ -80,12 +82,13 @@ Thresholds& thresholds() {
 
 NamedThreshold threshold(int i) {
   Thresholds& t = thresholds();
-  const std::array<NamedThreshold, 6> all = {{{"own", &t.own},
+  const std::array<NamedThreshold, 7> all = {{{"own", &t.own},
                                               {"cache", &t.cache},
                                               {"stretch", &t.stretch},
                                               {"far", &t.far},
                                               {"many", &t.many},
-                                              {"small", &t.small}}};
+                                              {"small", &t.small},
+                                              {"stream", &t.stream}}};
   return i >= 0 && i < static_cast<int>(all.size()) ? all[static_cast<size_t>(i)] : NamedThreshold{};
 }
 

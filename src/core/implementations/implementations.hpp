@@ -67,6 +67,7 @@ struct Thresholds {
   int64_t far = 8 << 20;      // from here on a scatter's random writes go to memory
   int64_t many = 1 << 18;     // updates from which on the two passes of a partition pay
   int64_t small = 1 << 16;    // a call that moves less is too small for another implementation to pay
+  int64_t stream = 4 << 20;   // a result that is written past the cache
 };
 Thresholds& thresholds();
 
@@ -91,6 +92,10 @@ inline int64_t no_scratch(const Program&, int) { return 0; }
 constexpr bool is_width(int64_t bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
+
+// Whether all that a nest writes are whole cache lines, if the first begins one, and too many for the cache.
+bool writes_lines(const Nest& nest);
+inline bool begins_line(const char* at) { return reinterpret_cast<uintptr_t>(at) % kCacheLine == 0; }
 
 // Bytes that one index tuple moves.
 int64_t row_bytes(const Nest& nest);
@@ -118,6 +123,8 @@ int64_t scratch_gather_packed(const Program&, int threads);
 Run run_gather_packed(const Program&, const Call&);
 bool applies_gather_units(const Program&, int threads, std::string* why);
 Run run_gather_units(const Program&, const Call&);
+bool applies_streamed_rows(const Program&, int threads, std::string* why);
+Run run_streamed_rows(const Program&, const Call&);
 
 // scatter_partition.cpp
 bool applies_partition(const Program&, int threads, std::string* why);

@@ -33,7 +33,7 @@ Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) 
   const Loop& line = ids.line_loop();
   Cut c{};
   c.chunk = std::min(kPieceChunk, line.extent);
-  c.units = ids.outer_count() * ((line.extent - 1) / c.chunk + 1);
+  c.units = times(ids.outer_count(), (line.extent - 1) / c.chunk + 1);
   const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
   const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
   c.piece_units = (c.units + pieces - 1) / pieces;

@@ -80,6 +80,8 @@ Run run_private_slabs(const Program& p, const Call& call) {
   slabs.source = call.source;
   slabs.combine = p.combine;
   slabs.slab_bytes = private_slab_bytes(p);
+  const int64_t share = p.destinations / call.threads + 1;
+  slabs.streams = times(share, p.step) >= thresholds().stream;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
   if (!scratch) return {.memory = false};
   slabs.slabs = scratch.of(0);
@@ -90,7 +92,6 @@ Run run_private_slabs(const Program& p, const Call& call) {
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.raises)) return run;
-  const int64_t share = p.destinations / call.threads + 1;
   run_tasks(call.threads, call.threads, {}, [&](int64_t i, int) {
     chosen_kernels().private_write(slabs, call.at, std::min(i * share, p.destinations),
                                    std::min((i + 1) * share, p.destinations));
@@ -124,10 +125,17 @@ Run run_ranges(const Program& p, const Call& call) {
   // One thread folds while the processor's own prefetch goes on; a burst of ours would make it wait (5M
   // updates of 256 bins: 6.6 ms with it, 5.1 without).
   ids.fetches_indices = ranges.count > 1;
-  const SlabScatter slabs{&ids,           p.units,     ids.line_loop().extent,
-                          p.destinations, p.step,      ranges.count,
-                          ranges.size,    call.source, p.combine,
-                          call.fresh};
+  const SlabScatter slabs{&ids,
+                          p.units,
+                          ids.line_loop().extent,
+                          p.destinations,
+                          p.step,
+                          ranges.count,
+                          ranges.size,
+                          call.source,
+                          p.combine,
+                          call.fresh,
+                          times(ranges.size, p.step) >= thresholds().stream};
   const WorkerScratch scratch(slab_bytes(p, ranges.size), static_cast<int>(ranges.count));
   if (!scratch) return {.memory = false};
   All valid;
@@ -165,8 +173,17 @@ Run run_slabs(const Program& p, const Call& call) {
   const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),
                         work_bytes(p), call.threads);
   ids.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
-  const SlabScatter slabs{&ids, p.units,        s.chunk,     p.destinations, p.step,
-                          1,    p.destinations, call.source, p.combine,      true};
+  const SlabScatter slabs{&ids,
+                          p.units,
+                          s.chunk,
+                          p.destinations,
+                          p.step,
+                          1,
+                          p.destinations,
+                          call.source,
+                          p.combine,
+                          true,
+                          times(p.destinations, p.step) >= thresholds().stream};
   const int64_t columns = p.split_line ? s.chunk : 1;
   const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
   if (!scratch) return {.memory = false};

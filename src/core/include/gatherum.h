@@ -220,6 +220,15 @@ GATHERUM_API const char* gatherum_available_level(int32_t i) GATHERUM_NOEXCEPT;
 /* Chooses a level by name, "" for the best; 0: there is no such level here. */
 GATHERUM_API int32_t gatherum_set_level(const char* name) GATHERUM_NOEXCEPT;
 
+/* A handler of XLA's typed foreign function interface (version 0.1 of it) that runs a program. The call has
+ * the operands data, indices and, for scatters, updates, and one result; each is checked against the program.
+ * Its attributes are `program`, the bytes as int64 words; `fill`, an item in two such words; and `sentences`,
+ * lines of text: what to say where indices have changed during the call, then for each component of a tuple
+ * what to say of an invalid index, with a % for its value and one for each coordinate of its position. */
+struct XLA_FFI_CallFrame;
+struct XLA_FFI_Error;
+GATHERUM_API struct XLA_FFI_Error* gatherum_xla_call(struct XLA_FFI_CallFrame* frame) GATHERUM_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -74,27 +74,52 @@ Hooks& hooks() {
   return *h;
 }
 
-nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
-               nb::handle fill_value, nb::handle out) {
-  const OperandHandles operands = {data, indices, updates, out};
-  const Found found{nb::borrow(plan), &program_of(plan)};
-  Key key;
-  const bool arrays = are_arrays(operands, true);
-  if (arrays) key.add(views_of(operands));
-  const bool lasts = arrays && key.lasting();
-  const bool known = lasts && found.program->was_run_on(key.words(), key.size());
-  if (known && out.is_none() && found.program->is_quiet()) return run_quietly(*found.program, plan, operands);
+namespace {
+
+// Runs a call by its plan, which Python makes where none was found.
+nb::object run_found(Found found, const Attributes& attributes, const OperandHandles& operands,
+                     nb::handle fill_value) {
+  const Looks before(operands);
+  if (found.program == nullptr) {
+    const Key key(attributes, views_of(operands));
+    found = make_plan(attributes, operands);
+    raise_changed(found.plan, before.first_change(operands));
+    keep_plan(key, attributes, views_of(operands), found);
+  }
+  return run_on_arrays(found, operands, fill_value, before);
+}
+
+// Runs a plan on operands that the hook has yet to look at.
+nb::object run_checked(const Found& found, const OperandHandles& operands, nb::handle fill_value) {
+  const auto [data, indices, updates, out] = operands;
   std::optional<Looks> before;
   if (std::all_of(operands.begin(), operands.end(),
                   [](nb::handle h) { return h.is_none() || PyArray_Check(h.ptr()); }))
     before.emplace(operands);
-  if (!known) hooks().check_operands(plan, data, indices, updates, out);
+  const bool arrays = are_arrays(operands, true);
+  Key key;
+  if (arrays) key.add(views_of(operands));
+  hooks().check_operands(found.plan, data, indices, updates, out);
   if (!before) throw nb::type_error("gatherum: the hook for operands must refuse what is no array");
-  if (lasts) found.program->note_run_on(key.words(), key.size());
+  if (arrays && key.lasting()) found.program->note_run_on(key.words(), key.size());
   return run_on_arrays(found, operands, fill_value, *before);
 }
 
-namespace {
+nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
+               nb::handle fill_value, nb::handle out) {
+  const OperandHandles operands = {data, indices, updates, out};
+  const Found found{nb::borrow(plan), &program_of(plan)};
+  if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
+  const Views views = views_of(operands);
+  const bool known = found.program->was_run_on([&](const std::vector<int64_t>& words) {
+    Comparison comparison(words);
+    comparison.add(views);
+    return comparison.same();
+  });
+  if (!known) return run_checked(found, operands, fill_value);
+  if (out.is_none() && found.program->is_quiet()) return run_quietly(*found.program, plan, views);
+  return run_on_arrays(found, operands, fill_value, Looks(operands));
+}
 
 // A gather that fills with anything but zeros has an item to be made of it.
 bool fills_with_zeros(nb::handle fill) {
@@ -127,19 +152,11 @@ nb::object call(nb::handle* a) {
     if (!read_attributes(a, attributes) || !are_arrays(operands, true))
       throw nb::value_error("gatherum: arguments were not normalised");
   }
-  Key key;
-  key.add(attributes);
-  key.add(views_of(operands));
-  Found found = find_plan(key);
+  const Views views = views_of(operands);
+  Found found = find_plan(attributes, views);
   if (found.program != nullptr && a[kOut].is_none() && found.program->is_quiet())
-    return run_quietly(*found.program, found.plan, operands);
-  const Looks before(operands);
-  if (found.program == nullptr) {
-    found = make_plan(attributes, operands);
-    raise_changed(found.plan, before.first_change(operands));
-    keep_plan(key, attributes, views_of(operands), found);
-  }
-  return run_on_arrays(found, operands, a[kFill], before);
+    return run_quietly(*found.program, found.plan, views);
+  return run_found(found, attributes, operands, a[kFill]);
 }
 
 void leave() {
@@ -155,19 +172,11 @@ constexpr std::array kGatherOrder = {kData, kIndices, kAxis, kMode, kNegative, k
 constexpr std::array kScatterOrder = {kData,        kIndices, kUpdates,  kAxis, kReduction,
                                       kIncludeSelf, kMode,    kNegative, kOut};
 
-template <size_t N>
-PyObject* call_with(PyObject* op, PyObject* const* given, Py_ssize_t n,
-                    const std::array<Argument, N>& order) {
-  static PyObject* const none = PyUnicode_InternFromString("none");
-  static PyObject* const zero = PyLong_FromLong(0);
-  if (n != static_cast<Py_ssize_t>(N)) {
-    PyErr_Format(PyExc_TypeError, "gatherum: %U takes %zd arguments here", op, static_cast<Py_ssize_t>(N));
-    return nullptr;
-  }
-  nb::handle a[kArguments] = {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
-  for (size_t i = 0; i < N; ++i) a[order[i]] = given[i];
+// What body() returns, or null with Python's exception set.
+template <class Body>
+PyObject* guarded(const Body& body) {
   try {
-    return call(a).release().ptr();
+    return body().release().ptr();
   } catch (nb::python_error& e) {
     e.restore();
   } catch (const nb::builtin_exception& e) {
@@ -181,6 +190,23 @@ PyObject* call_with(PyObject* op, PyObject* const* given, Py_ssize_t n,
   return nullptr;
 }
 
+bool has_arguments(PyObject* op, Py_ssize_t given, size_t n) {
+  if (given == static_cast<Py_ssize_t>(n)) return true;
+  PyErr_Format(PyExc_TypeError, "gatherum: %U takes %zd arguments here", op, static_cast<Py_ssize_t>(n));
+  return false;
+}
+
+template <size_t N>
+PyObject* call_with(PyObject* op, PyObject* const* given, Py_ssize_t n,
+                    const std::array<Argument, N>& order) {
+  static PyObject* const none = PyUnicode_InternFromString("none");
+  static PyObject* const zero = PyLong_FromLong(0);
+  if (!has_arguments(op, n, N)) return nullptr;
+  nb::handle a[kArguments] = {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
+  for (size_t i = 0; i < N; ++i) a[order[i]] = given[i];
+  return guarded([&] { return call(a); });
+}
+
 PyObject* call_gather(PyObject* op, PyObject* const* given, Py_ssize_t n) {
   return call_with(op, given, n, kGatherOrder);
 }
@@ -189,10 +215,22 @@ PyObject* call_scatter(PyObject* op, PyObject* const* given, Py_ssize_t n) {
   return call_with(op, given, n, kScatterOrder);
 }
 
+PyObject* call_plan(PyObject* name, PyObject* const* a, Py_ssize_t n) {
+  if (!has_arguments(name, n, 6)) return nullptr;
+  return guarded([&] { return run(a[0], a[1], a[2], a[3], a[4], a[5]); });
+}
+
 }  // namespace
 
+// Python's own kind of function: a call of nanobind's, with as many arguments, takes twice as long.
+
+nb::object entry_of_plans() {
+  static PyMethodDef runs = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_plan)),
+                             METH_FASTCALL, nullptr};
+  return nb::steal(PyCFunction_New(&runs, nb::str("run").ptr()));
+}
+
 nb::object entry_of(nb::str name, bool scatters) {
-  // Python's own kind of function: a call of nanobind's, with as many arguments, takes twice as long.
   static PyMethodDef gathers = {"gather", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_gather)),
                                 METH_FASTCALL, nullptr};
   static PyMethodDef scatters_def = {"scatter",

@@ -15,9 +15,9 @@ nb::object call(nb::handle* arguments);
 // signature.
 nb::object entry_of(nb::str name, bool scatters);
 
-// Runs a plan on arrays; the hook sees to it that they look as it was made for.
-nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
-               nb::handle fill_value, nb::handle out);
+// The function that runs a plan on arrays: (plan, data, indices, updates, fill_value, out). The hook sees to
+// it that they look as it was made for.
+nb::object entry_of_plans();
 
 // Forgets every plan, as the last call before the interpreter ends.
 void leave();

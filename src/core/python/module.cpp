@@ -42,6 +42,7 @@ NB_MODULE(_core, m) {
   using namespace gatherum;
   using nb::handle;
   if (import_numpy() == nullptr) nb::raise_python_error();
+  find_builtins();
 
   bind_programs(m);
 
@@ -68,16 +69,12 @@ NB_MODULE(_core, m) {
       nb::arg("mode").none(), nb::arg("negative").none(), nb::arg("fill_value").none(),
       nb::arg("out").none());
   m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
-  m.def(
-      "run",
-      [](handle plan, handle data, handle indices, handle updates, handle fill_value, handle out) {
-        return run(plan, data, indices, updates, fill_value, out);
-      },
-      nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(),
-      nb::arg("fill_value").none(), nb::arg("out").none());
+  m.def("entry_of_plans", &entry_of_plans);
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
   bind_view_calls(m);
+  m.def("xla_call",
+        [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);

@@ -59,24 +59,38 @@ bool is_bool(nb::handle h) { return h.ptr() == Py_True || h.ptr() == Py_False; }
 nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 
 struct Entry {
-  uint64_t hash;
   std::vector<int64_t> words;
   std::vector<nb::object> kept;  // what the words point at
   Found found;
 
   bool matches(const Key& key) const {
-    return key.whole() && hash == key.hash() && words.size() == static_cast<size_t>(key.size()) &&
+    return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
+  }
+  // The same without a key; false where a dtype has no number.
+  bool is_for(const Attributes& attributes, const Views& operands) const {
+    Comparison comparison(words);
+    comparison.add(attributes);
+    comparison.add(operands);
+    return comparison.same();
   }
 };
 
 // Each plan has one place, so the table is bounded and a collision costs a new plan, never more.
-constexpr size_t kPlaces = 1024;
-using Table = std::array<std::unique_ptr<Entry>, kPlaces>;
+constexpr int kPlaceBits = 10;
+using Table = std::array<std::unique_ptr<Entry>, size_t{1} << kPlaceBits>;
 
 Table& table() {
   static auto* t = new Table;  // never destroyed: Python may be gone by then
   return *t;
+}
+size_t place_of(const Key& key) { return key.hash() >> (64 - kPlaceBits); }
+
+// Where the last plan of an operator is; operators may share a note.
+uint16_t& recent_place(const Attributes& attributes) {
+  static std::array<uint16_t, 16> places{};
+  const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
+  return places[static_cast<uint64_t>(op) * 0x9E3779B97F4A7C15u >> 60];
 }
 nb::ft_mutex table_mutex;
 
@@ -109,20 +123,6 @@ Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, n
   return attributes;
 }
 
-void Key::add(const Attributes& a) {
-  add_address(a.op.ptr());
-  add(a.axis);
-  const int words = a.mode * 16 + static_cast<int>(a.reduction);
-  add(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
-}
-
-void Key::add(const View& view) {
-  add((int64_t{view.dtype} + 1) * 256 + view.rank + 1);
-  for (int i = 0; i < view.rank; ++i) add(int64_t{view.shape[i]});
-  for (int i = 0; i < view.rank; ++i) add(int64_t{view.strides[i]});
-  if (view.numpy != nullptr && view.dtype == kNoDType) add_numpy(view);
-}
-
 void Key::add_numpy(const View& view) {
   lasting_ = false;
   add_address(view.numpy);
@@ -135,10 +135,35 @@ void Key::add_numpy(const View& view) {
            });
 }
 
-Found find_plan(const Key& key) {
+// A sum of products with odd numbers, no two alike: a chain of them would take longer than the look-up. The
+// upper bits depend on all.
+uint64_t Key::hash() const {
+  static constexpr auto factors = [] {
+    std::array<uint64_t, 32> made{};
+    uint64_t at = 0x9E3779B97F4A7C15u;
+    for (uint64_t& factor : made) {
+      at = (at ^ (at >> 29)) * 0xBF58476D1CE4E5B9u;
+      factor = at | 1;
+    }
+    return made;
+  }();
+  uint64_t sum = 0;
+  for (int i = 0; i < n_; ++i)
+    sum += static_cast<uint64_t>(words_[i]) * factors[static_cast<size_t>(i) % factors.size()];
+  return sum;
+}
+
+Found find_plan(const Attributes& attributes, const Views& operands) {
   const nb::ft_lock_guard lock(table_mutex);
-  const auto& entry = table()[key.hash() % kPlaces];
-  return entry && entry->matches(key) ? entry->found : Found{};
+  uint16_t& recent = recent_place(attributes);
+  const auto& last = table()[recent];
+  if (last && last->is_for(attributes, operands)) return last->found;
+  const Key key(attributes, operands);
+  const size_t place = place_of(key);
+  const auto& entry = table()[place];
+  if (!entry || !entry->matches(key)) return {};
+  recent = static_cast<uint16_t>(place);
+  return entry->found;
 }
 
 Found make_plan(const Attributes& a, const OperandHandles& operands) {
@@ -153,11 +178,8 @@ Found make_plan(const Attributes& a, const OperandHandles& operands) {
 }
 
 void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const Found& found) {
-  Key now;  // fields may have been renamed while the plan was made
-  now.add(attributes);
-  now.add(operands);
+  const Key now(attributes, operands);  // fields may have been renamed while the plan was made
   auto entry = std::make_unique<Entry>();
-  entry->hash = key.hash();
   entry->words.assign(key.words(), key.words() + key.size());
   entry->found = found;
   if (!entry->matches(now)) return;
@@ -172,7 +194,7 @@ void keep_plan(const Key& key, const Attributes& attributes, const Views& operan
     }
   {
     const nb::ft_lock_guard lock(table_mutex);
-    table()[key.hash() % kPlaces].swap(entry);
+    table()[place_of(key)].swap(entry);
   }  // the old entry goes here, outside the lock: releasing objects may run Python code
 }
 

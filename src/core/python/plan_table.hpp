@@ -25,18 +25,67 @@ bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::h
 Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
                          nb::handle mode, nb::handle negative);
 
-// What a plan depends on, as words: attributes, and dtype, shape and strides of every operand. A dtype is our
-// number of it; of one that has none, the address of NumPy's object, which the table keeps alive. The
-// fields of a structured dtype can be renamed, which gives it another tuple of names.
+// Calls take(word) for the words that tell calls apart: for the attributes, and for dtype, shape and strides
+// of an operand. A dtype is our number of it; one that has none has words of its own, see Key.
+template <class Take>
+void each_word(const Attributes& a, const Take& take) {
+  take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
+  take(a.axis);
+  const int words = a.mode * 16 + static_cast<int>(a.reduction);
+  take(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
+}
+template <class Take>
+void each_word(const View& view, const Take& take) {
+  take((int64_t{view.dtype} + 1) * 256 + view.rank + 1);
+  for (int i = 0; i < view.rank; ++i) take(int64_t{view.shape[i]});
+  for (int i = 0; i < view.rank; ++i) take(int64_t{view.strides[i]});
+}
+
+// Compares words as they are met with those that were kept.
+class Comparison {
+ public:
+  explicit Comparison(const std::vector<int64_t>& words)
+      : at_(words.data()), end_(words.data() + words.size()) {}
+  void add(const Attributes& attributes) {
+    each_word(attributes, [this](int64_t word) { compare(word); });
+  }
+  // No operand of a dtype without a number is the same.
+  void add(const Views& operands) {
+    for (const View& view : operands) {
+      same_ = same_ && (!view.given() || view.dtype != kNoDType);
+      each_word(view, [this](int64_t word) { compare(word); });
+    }
+  }
+  bool same() const { return same_ && at_ == end_; }
+
+ private:
+  void compare(int64_t word) { same_ = same_ && at_ != end_ && *at_++ == word; }
+
+  const int64_t *at_, *end_;
+  bool same_ = true;
+};
+
+// What a plan depends on, as words. A dtype that has no number is the address of NumPy's object, which the
+// table keeps alive. The fields of a structured dtype can be renamed, which gives it another tuple of names.
 class Key {
  public:
-  void add(const Attributes& attributes);
+  Key() = default;
+  Key(const Attributes& attributes, const Views& operands) {
+    add(attributes);
+    add(operands);
+  }
+  void add(const Attributes& attributes) {
+    each_word(attributes, [this](int64_t word) { add(word); });
+  }
   void add(const Views& operands) {
-    for (const View& view : operands) add(view);
+    for (const View& view : operands) {
+      each_word(view, [this](int64_t word) { add(word); });
+      if (view.given() && view.dtype == kNoDType) add_numpy(view);
+    }
   }
 
   int size() const { return n_; }
-  uint64_t hash() const { return hash_; }
+  uint64_t hash() const;
   const int64_t* words() const { return words_; }
   bool whole() const { return whole_; }      // false: the words do not say everything
   bool lasting() const { return lasting_; }  // no word is an address: they mean the same for ever
@@ -44,18 +93,12 @@ class Key {
  private:
   static constexpr int kMostNames = 64;
 
-  void add(int64_t word) {
-    words_[n_++] = word;
-    hash_ = (hash_ ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15u;
-    hash_ ^= hash_ >> 29;
-  }
+  void add(int64_t word) { words_[n_++] = word; }
   void add_address(const void* object) { add(static_cast<int64_t>(reinterpret_cast<intptr_t>(object))); }
-  void add(const View& view);
   void add_numpy(const View& view);
 
   int n_ = 0, names_ = 0;
   bool whole_ = true, lasting_ = true;
-  uint64_t hash_ = 0;
   int64_t words_[3 + kMostNames + kOperands * (3 + 2 * NPY_MAXDIMS)];  // as many as are needed are set
 };
 
@@ -66,7 +109,7 @@ struct Found {
 };
 
 // The plan of the table; none where it is not there.
-Found find_plan(const Key& key);
+Found find_plan(const Attributes& attributes, const Views& operands);
 // Has Python make the plan, of operands as its hook takes them. It raises for a call that cannot be.
 Found make_plan(const Attributes& attributes, const OperandHandles& operands);
 // Keeps a plan, unless the operands have become others than the key says.

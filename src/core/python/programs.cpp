@@ -160,11 +160,6 @@ BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) {
   quiet_ = fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(core_) == 0;
 }
 
-bool BoundProgram::was_run_on(const int64_t* looks, int n) const {
-  const nb::ft_lock_guard lock(mutex_);
-  return std::equal(looks, looks + n, looks_.begin(), looks_.end());
-}
-
 void BoundProgram::note_run_on(const int64_t* looks, int n) const {
   const nb::ft_lock_guard lock(mutex_);
   looks_.assign(looks, looks + n);

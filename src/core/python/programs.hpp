@@ -20,8 +20,13 @@ class BoundProgram {
   // Whether no Python code can run during a call without `out`: no fill value, no lock given up, and a result
   // that NumPy's own allocator makes.
   bool is_quiet() const { return quiet_; }
-  // Whether the last operands that a plan was found to fit looked so.
-  bool was_run_on(const int64_t* looks, int n) const;
+  // What the last operands that a plan was found to fit looked like, as words: same(words) tells whether
+  // those of this run do.
+  template <class Same>
+  bool was_run_on(const Same& same) const {
+    const nb::ft_lock_guard lock(mutex_);
+    return same(looks_);
+  }
   void note_run_on(const int64_t* looks, int n) const;
   const Program& fields() const { return fields_; }
 

@@ -42,16 +42,16 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
 }
 
 // The result is small, so that NumPy allocates it, as nothing that the collector would look at.
-nb::object run_quietly(const BoundProgram& program, nb::handle plan, const OperandHandles& operands) {
+nb::object run_quietly(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
-  PyArray_Descr* dtype = PyArray_DESCR(as_array(operands[0]));
+  PyArray_Descr* dtype = operands[0].numpy;
   npy_intp extents[kMaxLoops];
   std::copy_n(shape.extent, shape.rank, extents);
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));
   nb::object result = nb::steal(
       PyArray_NewFromDescr(&PyArray_Type, dtype, shape.rank, extents, nullptr, nullptr, 0, nullptr));
   if (!result.is_valid()) nb::raise_python_error();
-  const gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
+  const gatherum_operands at = operands_of(program, operands, PyArray_BYTES(as_array(result)));
   gatherum_error error;
   const gatherum_status status = gatherum_run(program.core(), &at, nullptr, &error);
   if (status != GATHERUM_OK) raise_unless_done(plan, status, error);

@@ -32,6 +32,6 @@ bool must_check_out(const BoundProgram& program, const Views& operands);
 nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb::handle fill_value,
                          const Looks& before);
 // The same where no Python code can run: see BoundProgram::is_quiet.
-nb::object run_quietly(const BoundProgram& program, nb::handle plan, const OperandHandles& operands);
+nb::object run_quietly(const BoundProgram& program, nb::handle plan, const Views& operands);
 
 }  // namespace gatherum

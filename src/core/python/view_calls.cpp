@@ -9,11 +9,9 @@ namespace gatherum {
 namespace {
 
 Found plan_for(const Attributes& attributes, const Views& operands) {
-  Key key;
-  key.add(attributes);
-  key.add(operands);
-  Found found = find_plan(key);
+  Found found = find_plan(attributes, operands);
   if (found.program != nullptr) return found;
+  const Key key(attributes, operands);
   std::array<nb::object, kOperands> looks;
   OperandHandles handles;
   for (size_t i = 0; i < kOperands; ++i) handles[i] = looks[i] = described(operands[i]);

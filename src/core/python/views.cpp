@@ -94,7 +94,12 @@ nb::object tuple_of(const npy_intp* numbers, int n) {
 
 }  // namespace
 
-int dtype_of(PyArray_Descr* dtype) {
+void find_builtins() {
+  for (int i = 0; i <= NPY_HALF; ++i)
+    builtins[static_cast<size_t>(i)] = {PyArray_DescrFromType(i), kNumbered[static_cast<size_t>(i)]};
+}
+
+int find_dtype(PyArray_Descr* dtype) {
   const int number = dtype->type_num;
   if (!PyArray_ISNBO(dtype->byteorder) || PyDataType_METADATA(dtype) != nullptr) return kNoDType;
   if (number >= 0 && number <= NPY_HALF) return kNumbered[static_cast<size_t>(number)];

@@ -27,8 +27,21 @@ struct View {
 using Views = std::array<View, kOperands>;
 using OperandHandles = std::array<nb::handle, kOperands>;  // None where there is none
 
+// NumPy's own object of each of its dtypes, and our number of it.
+struct Builtin {
+  PyArray_Descr* numpy = nullptr;
+  int dtype = kNoDType;
+};
+inline std::array<Builtin, NPY_HALF + 1> builtins;
+void find_builtins();  // at import
+
 // The dtype of NumPy's arrays, where it is one of ours in native byte order; kNoDType for any other.
-int dtype_of(PyArray_Descr* dtype);
+int find_dtype(PyArray_Descr* dtype);
+inline int dtype_of(PyArray_Descr* dtype) {
+  const auto number = static_cast<size_t>(dtype->type_num);
+  return number < builtins.size() && builtins[number].numpy == dtype ? builtins[number].dtype
+                                                                     : find_dtype(dtype);
+}
 
 inline View view_of(PyArrayObject* a) {
   PyArray_Descr* dtype = PyArray_DESCR(a);

@@ -11,12 +11,16 @@ from .command import main
 def run() -> int:
     """Read the command line and run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m gatherum.bench")
-    parser.add_argument("--only", action="append", help="workloads, parts of names or patterns")
-    parser.add_argument("--json", help="write the report for programs")
-    parser.add_argument("--svg", help="write the roofline picture")
-    parser.add_argument("--scale", type=float, default=1.0, help="size against the full workloads")
-    parser.add_argument("--rounds", type=int, default=7, help="timed runs of each peer, at most")
-    parser.add_argument("--peers", help="names with commas between; all installed when left out")
+    parser.add_argument(
+        "--only", action="append", help="run these workloads: names, parts or patterns"
+    )
+    parser.add_argument("--json", help="write the report as JSON")
+    parser.add_argument("--svg", help="write the roofline plot")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="size relative to the full workloads"
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="timed runs of each library, at most")
+    parser.add_argument("--peers", help="names, separated by commas; by default all installed")
     options = parser.parse_args()
     families = None if options.peers is None else options.peers.split(",")
     try:

@@ -19,7 +19,7 @@ from ..regular import open_regular
 from ..signature import Array
 from . import options as shared
 from .group import commands
-from .numbers import Integer, integer, short
+from .numbers import Integer, integer, integers, short
 from .options import FILE
 
 
@@ -73,9 +73,8 @@ class Values(click.ParamType[Any]):
         """Return a list or an array."""
         if value.endswith(".npy"):
             return _load(value)
-        texts = value.split(",") if value else []
-        numbers = [number for text in texts if (number := integer(text)) is not None]
-        if len(numbers) < len(texts):
+        numbers = integers(value)
+        if numbers is None:
             text = f"must be integers such as 0,2,2,7 or a .npy file, got {short(value)}."
             raise click.BadParameter(text, ctx, param)
         return numbers
@@ -109,26 +108,38 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 
 @commands.command()
 @click.argument("operator", type=Operator(), metavar="OP")
-@click.option("--data", type=Look(), required=True, help="Its sizes (2x3x4), or a .npy file.")
-@click.option("--indices", type=Look(), help="Their sizes (5), or a .npy file.")
+@click.option(
+    "--data", type=Look(), required=True, help="The sizes of the data (2x3x4), or a .npy file."
+)
+@click.option("--indices", type=Look(), help="The sizes of the indices (5), or a .npy file.")
 @click.option("--values", type=Values(), help="The indices themselves: 0,2,2,7, or a .npy file.")
 @click.option(
-    "--updates", type=Look(), help="Their sizes, or a .npy file; else as large as needed."
+    "--updates",
+    type=Look(),
+    help="The sizes of the updates, or a .npy file; by default what fits.",
 )
-@click.option("--axis", type=Integer(), help="The axis that is indexed, 0 if left out.")
+@click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
 @click.option(
-    "--batch-dims", type=Integer(), help="Leading dimensions that data and indices share."
+    "--batch-dims", type=Integer(), help="How many leading dimensions data and indices share."
 )
-@click.option("--dtype", default="float32", show_default=True, callback=_dtype, help="Of the data.")
 @click.option(
-    "--index-dtype", default="int64", show_default=True, callback=_dtype, help="Of the indices."
+    "--dtype", default="float32", show_default=True, callback=_dtype, help="The dtype of the data."
+)
+@click.option(
+    "--index-dtype",
+    default="int64",
+    show_default=True,
+    callback=_dtype,
+    help="The dtype of the indices.",
 )
 @shared.mode
 @shared.negative
 @shared.fill_value
 @shared.reduction
 @shared.exclude_self
-@click.option("--svg", "svg_file", type=FILE, metavar="FILE", help="Draw the call into a file.")
+@click.option(
+    "--svg", "svg_file", type=FILE, metavar="FILE", help="Write a picture of the call to a file."
+)
 @click.option(
     "--floor", is_flag=True,
     help="Also measure how fast this machine reads memory, and estimate the least time.",
@@ -136,8 +147,8 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 def explain(operator: str, svg_file: str | None, floor: bool, **options: Any) -> None:
     """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
-    OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. With
-    shapes alone the picture shows an example of indices; with --values or files it shows those.
+    OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
+    picture shows the indices where --values or files give them, and otherwise an example.
 
     Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
 

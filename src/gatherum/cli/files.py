@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from typing import Any
 import click
 import numpy as np
 
+from ..operators import OPERATORS
 from . import options as shared
 from .group import commands
+from .indices import Values, as_file, is_text
 from .options import FILE, together
 
 
@@ -25,35 +28,42 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
     return text
 
 
+_values = click.option(
+    "--values", type=Values(), metavar="N,N,...",
+    help="The indices themselves, such as 2,0,2, in place of INDICES.",
+)  # fmt: skip
 _common = together(
     shared.mode,
     shared.negative,
     click.option(
         "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
-        help="How much memory the run may use.",
+        help="How much memory to use at most.",
     ),
     click.option(
         "--spill-dir", type=click.Path(file_okay=False), metavar="DIR",
-        help="Where scratch files go; else beside OUT.",
+        help="The folder for scratch files, by default that of OUT.",
     ),
-    click.option("--resume", is_flag=True, help="Go on where a killed run stopped."),
+    click.option("--resume", is_flag=True, help="Continue a run that was killed."),
+    click.option("--no-clobber", is_flag=True, help="Do not replace an existing output."),
     click.option("--no-progress", is_flag=True, help="Show no progress bar."),
-    click.option("--print", "show", is_flag=True, help="Print the result, a .npy file."),
+    click.option(
+        "--print", "show", is_flag=True, help="Also print the result (.npy output only)."
+    ),
 )  # fmt: skip
 _gathers = together(
     click.argument("table", type=FILE),
-    click.argument("indices", type=FILE),
-    click.option(
-        "-o", "--out", required=True, type=FILE, metavar="OUT", help="Where the result goes."
-    ),
+    click.argument("indices", type=FILE, required=False, metavar="INDICES"),
+    _values,
+    click.option("-o", "--out", required=True, type=FILE, metavar="OUT", help="The output file."),
     _common,
     shared.fill_value,
 )  # fmt: skip
 _scatters = together(
     click.argument("table", type=FILE),
-    click.argument("indices", type=FILE),
-    click.argument("updates", type=FILE),
-    click.option("-o", "--out", type=FILE, metavar="OUT", help="Where the result goes."),
+    click.argument("indices", type=FILE, required=False, metavar="INDICES"),
+    click.argument("updates", type=FILE, required=False, metavar="UPDATES"),
+    _values,
+    click.option("-o", "--out", type=FILE, metavar="OUT", help="The output file."),
     click.option("--in-place", is_flag=True, help="Change TABLE itself."),
     shared.reduction,
     shared.exclude_self,
@@ -66,6 +76,8 @@ _scatters = together(
 @shared.axis
 def gather(**options: Any) -> None:
     """Take slices of TABLE along one axis, by their numbers in INDICES.
+
+    INDICES is an array file, or a .csv or .txt file of numbers.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy --axis 0
     """
@@ -88,6 +100,8 @@ def gather_elements(**options: Any) -> None:
 @shared.batch_dims
 def gather_nd(**options: Any) -> None:
     """Take elements or slices of TABLE by the tuples in INDICES.
+
+    INDICES is an array file, or a .csv or .txt file with a tuple on each line.
 
     Example: gatherum gather-nd volume.zarr points.npy -o values.npy --mode fill --fill-value nan
     """
@@ -128,33 +142,63 @@ def scatter_nd(**options: Any) -> None:
 
 
 def _run_gather(name: str, options: dict[str, Any]) -> None:
-    table, indices, out = (options.pop(key) for key in ("table", "indices", "out"))
-    _run_on_files(name, (table, indices), out, options)
+    table, indices, values, out = (
+        options.pop(key) for key in ("table", "indices", "values", "out")
+    )
+    if values is not None and indices is not None:
+        raise click.UsageError("--values takes the place of INDICES.")
+    if values is None and indices is None:
+        raise click.UsageError("Missing argument 'INDICES' (or --values).")
+    _run_on_files(name, table, indices if values is None else values, (), out, options)
 
 
 def _run_scatter(name: str, options: dict[str, Any]) -> None:
-    table, indices, updates, out = (
-        options.pop(key) for key in ("table", "indices", "updates", "out")
+    table, indices, updates, values, out = (
+        options.pop(key) for key in ("table", "indices", "updates", "values", "out")
     )
+    if values is not None:
+        if updates is not None:
+            raise click.UsageError("--values takes the place of INDICES.")
+        indices, updates = values, indices
+    for operand, given in (("INDICES", indices), ("UPDATES", updates)):
+        if given is None:
+            hint = " (or --values)" if operand == "INDICES" else ""
+            raise click.UsageError(f"Missing argument '{operand}'{hint}.")
     if options["in_place"]:
         if out is not None:
             raise click.UsageError("--in-place changes TABLE, so it takes no --out.")
+        if options["no_clobber"]:
+            raise click.UsageError("--in-place changes TABLE, so it takes no --no-clobber.")
         out = table
     elif out is None:
         raise click.UsageError("Missing option '-o' / '--out' (or --in-place).")
     options["include_self"] = not options.pop("exclude_self")
-    _run_on_files(name, (table, indices, updates), out, options)
+    _run_on_files(name, table, indices, (updates,), out, options)
 
 
-def _run_on_files(name: str, inputs: tuple[str, ...], out: str, options: dict[str, Any]) -> None:
+def _run_on_files(
+    name: str,
+    table: str,
+    indices: str | list[int],
+    updates: tuple[str, ...],
+    out: str,
+    options: dict[str, Any],
+) -> None:
     """Run a function of `gatherum.files` and say what it did."""
     from .. import files
+    from ..files.location import Location
 
     show, quiet = options.pop("show"), options.pop("no_progress")
     if show and not out.endswith(".npy"):
         raise click.UsageError("--print shows .npy files only.")
-    with _progress(quiet) as progress:
-        stats = getattr(files, name)(*inputs, out, progress=progress, **options)
+    if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
+        raise click.UsageError("--resume needs an array file as INDICES.")
+    if options.pop("no_clobber") and os.path.lexists(Location.parse(out).file):
+        raise FileExistsError(f"{out}: exists already, and --no-clobber keeps it")
+    operator = OPERATORS[name.removesuffix("_file")]
+    with as_file(operator, indices) as file, _progress(quiet) as progress:
+        call = getattr(files, name)
+        stats = call(table, file, *updates, out, progress=progress, **options)
     if show:
         click.echo(str(np.load(out, mmap_mode="r", allow_pickle=False)))
     else:

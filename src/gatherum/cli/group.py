@@ -84,7 +84,7 @@ def commands() -> None:
     """Gather and scatter on arrays in files.
 
     A file is x.npy, x.npz:name, model.safetensors:tensor, or a Zarr directory. Results appear only
-    when they are complete. Exit status: 0 done, 1 data, 2 usage.
+    when they are complete. Exit status: 0 success, 1 wrong data, 2 wrong usage.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy
     """

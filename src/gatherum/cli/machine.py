@@ -12,16 +12,28 @@ from .numbers import Integer
 
 @commands.command()
 @click.option(
-    "--only", multiple=True, metavar="NAME", help="Workloads, parts of names or patterns."
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="Run these workloads: names, parts of names or patterns.",
 )
-@click.option("--peers", metavar="NAMES", help="Peers, with commas between; else all installed.")
-@click.option("--scale", default=1.0, show_default=True, help="Size against the full workloads.")
+@click.option(
+    "--peers",
+    metavar="NAMES",
+    help="Libraries to compare with, separated by commas; by default all that are installed.",
+)
+@click.option(
+    "--scale",
+    default=1.0,
+    show_default=True,
+    help="Size of the arrays, relative to the full workloads.",
+)
 @click.option(
     "--rounds", type=Integer(), default=7, show_default=True,
-    help="Timed runs of each peer, at most.",
+    help="Timed runs of each library, at most.",
 )  # fmt: skip
-@click.option("--json", "json_file", metavar="FILE", help="Write the report for programs.")
-@click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline picture.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON.")
+@click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline plot.")
 def bench(
     only: tuple[str, ...],
     peers: str | None,
@@ -30,7 +42,7 @@ def bench(
     json_file: str | None,
     svg_file: str | None,
 ) -> None:
-    """Measure this machine against its own limits and the peers installed on it.
+    """Measure this machine, and compare with the libraries that are installed on it.
 
     Example: gatherum bench --scale 0.1 --peers numpy
     """
@@ -56,9 +68,9 @@ def info() -> None:
 def verify() -> None:
     """Compare digests of all answers with the published ones.
 
-    There is one for every operator, dtype and reduction, over calls that are generated, not
-    stored. They are equal on every machine, instruction set and number of threads; exit status 1
-    says that some are not, and which. It takes several seconds.
+    There is a digest for every operator, dtype and reduction, computed from generated calls. The
+    digests are the same on every machine, instruction set and number of threads. Exit status 1
+    means that some differ; they are listed. This takes several seconds.
 
     Example: GATHERUM_NUM_THREADS=1 gatherum verify
     """
@@ -73,7 +85,7 @@ def verify() -> None:
 @commands.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete commands, options, their values and files.
+    """Print a completion script for SHELL.
 
     Example: eval "$(gatherum completion bash)"
     """

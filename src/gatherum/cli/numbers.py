@@ -40,6 +40,13 @@ def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | No
     return number if least <= number <= greatest else None
 
 
+def integers(text: str) -> list[int] | None:
+    """Return the integers that a text has between commas, or None if it has anything else."""
+    texts = text.split(",") if text else []
+    numbers = [number for one in texts if (number := integer(one)) is not None]
+    return numbers if len(numbers) == len(texts) else None
+
+
 def number_or_text(ctx: click.Context, param: click.Parameter, text: str) -> object:
     """Return the number that a text stands for, or the text.
 

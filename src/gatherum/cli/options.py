@@ -27,11 +27,11 @@ axis = click.option(
 )
 batch_dims = click.option(
     "--batch-dims", type=Integer(), default=0, show_default=True,
-    help="Leading dimensions of table and indices.",
+    help="How many leading dimensions TABLE and INDICES share.",
 )  # fmt: skip
 mode = click.option(
     "--mode", type=click.Choice(MODES), default="raise", show_default=True,
-    help="What an index outside of its dimension does.",
+    help="How to treat out-of-bounds indices.",
 )  # fmt: skip
 negative = click.option(
     "--negative/--no-negative", default=True, show_default=True,
@@ -39,12 +39,12 @@ negative = click.option(
 )  # fmt: skip
 fill_value = click.option(
     "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
-    help="What an invalid index gives with --mode fill.",
+    help="The value for out-of-bounds indices with --mode fill.",
 )  # fmt: skip
 reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,
-    help="How an update meets the old value.",
+    help="How updates combine with existing values.",
 )  # fmt: skip
 exclude_self = click.option(
-    "--exclude-self", is_flag=True, help="Leave the old value out of the reduction."
+    "--exclude-self", is_flag=True, help="Leave existing values out of the reduction."
 )

@@ -37,7 +37,7 @@ def check(desc: OperatorDesc, feature_level: LevelLike = LATEST) -> list[Violati
     Raises
     ------
     TypeError
-        If ``desc`` is no operator desc.
+        If ``desc`` is not an operator desc.
     ValueError
         If there is no such feature level.
 

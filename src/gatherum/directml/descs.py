@@ -58,7 +58,7 @@ class OperatorDesc:
         None where no such sizes follow; then ``inspection`` has the reasons. All tensors must
         have one DimensionCount of at least 1.
         """
-        raise TypeError(f"{type(self).__name__} is no operator: use one of the six")
+        raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
 
     def infer_output_sizes(self) -> tuple[int, ...]:
         """Return the Sizes that OutputTensor must have; ``output_tensor`` may be None.

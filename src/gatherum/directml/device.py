@@ -129,6 +129,13 @@ class CompiledOperator:
             If a buffer is too small, the output's is read-only, or the output shares memory
             with an input.
 
+        Notes
+        -----
+        Whether items hold objects or pointers is read off the buffer's format, as its owner gives
+        it. ``ctypes`` gives unions, and structures with ``_pack_``, as plain bytes: objects inside
+        them go unseen, and copying their bytes would break their reference counts. Do not pass
+        such arrays.
+
         Examples
         --------
         >>> import numpy as np

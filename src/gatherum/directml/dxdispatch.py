@@ -71,7 +71,7 @@ def from_json(source: str | bytes | Mapping[str, Any]) -> OperatorDesc:
     Raises
     ------
     ValueError
-        If it is no JSON or no such desc: one sentence with the member at fault.
+        If it is not valid JSON or not such a desc: one sentence with the member at fault.
     TypeError
         If ``source`` is neither text nor a mapping.
 

@@ -28,7 +28,7 @@ def parse_json(text: str | bytes) -> Any:
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(f"no JSON: byte {error.start} is not UTF-8") from None
+            raise ValueError(f"not valid JSON: byte {error.start} is not UTF-8") from None
     try:
         return json.loads(
             _without_extras(text),
@@ -38,10 +38,10 @@ def parse_json(text: str | bytes) -> Any:
         )
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+            f"not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except RecursionError:
-        raise ValueError("no JSON that can be read: nested too deeply") from None
+        raise ValueError("not valid JSON: nested too deeply") from None
 
 
 def _without_extras(text: str) -> str:
@@ -66,16 +66,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise ValueError(f"no JSON to rely on: the member {name!r} is given twice")
+            raise ValueError(f"ambiguous JSON: the member {name!r} is given twice")
         members[name] = value
     return members
 
 
 def _integer(digits: str) -> int:
     if len(digits) > 100:  # int() has a limit of its own, and a sentence about Python
-        raise ValueError(f"no JSON to rely on: an integer of {len(digits)} digits")
+        raise ValueError(f"unsupported JSON: an integer of {len(digits)} digits")
     return int(digits)
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"no JSON: {name} is not a JSON number")
+    raise ValueError(f"not valid JSON: {name} is not a JSON number")

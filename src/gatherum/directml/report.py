@@ -46,9 +46,9 @@ def check_file(path: str | PathLike[str], feature_level: LevelLike = LATEST) -> 
     Raises
     ------
     OSError
-        If the file cannot be read, is no regular file, or has more than 64 MiB.
+        If the file cannot be read, is not a regular file, or has more than 64 MiB.
     ValueError
-        If it is no operator desc in JSON, or there is no such feature level.
+        If it is not an operator desc in JSON, or there is no such feature level.
     """
     return check_text(read_regular(path, _LONGEST), feature_level)
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Final, SupportsIndex
 
-from .types import UINT32_MAX, UINT64_MAX, TensorDataType
+from .types import UINT32_MAX, UINT64_MAX, DataTypeLike, TensorDataType
 
 # Far more than any feature level takes. Beyond, products of sizes are not worked out: with every
 # dimension they grow, and so does the time that each takes.
@@ -32,7 +32,7 @@ def spanned_bytes(
 
 
 def calc_buffer_tensor_size(
-    data_type: TensorDataType, sizes: Sequence[int], strides: Sequence[int] | None = None
+    data_type: DataTypeLike, sizes: Sequence[int], strides: Sequence[int] | None = None
 ) -> int:
     """Return the bytes that a buffer for a tensor needs: ``DMLCalcBufferTensorSize``, exactly.
 
@@ -42,7 +42,7 @@ def calc_buffer_tensor_size(
     Parameters
     ----------
     data_type : TensorDataType
-        Type of one element, or its name.
+        Type of one element, its name in any case, or a NumPy dtype.
     sizes : sequence of int
         Size of each dimension, at least 1.
     strides : sequence of int, optional
@@ -56,7 +56,7 @@ def calc_buffer_tensor_size(
     Raises
     ------
     TypeError
-        If a size or stride is no integer.
+        If a size or stride is not an integer.
     ValueError
         If there is no dimension, a size is below 1, a stride is negative, the lengths differ,
         or the type is ``UNKNOWN``.
@@ -75,13 +75,13 @@ def calc_buffer_tensor_size(
     >>> calc_buffer_tensor_size(TensorDataType.FLOAT32, (3, 1), (2**31, 1))
     17179869188
     """
-    kind = TensorDataType(data_type)
+    kind = TensorDataType.of(data_type)
     _require_measurable(kind, sizes, strides)
     return _round_up_to_4(spanned_bytes(kind, sizes, strides))
 
 
 def helper_buffer_tensor_size(
-    data_type: TensorDataType, sizes: Sequence[int], strides: Sequence[int] | None = None
+    data_type: DataTypeLike, sizes: Sequence[int], strides: Sequence[int] | None = None
 ) -> int:
     """Return what DirectML's own C helper answers, wrapped sums and all.
 
@@ -100,7 +100,7 @@ def helper_buffer_tensor_size(
     >>> helper_buffer_tensor_size(TensorDataType.FLOAT32, (3, 1), (2**31, 1))
     4
     """
-    kind = TensorDataType(data_type)
+    kind = TensorDataType.of(data_type)
     _require_measurable(kind, sizes, strides)
     if strides is None:
         elements = math.prod(sizes)

@@ -6,11 +6,12 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gatherum.shapes import MAX_BYTES
 
 from .sizes import MOST_DIMENSIONS, packed_strides, spanned_bytes
-from .types import TensorDataType, TensorFlags
+from .types import DataTypeLike, TensorDataType, TensorFlags
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class BufferTensorDesc:
     Raises
     ------
     TypeError
-        If a number is no integer. What is merely not allowed is for `check` to say.
+        If a number is not an integer. What is merely not allowed is for `check` to say.
     ValueError
-        If ``data_type`` or ``flags`` is no value of DirectML's.
+        If ``data_type`` or ``flags`` is not a value of DirectML's.
 
     Examples
     --------
@@ -52,6 +53,18 @@ class BufferTensorDesc:
     total_tensor_size_in_bytes: int | None = None
     guaranteed_base_offset_alignment: int = 0
     flags: TensorFlags = TensorFlags.NONE
+
+    if TYPE_CHECKING:  # what is taken is wider than what is kept
+
+        def __init__(
+            self,
+            data_type: DataTypeLike,
+            sizes: Sequence[int],
+            strides: Sequence[int] | None = None,
+            total_tensor_size_in_bytes: int | None = None,
+            guaranteed_base_offset_alignment: int = 0,
+            flags: int = 0,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         where = type(self).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,8 @@ class TensorDataType(enum.IntEnum):
         return cls.from_dtype(value) if isinstance(value, np.dtype) else None
 
     @classmethod
-    def of(cls, data_type: TensorDataType | str | int) -> TensorDataType:
-        """Return a type given as such, by name or as DirectML's number."""
+    def of(cls, data_type: DataTypeLike) -> TensorDataType:
+        """Return a type given as such, by name, as DirectML's number or as a NumPy dtype."""
         return cls(data_type)  # type: ignore[arg-type]  # strings reach _missing_
 
     @classmethod
@@ -168,6 +168,9 @@ class FeatureLevel(enum.IntEnum):
 _LEVEL_PREFIX: Final = re.compile(r"^(DML_FEATURE_)?LEVEL_")
 
 LATEST: Final = FeatureLevel.LEVEL_6_4
+
+#: A data type, its name in any case, DirectML's number for it, or a NumPy dtype.
+DataTypeLike: TypeAlias = TensorDataType | str | int | np.dtype[Any] | type[np.generic]
 
 #: A feature level, its string ("4_1") or DirectML's number for it (0x4100).
 LevelLike: TypeAlias = FeatureLevel | str | int

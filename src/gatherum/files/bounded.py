@@ -91,7 +91,7 @@ def _opened(path: str, within: str) -> int | None:
             raise ValueError(f"{path}: a link that leads nowhere") from None
         return None
     except NotADirectoryError:
-        raise ValueError(f"{path}: lies in what is no directory") from None
+        raise ValueError(f"{path}: lies in what is not a directory") from None
     except OSError as error:
         if error.errno is not None:
             raise

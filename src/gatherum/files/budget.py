@@ -42,7 +42,7 @@ class Budget:
         TypeError
             `memory` is neither a str nor an int.
         ValueError
-            `memory` is no size, less than 64 KiB, or 1 EiB and more.
+            `memory` is not a size, less than 64 KiB, or 1 EiB and more.
 
         Examples
         --------

@@ -36,7 +36,7 @@ class DiskFile:
     """An open regular file with positional input and output.
 
     Positional reads into the engine's own buffers keep the page cache out of the process's
-    resident set, and a file that shrinks is an error message instead of a fatal signal.
+    resident set, and a file that shrinks is reported as an error, not a fatal signal.
     """
 
     _wait_free = True

@@ -36,7 +36,7 @@ class Location:
         Raises
         ------
         TypeError
-            `path` is no path.
+            `path` is not a path.
         ValueError
             `path` has none of the known forms.
 

@@ -11,9 +11,8 @@ from gatherum.files.boxes import FlatBoxes, chunk_boxes, filled_first
 from gatherum.files.build import Build, remove_path
 from gatherum.files.disk import DiskFile, FlatArray
 from gatherum.files.location import Location
-from gatherum.files.readers import Source
 from gatherum.files.stats import Meter
-from gatherum.files.zarrays import ZarrArray, check_metadata, create_array
+from gatherum.files.zarrays import ZarrArray, check_metadata, create_array, is_array
 from gatherum.operators import OPERATORS
 from gatherum.regular import check_regular
 
@@ -23,7 +22,7 @@ CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 ZARR_CHUNK = 4 << 20
 
 
-def check_target(op: str, out: Location, inputs: dict[str, Source], meter: Meter) -> None:
+def check_target(op: str, out: Location, inputs: dict[str, Location], meter: Meter) -> None:
     """Refuse an output that cannot be written, or whose replacement would destroy something.
 
     Raises
@@ -36,8 +35,8 @@ def check_target(op: str, out: Location, inputs: dict[str, Source], meter: Meter
         It is a device or another special file.
     """
     target = out.resolved
-    for role, source in inputs.items():
-        path = source.location.resolved
+    for role, location in inputs.items():
+        path = location.resolved
         if target == path or target.startswith(path + os.sep) or path.startswith(target + os.sep):
             hint = "; to change the table itself, ask for it in place" if role == "table" else ""
             hint = hint if OPERATORS[op].scatters else ""
@@ -58,11 +57,14 @@ def check_target(op: str, out: Location, inputs: dict[str, Source], meter: Meter
 
 def _check_directory(op: str, out: Location) -> None:
     target = out.resolved
+    above = os.path.dirname(target)
+    if is_array(above):
+        raise ValueError(f"{op}: the output {out} lies inside the Zarr array {above}")
     if not os.path.lexists(target):
         return
     if not os.path.isdir(target):
         raise ValueError(f"{op}: the output {out} is a file, not a Zarr directory")
-    if os.listdir(target):
+    if os.listdir(target) or not target.lower().endswith(".zarr"):
         try:
             check_metadata(target)
         except ValueError as error:

@@ -35,7 +35,7 @@ from gatherum.files.stores import (
     writable,
 )
 from gatherum.files.tables import Layout
-from gatherum.files.zarrays import ZarrArray
+from gatherum.files.zarrays import ZarrArray, import_bounded
 from gatherum.operators import OPERATORS
 from gatherum.plan import apply, plan
 
@@ -83,17 +83,19 @@ class Session:
         self.spill_dir = os.fspath(call.spill_dir or os.path.dirname(target))
         if not os.path.isdir(self.spill_dir):
             raise FileNotFoundError(f"{self.spill_dir}: there is no such directory")
-        self.sources = {role: self._open(role, path) for role, path in call.operands.items()}
+        operands = {role: Location.parse(path) for role, path in call.operands.items()}
+        if "zarr" in {self.out.kind, *(location.kind for location in operands.values())}:
+            import_bounded()  # what is not installed is said before any work
+        if not call.in_place:
+            check_target(self.op, self.out, operands, self.meter)
+        self.sources = {role: self._open(role, at) for role, at in operands.items()}
         self.table = self.sources["table"]
         self._laid: dict[str, FlatArray] = {}
         self.shape = self._checked_shape()
         if call.in_place:
             self._check_in_place()
-        else:
-            check_target(self.op, self.out, self.sources, self.meter)
 
-    def _open(self, role: str, path: Path) -> Source:
-        location = Location.parse(path)
+    def _open(self, role: str, location: Location) -> Source:
         if not (role == "table" and self.call.in_place):
             check_readable(location.resolved)
         source = open_source(location, self.meter, self.spill_dir, self.budget)

@@ -1,6 +1,7 @@
 """Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -98,11 +99,32 @@ class ZarrArray:
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
-        with _plain_errors(self.path):
-            # a scalar comes in native byte order
-            values = np.asarray(self._array[box], self.dtype)
+        try:
+            with _plain_errors(self.path):
+                # a scalar comes in native byte order
+                values = np.asarray(self._array[box], self.dtype)
+        except ValueError as error:
+            raise self._naming_chunk(box, error) from error
         self.meter.read(values.nbytes)
         return values
+
+    def _naming_chunk(self, box: tuple[slice, ...], error: ValueError) -> ValueError:
+        """Return an error that names the first chunk of a box that cannot be read."""
+        if not str(error).startswith(f"{self.path}: "):
+            return error  # it names a file
+        grid = (
+            range(part.start // chunk, -(-part.stop // chunk))
+            for part, chunk in zip(box, self.chunks, strict=True)
+        )
+        for place in itertools.product(*grid):
+            part = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, self.chunks, strict=True))
+            try:
+                with _plain_errors(self.path):
+                    self._array[part]
+            except ValueError as why:
+                chunk = os.path.join(self.path, self._array.metadata.encode_chunk_key(place))
+                return ValueError(f"{chunk}: cannot be read: {str(why)[len(self.path) + 2 :]}")
+        return error
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array, which covers whole chunks."""
@@ -159,6 +181,15 @@ def _store_root(path: str) -> str:
     return root
 
 
+def is_array(path: str) -> bool:
+    """Whether a directory holds a Zarr array, or claims so."""
+    try:
+        check_metadata(path)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
 def check_metadata(path: str) -> int:
     """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     if not os.path.isdir(path):
@@ -194,7 +225,7 @@ def _announced_item(dtype: str) -> int:
 def tree_state(path: str, root: str) -> str:
     """Return a digest of the directory's files.
 
-    A link that leads out of `root` is a ValueError, and what is no regular file an OSError.
+    A link that leads out of `root` is a ValueError, and what is not a regular file an OSError.
     """
     digest = hashlib.sha256()
     folders = [path]

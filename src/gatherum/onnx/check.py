@@ -46,7 +46,8 @@ def check_model(
     feature_level : FeatureLevel, str or int, optional
         The latest by default.
     sizes : mapping of str to int, optional
-        Sizes for the model's symbolic dimensions, such as ``{"batch": 8}``.
+        Sizes for the model's symbolic dimensions, such as ``{"batch": 8}``; a name that the model
+        does not have is a ValueError.
 
     Returns
     -------
@@ -57,9 +58,9 @@ def check_model(
     Raises
     ------
     OSError
-        If the file cannot be read, is no regular file, or has 2 GiB or more.
+        If the file cannot be read, is not a regular file, or has 2 GiB or more.
     ValueError
-        If it is no ONNX model, ONNX refuses to infer its shapes, or there is no such level.
+        If it is not an ONNX model, ONNX refuses to infer its shapes, or there is no such level.
 
     Examples
     --------

@@ -73,9 +73,9 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
     Raises
     ------
     OSError
-        If the file cannot be read, is no regular file, or has 2 GiB or more.
+        If the file cannot be read, is not a regular file, or has 2 GiB or more.
     ValueError
-        If it is no ONNX model.
+        If it is not an ONNX model.
     """
     if isinstance(source, onnx.ModelProto):
         return source
@@ -102,13 +102,18 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     Raises
     ------
     ValueError
-        If ONNX refuses to infer shapes, or a function calls itself.
+        If ONNX refuses to infer shapes, a function calls itself, or `sizes` names no symbol.
     """
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     _require_no_cycle(functions)
     named = onnx.ModelProto()
     named.CopyFrom(model)
-    _settle_sizes(named.graph, sizes)
+    known = _settle_sizes(named.graph, sizes)
+    if unknown := [name for name in sizes if name not in known]:
+        names = ", ".join(map(repr, sorted(known))) or "none"
+        raise ValueError(
+            f"check_model: the model has no symbolic size {unknown[0]!r}; its own are {names}"
+        )
     for function in named.functions:
         _open_sizes(function.value_info)
     inferred = _infer(named)
@@ -243,18 +248,22 @@ def _is_long(kind: onnx.TypeProto) -> bool:
     return len(sizes) == 1 and sizes[0].dim_value > _LONGEST
 
 
-def _settle_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> None:
-    """Replace symbolic sizes by given ones, in a graph and its subgraphs."""
+def _settle_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> set[str]:
+    """Replace symbolic sizes by given ones in a graph and its subgraphs; return all their names."""
+    names = set()
     values = (*graph.input, *graph.output, *graph.value_info)
     for value in values:
         for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param:
+                names.add(dimension.dim_param)
             if dimension.dim_param in sizes:
                 dimension.dim_value = sizes[dimension.dim_param]
     _open_sizes(values)
     for node in graph.node:
         for attribute in node.attribute:
             for body in _bodies(attribute):
-                _settle_sizes(body, sizes)
+                names |= _settle_sizes(body, sizes)
+    return names
 
 
 def _open_sizes(values: Iterable[onnx.ValueInfoProto]) -> None:

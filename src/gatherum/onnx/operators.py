@@ -130,7 +130,7 @@ class FamilyOp(OpRun):
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
         """Check what ONNX's text asks of shapes and the functions of gatherum do not."""
-        raise TypeError(f"{type(self).__name__} is no operator: use one of the six")
+        raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
 
     def _require_inputs(self) -> None:
         expected = [formal.name for formal in self._schema.inputs]

@@ -9,7 +9,7 @@ versions.check()  # before anything uses what it looks for
 
 # ruff: noqa: E402  # imports behind the check
 from .. import arrays
-from . import batching, gradients, memory  # noqa: F401  # they register their kernels
+from . import batching, gradients, memory  # noqa: F401  # the first two register their kernels
 from .api import (
     gather,
     gather_elements,
@@ -19,15 +19,35 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
+from .segments import (
+    gather_csr,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_mean,
+    scatter_min,
+    scatter_mul,
+    scatter_sum,
+    segment_csr,
+)
 
 __all__ = [
     "gather",
+    "gather_csr",
     "gather_elements",
     "gather_nd",
+    "scatter",
+    "scatter_add",
     "scatter_elements",
+    "scatter_max",
+    "scatter_mean",
+    "scatter_min",
+    "scatter_mul",
     "scatter_nd",
     "scatter_slices",
+    "scatter_sum",
+    "segment_csr",
 ]
 
-arrays.register("torch", room)
+arrays.register("torch", room, memory.look)
 memory.open_exchange()

@@ -25,7 +25,7 @@ def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
     try:
         return _CODES[dtype]
     except KeyError:
-        raise errors.no_tensor_dtype(op, operand, str(dtype)) from None
+        raise errors.no_whole_items(op, operand, "torch", dtype) from None
 
 
 def planned(op: str, operand: str, dtype: torch.dtype) -> AnyDType:

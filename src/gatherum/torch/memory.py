@@ -64,3 +64,17 @@ def open_exchange() -> None:
         Tensor.is_neg,
         forward_ad,
     )
+
+
+def look(op: str, operand: str, value: object) -> object:
+    """Return what a plan sees of a tensor: an array of its memory, or its shape, dtype and strides
+    where NumPy cannot see the values: another device, a lazy conjugate, a dtype of its own.
+    """
+    if not isinstance(value, Tensor):  # a type of torch's that is no tensor
+        return value
+    check_dense(op, operand, value, value.device)
+    code, item = dtypes.code_of(op, operand, value.dtype), value.element_size()
+    lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
+    if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
+        return tuple(value.shape), code.name, tuple(step * item for step in value.stride())
+    return value.detach().numpy()

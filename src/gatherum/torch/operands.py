@@ -113,7 +113,7 @@ def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tens
     """Return an array as a tensor of the same memory, or a copy where torch cannot see it."""
     dtype = dtypes.of_name(array.dtype.name)
     if dtype is None:
-        raise errors.no_tensor_dtype(op, operand, str(array.dtype))
+        raise errors.no_whole_items(op, operand, "torch", array.dtype)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(step < 0 for step in array.strides):
         array = array.copy()

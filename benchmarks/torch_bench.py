@@ -1,0 +1,232 @@
+"""gatherum on tensors against PyTorch's own functions, forward and backward.
+
+    python benchmarks/torch_bench.py                       # everything, about five minutes
+    python benchmarks/torch_bench.py --only tiny --rounds 15
+    python benchmarks/torch_bench.py --scale 0.1 --threads 2
+
+Both sides take turns in one process, each round beginning with the other; a time is the median of
+the rounds, with the quartiles behind it. Where torch has several ways, the fastest is timed. Before
+that, results and gradients are compared: equal for what only moves, to rounding for sums, which
+torch adds in another order. "torch / ours" is how many times as fast ours is; the goal for it
+stands beside it.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+import gatherum
+import gatherum.torch as room
+
+Call = Callable[[], object]
+
+
+@dataclass
+class Case:
+    """One comparison: our call, torch's ways to do the same, and the least wanted ratio."""
+
+    name: str
+    goal: float
+    ours: Call
+    peers: list[Call]
+    loops: int = 1
+    tolerance: float = 1e-3
+    times: dict[str, list[float]] = field(default_factory=lambda: {"ours": [], "torch": []})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the sizes of large cases")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    gatherum.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    print(f"torch {torch.__version__}, gatherum {gatherum.__version__}, {options.threads} threads, "
+          f"{options.rounds} rounds, scale {options.scale:g}\n")  # fmt: skip
+    print("| case | torch | ours | torch / ours | goal |\n|---|---:|---:|---:|---:|")
+    for make in (tiny, recorded, compiled, message_passing, embedding, rows):
+        for case in make(options.scale, options.only):
+            print(measured(case, options.rounds), flush=True)
+    return 0
+
+
+def measured(case: Case, rounds: int) -> str:
+    """Compare answers, take times in turns, and return a row of the table."""
+    check(case)
+    peer = min(case.peers, key=lambda call: min(seconds(call, case.loops) for _ in range(2)))
+    pair = [("ours", case.ours), ("torch", peer)]
+    for number in range(rounds):
+        for name, call in pair[:: 1 if number % 2 else -1]:
+            case.times[name].append(seconds(call, case.loops))
+    theirs, ours = case.times["torch"], case.times["ours"]
+    ratios = sorted(t / o for t, o in zip(theirs, ours, strict=True))
+    low, _, high = statistics.quantiles(ratios, n=4) if rounds > 1 else ratios * 3
+    ratio = statistics.median(theirs) / statistics.median(ours)
+    met = "" if ratio >= case.goal else " (missed)"
+    return (
+        f"| {case.name} | {shown(theirs)} | {shown(ours)} | {ratio:.2f} ({low:.2f}-{high:.2f}) | "
+        f"{case.goal:.2f}{met} |"
+    )
+
+
+def seconds(call: Call, loops: int) -> float:
+    start = time.perf_counter()
+    for _ in range(loops):
+        call()
+    return (time.perf_counter() - start) / loops
+
+
+def shown(times: list[float]) -> str:
+    middle = statistics.median(times)
+    return f"{1e6 * middle:.2f} us" if middle < 1e-3 else f"{1e3 * middle:.1f} ms"
+
+
+def check(case: Case) -> None:
+    """Compare the tensors that all calls return."""
+    mine = case.ours()
+    for peer in case.peers:
+        for one, other in zip(tensors(mine), tensors(peer()), strict=True):
+            torch.testing.assert_close(one, other, rtol=case.tolerance, atol=case.tolerance)
+
+
+def tensors(found: object) -> list[Tensor]:
+    return [t for t in (found if isinstance(found, tuple) else (found,)) if t is not None]
+
+
+def tiny(_: float, only: str) -> Iterator[Case]:
+    """Calls whose overhead is all that counts, without gradients."""
+    if only not in "tiny":
+        return
+    x, i = torch.randn(20), torch.randint(20, (5,))
+    e, k, u = torch.randn(8, 8), torch.randint(8, (8, 8)), torch.randn(8, 8)
+    yield Case("tiny: gather of 5", 1 / 1.1, lambda: gatherum.gather(x, i),
+               [lambda: x.index_select(0, i)], 3000)  # fmt: skip
+    yield Case("tiny: gather_elements 8x8", 1 / 0.95, lambda: gatherum.gather_elements(e, k),
+               [lambda: e.gather(0, k)], 3000)  # fmt: skip
+    yield Case("tiny: scatter_elements add 8x8", 1 / 0.95,
+               lambda: gatherum.scatter_elements(e, k, u, reduction="add"),
+               [lambda: e.scatter_add(0, k, u)], 3000)  # fmt: skip
+
+
+def recorded(_: float, only: str) -> Iterator[Case]:
+    """The same where a gradient is wanted."""
+    if only not in "recorded":
+        return
+    x, i = torch.randn(20, requires_grad=True), torch.randint(20, (5,))
+    yield Case("recorded: gather of 5, forward", 1 / 6, lambda: gatherum.gather(x, i),
+               [lambda: x.index_select(0, i)], 1000)  # fmt: skip
+    calls = backward(
+        [x], lambda: gatherum.gather(x, i), lambda: x.index_select(0, i), torch.ones(5)
+    )
+    yield Case("recorded: gather of 5, and backward", 1 / 3, *calls, 500)
+
+
+def compiled(_: float, only: str) -> Iterator[Case]:
+    """A tiny call in a compiled graph."""
+    if only not in "compiled":
+        return
+    x, i = torch.randn(20), torch.randint(20, (5,))
+    ours = torch.compile(gatherum.gather, fullgraph=True)
+    theirs = torch.compile(lambda x, i: x.index_select(0, i), fullgraph=True)
+    yield Case("compiled: gather of 5", 1 / 1.3, lambda: ours(x, i), [lambda: theirs(x, i)], 2000)
+
+
+def backward(leaves: list[Tensor], ours: Callable[[], Tensor], *others: object
+             ) -> tuple[Call, list[Call]]:  # fmt: skip
+    """Return calls that go forward and backward, and return result and gradients."""
+    *peers, coming = others
+
+    def both(call: Callable[[], Tensor]) -> Call:
+        def run() -> tuple[Tensor, ...]:
+            for leaf in leaves:
+                leaf.grad = None
+            result = call()
+            result.backward(coming)
+            return result.detach(), *(leaf.grad for leaf in leaves)
+
+        return run
+
+    return both(ours), [both(peer) for peer in peers]
+
+
+def message_passing(scale: float, only: str) -> Iterator[Case]:
+    """1M edges, 100k nodes, 64 features: take from sources, add at targets."""
+    if only not in "message passing":
+        return
+    nodes, edges, width = int(100_000 * scale), int(1_000_000 * scale), 64
+    sources, targets = torch.randint(nodes, (2, edges))
+    for dtype, goal in ((torch.float32, 2.5), (torch.bfloat16, 3.5)):
+        x = torch.randn(nodes, width).to(dtype).requires_grad_()
+        coming = torch.randn(nodes, width).to(dtype)
+        wide = targets[:, None].expand(-1, width)
+        calls = backward(
+            [x],
+            lambda x=x: room.scatter(room.gather(x, sources), targets, 0, dim_size=nodes),
+            lambda x=x: torch.zeros_like(x).index_add(0, targets, x.index_select(0, sources)),
+            lambda x=x, w=wide: torch.zeros_like(x).scatter_add(0, w, x.index_select(0, sources)),
+            coming,
+        )
+        yield Case(f"message passing {named(dtype)}", goal, *calls, tolerance=rounding(dtype))
+
+
+def embedding(scale: float, only: str) -> Iterator[Case]:
+    """A table of 500k x 128, 200k look-ups, a fifth of them for the second time."""
+    if only not in "embedding":
+        return
+    rows, looks, width = int(500_000 * scale), int(200_000 * scale), 128
+    once = torch.randperm(rows)[: int(0.8 * looks)]
+    text = torch.cat((once, once[: looks - len(once)]))[torch.randperm(looks)]
+    for dtype, goal in ((torch.float32, 2.2), (torch.bfloat16, 1.6)):
+        table = torch.randn(rows, width).to(dtype).requires_grad_()
+        coming = torch.randn(looks, width).to(dtype)
+        calls = backward(
+            [table],
+            lambda t=table: room.gather(t, text),
+            lambda t=table: torch.nn.functional.embedding(text, t),
+            lambda t=table: t.index_select(0, text),
+            coming,
+        )
+        yield Case(f"embedding {named(dtype)}", goal, *calls, tolerance=rounding(dtype))
+
+
+def rows(scale: float, only: str) -> Iterator[Case]:
+    """1M rows of 64 into 100k places."""
+    if only not in "rows mean max mul":
+        return
+    places, count, width = int(100_000 * scale), int(1_000_000 * scale), 64
+    index = torch.randint(places, (count,))
+    wide = index[:, None].expand(-1, width)
+    src = torch.randn(count, width, requires_grad=True)
+    coming = torch.randn(places, width)
+    for word, goal in (("mean", 3.5), ("amax", 1.8), ("mul", 1.0)):
+        start = torch.full((places, width), float(word == "mul"))
+        theirs = "prod" if word == "mul" else word
+        calls = backward(
+            [src],
+            lambda w=word: room.scatter(src, index, 0, dim_size=places, reduce=w),
+            lambda s=start, t=theirs: s.scatter_reduce(0, wide, src, t, include_self=t == "prod"),
+            coming,
+        )
+        yield Case(f"rows {word}", goal, *calls)
+
+
+def named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """Torch rounds bfloat16 after each addition, so its sums are off by more."""
+    return 1e-3 if dtype == torch.float32 else 0.3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

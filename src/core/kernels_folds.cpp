@@ -1,0 +1,86 @@
+// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: folds by groups
+// and folds in batches.
+#include "accumulate.hpp"
+#include "dispatch.hpp"
+#include "scatter_grouped.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+int64_t group_updates(const GroupedScatter& call, const Operands& at, int64_t unit, char* scratch) {
+  return with_groups(call, scratch, [&](const auto& groups) { return groups.group(at.index, unit); });
+}
+
+void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, int64_t kept, int64_t share,
+                 int64_t shares, char* scratch) {
+  const FloatMode mode;
+  const Positions positions{kept * share / shares, kept * (share + 1) / shares};
+  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
+    return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
+  });
+  const FoldGroups fold(call, at, unit, part);
+  with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold); });
+}
+
+template <class Apply>
+bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
+                     const Apply& apply) {
+  return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
+}
+
+bool accumulate_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                    const Accumulators& to, const Owned& owned) {
+  if (how.reduction == Reduction::none)
+    return by_width(nest.block, [&](auto width) {
+      const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
+      return accumulate_with(nest, units, at, range, owned, moved);
+    });
+  const FloatMode mode;
+  return by_value<true>(how.value, how.reduction, [&](auto fold) {
+    const Accumulate<decltype(fold)> folded(to, how, nest.block);
+    return accumulate_with(nest, units, at, range, owned, folded);
+  });
+}
+
+bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                const Accumulators& to) {
+  return accumulate_any(nest, units, at, range, how, to, Owned{});
+}
+
+bool accumulate_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                      const Accumulators& to, int64_t low, int64_t high) {
+  return accumulate_any(nest, units, at, range, how, to, {low, high});
+}
+
+void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {
+  by_value<true>(how.value, how.reduction,
+                 [&](auto fold) { GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n); });
+}
+
+void finish_sums(const Combine& how, const Finish& f) {
+  const FloatMode mode;
+  by_value<true>(how.value, how.reduction,
+                 [&](auto fold) { GATHERUM_LEVEL::finish_sums<decltype(fold)>(f, how.include_self); });
+}
+
+void merge_sums(const Combine& how, const Merge& m) {
+  const FloatMode mode;
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (decltype(fold)::kAnyOrderOfFirsts) GATHERUM_LEVEL::merge_sums<decltype(fold)>(m);
+  });
+}
+
+}  // namespace
+
+void add_fold_kernels(Kernels& all) {
+  all.grouped_bytes = grouped_bytes;
+  all.group_updates = group_updates;
+  all.fold_groups = fold_groups;
+  all.accumulate = accumulate;
+  all.accumulate_owned = accumulate_owned;
+  all.begin_sums = begin_sums;
+  all.finish_sums = finish_sums;
+  all.merge_sums = merge_sums;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,153 @@
+// What the handler needs of XLA's typed foreign function interface: the C declarations of its version 0.1, in
+// our own words, so that nothing of XLA is needed to build the core. Every runtime since jaxlib 0.5 calls
+// handlers of that version; later ones only add fields behind these.
+// https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct XLA_FFI_Error;
+struct XLA_FFI_ExecutionContext;
+struct XLA_FFI_InternalApi;
+
+inline constexpr int32_t kMetadataExtension = 1;
+
+struct XLA_FFI_Extension_Base {
+  size_t struct_size;
+  int32_t type;
+  XLA_FFI_Extension_Base* next;
+};
+
+struct XLA_FFI_Api_Version {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  int32_t major_version, minor_version;
+};
+
+enum XLA_FFI_Error_Code : int32_t {
+  XLA_FFI_INVALID_ARGUMENT = 3,
+  XLA_FFI_RESOURCE_EXHAUSTED = 8,
+  XLA_FFI_OUT_OF_RANGE = 11,
+  XLA_FFI_INTERNAL = 13
+};
+
+struct XLA_FFI_Error_Create_Args {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  const char* message;
+  XLA_FFI_Error_Code code;
+};
+
+// The head of the runtime's table of functions, whose first makes an error.
+struct XLA_FFI_Api {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  XLA_FFI_Api_Version api_version;
+  const XLA_FFI_InternalApi* internal_api;
+  XLA_FFI_Error* (*create_error)(XLA_FFI_Error_Create_Args*);
+};
+
+// Those with items of whole bytes; packed ones (int4, float4) have other numbers.
+enum XLA_FFI_DataType : int32_t {
+  XLA_FFI_PRED = 1,
+  XLA_FFI_S8 = 2,
+  XLA_FFI_S16 = 3,
+  XLA_FFI_S32 = 4,
+  XLA_FFI_S64 = 5,
+  XLA_FFI_U8 = 6,
+  XLA_FFI_U16 = 7,
+  XLA_FFI_U32 = 8,
+  XLA_FFI_U64 = 9,
+  XLA_FFI_F16 = 10,
+  XLA_FFI_F32 = 11,
+  XLA_FFI_F64 = 12,
+  XLA_FFI_C64 = 15,
+  XLA_FFI_BF16 = 16,
+  XLA_FFI_C128 = 18,
+  XLA_FFI_F8E5M2 = 19,
+  XLA_FFI_F8E4M3FN = 20,
+  XLA_FFI_F8E4M3B11FNUZ = 23,
+  XLA_FFI_F8E5M2FNUZ = 24,
+  XLA_FFI_F8E4M3FNUZ = 25,
+  XLA_FFI_F8E4M3 = 28,
+  XLA_FFI_F8E3M4 = 29,
+  XLA_FFI_F8E8M0FNU = 33
+};
+
+struct XLA_FFI_Buffer {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  XLA_FFI_DataType dtype;
+  void* data;
+  int64_t rank;
+  int64_t* dims;
+};
+
+inline constexpr int32_t kBufferArgument = 1, kBufferResult = 1;
+
+struct XLA_FFI_Args {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  int64_t size;
+  int32_t* types;
+  void** args;
+};
+
+struct XLA_FFI_Rets {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  int64_t size;
+  int32_t* types;
+  void** rets;
+};
+
+struct XLA_FFI_ByteSpan {
+  const char* ptr;
+  size_t len;
+};
+
+struct XLA_FFI_Array {
+  XLA_FFI_DataType dtype;
+  size_t size;
+  void* data;
+};
+
+inline constexpr int32_t kArrayAttribute = 1, kStringAttribute = 4;
+
+struct XLA_FFI_Attrs {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  int64_t size;
+  int32_t* types;
+  XLA_FFI_ByteSpan** names;
+  void** attrs;
+};
+
+inline constexpr int32_t kExecutionStage = 3;
+
+struct XLA_FFI_CallFrame {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  const XLA_FFI_Api* api;
+  XLA_FFI_ExecutionContext* ctx;
+  int32_t stage;
+  XLA_FFI_Args args;
+  XLA_FFI_Rets rets;
+  XLA_FFI_Attrs attrs;
+};
+
+struct XLA_FFI_Metadata {
+  size_t struct_size;
+  XLA_FFI_Api_Version api_version;
+  uint32_t traits;
+};
+
+struct XLA_FFI_Metadata_Extension {
+  XLA_FFI_Extension_Base base;
+  XLA_FFI_Metadata* metadata;
+};
+
+}  // extern "C"

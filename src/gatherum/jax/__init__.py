@@ -1,0 +1,35 @@
+"""The six operators on JAX's arrays: eager, inside ``jax.jit``, with derivatives and batches.
+
+This package alone imports JAX. `gatherum.gather(array, ...)` and the other five come here, too.
+"""
+
+from .. import arrays
+from ..surface import plain_help
+from . import batching, gradients  # noqa: F401  # they register their rules
+from .api import (
+    gather,
+    gather_elements,
+    gather_nd,
+    room,
+    scatter_elements,
+    scatter_nd,
+    scatter_slices,
+)
+from .ops import TARGET
+
+__all__ = [
+    "TARGET",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "scatter_elements",
+    "scatter_nd",
+    "scatter_slices",
+]
+
+arrays.register("jax", room)
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

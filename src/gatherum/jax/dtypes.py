@@ -1,0 +1,38 @@
+"""Which dtypes of JAX the operators take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..dtypes import DType, is_reducible
+
+# Those that XLA keeps in whole bytes: int4 and its like are packed, keys and float0 are no numbers.
+_WHOLE = frozenset((
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+))  # fmt: skip
+
+
+def planned(op: str, operand: str, dtype: Any) -> DType:
+    """Return the dtype of an array as plans take it, or raise TypeError for one that has no items
+    of whole bytes with one meaning.
+    """
+    if not isinstance(dtype, np.dtype) or dtype.name not in _WHOLE:
+        raise errors.no_whole_items(op, operand, "JAX", dtype)
+    return dtype
+
+
+def folds(dtype: DType) -> bool:
+    """Whether sums are defined for the dtype: not for those of 8 bits that only move."""
+    return is_reducible(dtype, "add")
+
+
+def wide(dtype: DType) -> DType:
+    """Return the dtype in which derivatives are computed: float32 for narrower floats."""
+    narrow = dtype.kind in "fV" and dtype.itemsize < 4
+    return np.dtype(np.float32) if narrow else dtype

@@ -1,0 +1,85 @@
+"""From what a caller passes to a `Call` and arrays that JAX takes: `data` decides the dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments, arrays, errors
+from ..dtypes import MODES, REDUCTIONS, is_index
+from ..signature import check_before_updates
+from . import dtypes
+from .ops import Array, Call, planned
+
+
+def normalise(
+    op: Any,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+) -> tuple[Call, tuple[Array, ...]]:
+    """Return a call and its operands, checked in the order of NumPy's calls."""
+    call = Call(
+        op,
+        arguments.as_axis(op, axis),
+        negative=arguments.as_boolean(op, "negative", negative),
+        reduction=arguments.as_choice(op, "reduction", reduction, REDUCTIONS),
+        include_self=arguments.as_boolean(op, "include_self", include_self),
+        mode=arguments.as_choice(op, "mode", mode, MODES),
+    )
+    given = {"data": data, "indices": indices, "updates": updates}
+    arrays.check_one_framework(op, given | {"fill_value": fill_value})
+    operands = _arrays(call, data, indices, updates)
+    planned(call, *operands)
+    item = b""
+    if not call.operator.scatters and call.mode in ("fill", "drop"):
+        item = arguments.fill_item(op, operands[0].dtype, fill_value).tobytes()
+    if any(item):
+        call = Call(op, call.axis, call.mode, call.negative, fill=item)
+    names = ("data", "indices", "updates")
+    return call, tuple(_known(op, *each) for each in zip(names, operands, strict=False))
+
+
+def is_jax(value: object) -> bool:
+    """Whether a value is an array of JAX, or a tracer of one."""
+    return isinstance(value, jax.Array)
+
+
+def _arrays(call: Call, data: object, indices: object, updates: object) -> list[Any]:
+    """Return operands as arrays of JAX or of NumPy, as they are."""
+    op = call.op
+    table: Any = data if is_jax(data) else arguments.as_array(op, "data", data)
+    places: Any = indices if is_jax(indices) else arguments.as_indices(op, indices)
+    if not call.operator.scatters:
+        return [table, places]
+    dtype = dtypes.planned(op, "data", table.dtype)
+    check_before_updates(op, table.shape, places.shape, call.axis, dtype, places.dtype)
+    given: Any = updates if is_jax(updates) else arguments.as_updates(op, updates, dtype)
+    return [table, places, given]
+
+
+def _known(op: str, operand: str, array: Any) -> Array:
+    """Return an array in a dtype that JAX has; without x64 none has 64 bits."""
+    if is_jax(array):
+        return array
+    native: NDArray[Any] = array.astype(array.dtype.newbyteorder("="), copy=False)
+    known = np.dtype(jax.dtypes.canonicalize_dtype(native.dtype))
+    if known == native.dtype:
+        return native
+    if is_index(known) and native.size:
+        limits = np.iinfo(known)
+        fits = limits.min <= int(native.min()) and int(native.max()) <= limits.max
+    else:
+        fits = native.size == 0
+    if not fits:
+        raise errors.needs_x64(op, operand, native.dtype, known)
+    return native.astype(known)

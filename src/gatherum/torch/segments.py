@@ -1,0 +1,388 @@
+"""torch_scatter's functions, with the `reduce` words of PyG's `scatter`.
+
+Each value of `src` goes to the place that `index` names along one dimension:
+
+    out[a.., index[a.., i, b..], b..] op= src[a.., i, b..]
+
+`index` broadcasts to `src`. Where its values repeat behind the dimension, whole rows move by one
+index, at the cost of `scatter_slices` or `scatter_nd`; otherwise each element has its own. Places
+that nothing goes to hold 0, and 1 for products.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from .. import arguments, errors
+from ..operators import OPERATORS
+from . import memory, operands
+from .ops import overload
+from .partials import Places, keeps
+
+# The words of torch_scatter, then those that PyG's `scatter` has besides; and our reductions.
+_WORDS = {
+    "sum": "add", "add": "add", "mul": "mul", "mean": "mean", "min": "min", "max": "max",
+    "any": "none", "amin": "min", "amax": "max",
+}  # fmt: skip
+_WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
+
+
+def scatter(
+    src: Tensor,
+    index: Any,
+    dim: int = -1,
+    out: Tensor | None = None,
+    dim_size: int | None = None,
+    reduce: str = "sum",
+) -> Tensor:
+    """Reduce the values of `src` that go to the same place along a dimension.
+
+    ``out[a.., index[a.., i, b..], b..] op= src[a.., i, b..]``, in the order of `i`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values, of any dtype that the operators take.
+    index : Tensor of integers
+        Where they go: one number for each `i` of dimension `dim`, or any shape that broadcasts to
+        the shape of `src`; missing dimensions are those behind. A list or an array will do.
+    dim : int, optional
+        The dimension.
+    out : Tensor, optional
+        The result, changed in place: its old values take part, but in the count of a mean.
+    dim_size : int, optional
+        The size of the result along `dim`; without it and `out`, the largest index plus 1.
+    reduce : str, optional
+        ``"sum"`` or ``"add"``, ``"mul"``, ``"mean"``, ``"min"`` or ``"amin"``, ``"max"`` or
+        ``"amax"``; ``"any"`` lets the last one stay.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor: 0 where nothing arrives, 1 for ``"mul"``.
+
+    Raises
+    ------
+    IndexError
+        An index is negative, or not below the size of the result.
+    TypeError, ValueError
+        A dtype, a shape or a word does not fit.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import scatter
+    >>> scatter(torch.tensor([1.0, 3, 2, 4, 5, 6]), torch.tensor([0, 1, 0, 1, 1, 3]), reduce="mean")
+    tensor([1.5000, 4.0000, 0.0000, 6.0000])
+    """
+    reduction = _reduction("scatter", reduce)
+    src, places = _scattered("scatter", src, index, dim, out, dim_size)
+    return _fold(places, src, reduction, out)
+
+
+def scatter_sum(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `scatter` with ``reduce="sum"``."""
+    return scatter(src, index, dim, out, dim_size, "sum")
+
+
+def scatter_add(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `scatter` with ``reduce="add"``."""
+    return scatter(src, index, dim, out, dim_size, "add")
+
+
+def scatter_mul(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Multiply what goes to the same place: `scatter` with ``reduce="mul"``."""
+    return scatter(src, index, dim, out, dim_size, "mul")
+
+
+def scatter_mean(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Average what goes to the same place: `scatter` with ``reduce="mean"``."""
+    return scatter(src, index, dim, out, dim_size, "mean")
+
+
+def scatter_max(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the largest value that goes to each place, and where it stood along `dim`.
+
+    Parameters
+    ----------
+    src, index, dim, out, dim_size
+        As of `scatter`.
+
+    Returns
+    -------
+    values : Tensor
+        `out`, or a new tensor: 0 where nothing arrives.
+    arg : Tensor of int64
+        The first `i` whose value is the largest; ``src.size(dim)`` where nothing arrives, or where
+        the old value of `out` stays.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import scatter_max
+    >>> scatter_max(torch.tensor([1, 3, 2, 4, 4, 6]), torch.tensor([0, 1, 0, 1, 1, 3]))
+    (tensor([2, 4, 0, 6]), tensor([2, 3, 6, 5]))
+    """
+    return _extreme("scatter_max", "max", src, index, dim, out, dim_size)
+
+
+def scatter_min(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the smallest value that goes to each place, and where it stood along `dim`.
+
+    Parameters, returned tensors and ties are those of `scatter_max`.
+    """
+    return _extreme("scatter_min", "min", src, index, dim, out, dim_size)
+
+
+def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum") -> Tensor:
+    """Reduce neighbouring values: place `s` takes those from ``indptr[s]`` to ``indptr[s + 1]``.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values; segments lie along dimension ``indptr.dim() - 1``.
+    indptr : Tensor of integers
+        Where segments begin, and where the last one ends: not decreasing, at most the size of that
+        dimension. Dimensions in front broadcast to those of `src`.
+    out : Tensor, optional
+        The result; its old values take no part.
+    reduce : str, optional
+        As of `scatter`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor; 0 for an empty segment, 1 for ``"mul"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import segment_csr
+    >>> segment_csr(torch.tensor([1, 2, 3, 4, 5, 6]), torch.tensor([0, 2, 5, 5, 6]))
+    tensor([ 3, 12,  0,  6])
+    """
+    op = "segment_csr"
+    reduction = _reduction(op, reduce)
+    src, indptr = _pointed(op, src, indptr)
+    dim = indptr.dim() - 1
+    index = _segment_numbers(op, indptr, src.shape[dim])
+    places = _places(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
+    result = _fold(places, src, reduction, None)
+    return result if out is None else _checked_out(op, out, result).copy_(result)
+
+
+def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Repeat value `s` from ``indptr[s]`` to ``indptr[s + 1]``: the inverse of `segment_csr`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values; ``indptr.shape[-1] - 1`` along dimension ``indptr.dim() - 1``.
+    indptr : Tensor of integers
+        As of `segment_csr`. Its last value is the size of the result.
+    out : Tensor, optional
+        The result.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor; 0 in front of the first segment.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import gather_csr
+    >>> gather_csr(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 2, 5, 5, 6]))
+    tensor([1, 1, 2, 2, 2, 4])
+    """
+    op = "gather_csr"
+    src, indptr = _pointed(op, src, indptr)
+    dim = indptr.dim() - 1
+    expected = (*indptr.shape[:-1], src.shape[dim] + 1)
+    if indptr.numel() and indptr.shape[-1] != expected[-1]:
+        raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
+    size = int(indptr.flatten()[-1]) if indptr.numel() else 0
+    index = _segment_numbers(op, indptr, size)
+    moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+    result = _places(op, index, moved, dim, src.shape[dim], "fill").take(src)
+    return result if out is None else _checked_out(op, out, result).copy_(result)
+
+
+def _reduction(op: str, reduce: object) -> str:
+    return _WORDS[arguments.as_choice(op, "reduce", reduce, tuple(_WORDS))]
+
+
+def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
+               ) -> tuple[Tensor, Places]:  # fmt: skip
+    """Check the operands of a scatter; return `src` and where its values go."""
+    src = _dense(op, "src", src, src)
+    index = _signed(_dense(op, "index", operands.as_indices(op, index, src), src))
+    if src.dim() == 0:
+        raise errors.too_few_dimensions(op, "src", 0)
+    dim = _dimension(op, dim, src.dim())
+    if out is not None:
+        size = _dense(op, "out", out, src).shape[dim] if out.dim() == src.dim() else 0
+        expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+        if tuple(out.shape) != expected:
+            raise errors.other_shape(op, "out", expected, tuple(out.shape))
+    elif dim_size is not None:
+        size = _whole(op, "dim_size", dim_size)
+    else:
+        size = max(int(index.max()) + 1, 0) if index.numel() else 0
+    return src, _places(op, index, src.shape, dim, size, "raise")
+
+
+def _dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise errors.no_tensor(op, name, type(value).__name__, f"write torch.as_tensor({name})")
+    memory.check_dense(op, name, value, src.device)
+    return value
+
+
+def _signed(index: Tensor) -> Tensor:
+    """Return indices in a type that torch compares; what is too large for it becomes negative."""
+    return index.to(torch.int64) if index.dtype in _WIDE_UNSIGNED else index
+
+
+def _whole(op: str, name: str, value: object) -> int:
+    if isinstance(value, torch.SymInt):
+        return cast(int, value)  # a size of a graph that is traced
+    try:
+        size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+    except TypeError:
+        raise errors.not_an_integer(op, name, value) from None
+    if size < 0:
+        raise errors.negative_size(op, name, (size,))
+    return size
+
+
+def _dimension(op: str, dim: Any, rank: int) -> int:
+    try:
+        dim = operator.index(dim)
+    except TypeError:
+        raise errors.not_an_integer(op, "dim", dim) from None
+    if not -rank <= dim < rank:
+        raise errors.out_of_range(op, "dim", dim, -rank, rank)
+    return int(dim) % rank
+
+
+def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) -> Places:
+    """Return where an index sends what has a shape, with the operator that does so for the least.
+
+    A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
+    `dim` sends the same slices everywhere.
+    """
+    given = tuple(index.shape)
+    shape = (*moved[:dim], size, *moved[dim + 1 :])
+    if given == (moved[dim],):
+        return Places(OPERATORS["scatter_slices"], index, shape, dim, mode, False)
+    whole = (1,) * dim + given if len(given) == 1 else given
+    whole += (1,) * (len(moved) - len(whole))
+    if len(whole) > len(moved) or any(n not in (1, m) for n, m in zip(whole, moved, strict=True)):
+        raise errors.no_broadcast(op, "index", given, "src", tuple(moved))
+    index = index.reshape(whole)
+    if any(n != 1 for n in whole[dim + 1 :]):
+        name, axis, index = "scatter_elements", dim, index.expand(moved)
+    elif any(n != 1 for n in whole[:dim]):
+        rows = index.reshape(whole[: dim + 1]).expand(tuple(moved[: dim + 1]))
+        name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
+    else:
+        name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
+    return Places(OPERATORS[name], index, shape, axis, mode, False)
+
+
+def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+    """Fold values into `out`, or into a new tensor that holds one number everywhere."""
+    if out is None:
+        empty = src.new_full((), int(reduction == "mul")).expand(places.shape)
+        return places.put(empty, src, reduction, include_self=reduction == "add")
+    if reduction == "mean":  # of the updates and the old value, over the number of updates
+        total = _fold(places, src, "add", out)
+        counts = places.over_data(places.counts().clamp(min=1))
+        rounding = None if out.is_floating_point() or out.is_complex() else "floor"
+        return total.div_(counts, rounding_mode=rounding)
+    if torch.is_grad_enabled() and (src.requires_grad or out.requires_grad):
+        old = out.clone() if keeps(reduction) else out  # a derivative may want the old values
+        return out.copy_(places.put(old, src, reduction))
+    more = reduction, True, places.mode, places.negative
+    overload(f"{places.operator.name}_")(out, places.indices, src, places.axis, *more)
+    return out
+
+
+def _extreme(op: str, reduction: str, src: Tensor, index: Any, dim: int, out: Tensor | None,
+             dim_size: int | None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the extreme values, and where the first of each stood along `dim`.
+
+    Values are compared with what their place holds in the end; the least position among the equal
+    ones is one more scatter.
+    """
+    src, places = _scattered(op, src, index, dim, out, dim_size)
+    dim = dim % src.dim()
+    old = None if out is None else out.detach().clone()
+    values = _fold(places, src, reduction, out)
+    with torch.no_grad():
+        found, n = values.detach(), src.shape[dim]
+        taken = _same(src.detach(), places.take(found))
+        if old is not None:
+            taken &= places.take(~_same(old, found))
+        behind = (1,) * (src.dim() - dim - 1)
+        position = torch.arange(n, device=src.device).reshape(n, *behind)
+        first = torch.where(taken, position, n)
+        arg = places.put(first.new_full((), n).expand(places.shape), first, "min")
+    return values, arg
+
+
+def _same(one: Tensor, other: Tensor) -> Tensor:
+    """Whether values are equal; a NaN is another's equal."""
+    return (one == other) | (one.isnan() & other.isnan())
+
+
+def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
+    src = _dense(op, "src", src, src)
+    indptr = _signed(_dense(op, "indptr", operands.as_indices(op, indptr, src), src))
+    if indptr.dim() == 0:
+        raise errors.too_few_dimensions(op, "indptr", 0)
+    if indptr.dim() > src.dim():
+        raise errors.too_many_dimensions(op, "`indptr`", src.dim(), indptr.dim())
+    return src, indptr
+
+
+def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
+    """Return for each of `size` positions the segment that it lies in.
+
+    That is how many segments begin at it or before, less one: a count and a running sum. In front
+    of the first it is -1, behind the last one the number of segments, and both address nothing.
+    """
+    if not torch.compiler.is_compiling():
+        ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
+        if ends or bool((indptr.diff(dim=-1) < 0).any()):
+            raise errors.no_segments(op, size)
+    shape = (*indptr.shape[:-1], size + 1)
+    begin = Places(OPERATORS["scatter_elements"], indptr, shape, indptr.dim() - 1, "raise", False)
+    one = torch.ones((), dtype=torch.int64, device=indptr.device)
+    counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
+    return counts.cumsum(-1).narrow(-1, 0, size) - 1
+
+
+def _checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
+    if tuple(_dense(op, "out", out, result).shape) != tuple(result.shape):
+        raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
+    if out.dtype != result.dtype:
+        raise errors.other_dtype(op, "out", result.dtype, out.dtype)
+    return out

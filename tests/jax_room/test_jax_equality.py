@@ -1,0 +1,125 @@
+"""Calls on JAX's arrays have the bits of calls on NumPy's, eager and jitted."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gatherum
+from cases import CASES
+from strategies import DATA_DTYPES, OPERATORS, calls, outcome, same_bits, same_outcome
+
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
+import gatherum.jax  # noqa: E402
+from gatherum.jax.dtypes import _WHOLE  # noqa: E402
+
+KNOWN = [dtype for dtype in DATA_DTYPES if dtype.name in _WHOLE and dtype.isnative]
+
+
+class Jitted:
+    """The six functions, each compiled by JAX with everything but the arrays fixed."""
+
+    def __getattr__(self, op):
+        def call(data, indices, *updates, **attributes):
+            arrays = [data, indices, *(each for each in updates if hasattr(each, "dtype"))]
+            weak = updates[len(arrays) - 2 :]  # Python's numbers keep to the dtype of the data
+
+            def run(*arrays):
+                return getattr(gatherum.jax, op)(*arrays, *weak, **attributes)
+
+            return jax.jit(run)(*arrays)
+
+        return call
+
+
+def _native(array):
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _told(operators, call):
+    """The outcome of a call, the IndexError that a runtime's error carries among them."""
+    try:
+        found = outcome(operators, call)
+        return found if isinstance(found, Exception) else np.asarray(found)
+    except RuntimeError as error:
+        found = error
+    _, ours, sentence = str(found).partition("OUT_OF_RANGE: ")
+    assert ours
+    return IndexError(sentence.splitlines()[0])
+
+
+def _from_value_error(found):
+    """XLA's errors are RuntimeErrors or ValueErrors."""
+    if isinstance(found, ValueError) and "OUT_OF_RANGE: " in str(found):
+        return IndexError(str(found).partition("OUT_OF_RANGE: ")[2].splitlines()[0])
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_named_cases(case):
+    if case.data.dtype.name not in _WHOLE:
+        pytest.skip("a dtype that JAX does not have")
+    operands = [jax.numpy.asarray(_native(case.data)), jax.numpy.asarray(_native(case.indices))]
+    if case.updates is not None:
+        operands.append(jax.numpy.asarray(_native(case.updates)))
+    for operators in (gatherum, gatherum.jax, Jitted()):
+        found = getattr(operators, case.op)(*operands, **case.attributes)
+        assert isinstance(found, jax.Array)
+        assert same_bits(np.asarray(found), case.expected)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@settings(max_examples=40)  # each compiles a program or two
+@given(data=st.data())
+def test_random_calls(op, data):
+    call = data.draw(calls([op], data_dtypes=KNOWN, most_dimensions=6))
+    expected = outcome(gatherum, call)
+    arrays = tuple(
+        _native(operand) if isinstance(operand, np.ndarray) else operand for operand in call.args
+    )
+    eager = type(call)(op, arrays, call.kwargs)
+    found = outcome(gatherum.jax, eager)
+    found = found if isinstance(found, Exception) else np.asarray(found)
+    assert same_outcome(found, expected), (found, expected)
+    if isinstance(expected, IndexError):
+        assert str(found) == str(expected)
+    compiled = _from_value_error(_told(Jitted(), eager))
+    assert same_outcome(compiled, expected), (compiled, expected)
+    if isinstance(expected, IndexError):
+        assert str(compiled) == str(expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "mean"])
+def test_large_scatters_on_any_number_of_threads(threads, reduction, settings_restored):
+    rng = np.random.default_rng(3)
+    data = rng.standard_normal((5_000, 8)).astype(np.float32)
+    indices = rng.integers(0, 5_000, 200_000).astype(np.int32)
+    updates = rng.standard_normal((200_000, 8)).astype(np.float32)
+    gatherum.set_num_threads(1)
+    expected = gatherum.scatter_slices(data, indices, updates, reduction=reduction)
+    rows = gatherum.gather(expected, indices)
+    gatherum.set_num_threads(threads)
+    arrays = [jax.numpy.asarray(array) for array in (data, indices, updates)]
+    for operators in (gatherum, Jitted()):
+        found = operators.scatter_slices(*arrays, reduction=reduction)
+        assert same_bits(np.asarray(found), expected)
+        assert same_bits(np.asarray(operators.gather(found, arrays[1])), rows)
+
+
+@pytest.mark.parametrize("name", sorted(_WHOLE))
+def test_every_dtype_moves(name):
+    dtype = jax.numpy.dtype(name)
+    raw = np.arange(6 * dtype.itemsize, dtype=np.uint8).reshape(6, -1) % 2
+    data = raw.copy().view(dtype)[:, 0]
+    indices = np.array([5, 0, -1, 2], np.int8)
+    expected = gatherum.gather(data, indices)
+    for operators in (gatherum.jax, Jitted()):
+        assert same_bits(np.asarray(operators.gather(jax.numpy.asarray(data), indices)), expected)
+
+
+def test_results_are_arrays_of_jax_whatever_comes_in():
+    found = gatherum.jax.scatter_nd(np.zeros(3, np.float32), [[0], [0]], 1.5, reduction="add")
+    assert isinstance(found, jax.Array)
+    assert found.tolist() == [3.0, 0.0, 0.0]
+    assert gatherum.gather(found, [0, -1]).tolist() == [3.0, 0.0]

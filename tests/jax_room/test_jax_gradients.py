@@ -1,0 +1,196 @@
+"""Derivatives against finite differences, to second order, forward and backward."""
+
+import functools
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import gatherum.jax  # noqa: E402
+
+BOTH = ("fwd", "rev")
+MODES = ("raise", "clip", "wrap", "drop", "fill")
+REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
+
+# data, indices with duplicates, updates, attributes; index 9 is invalid and needs a mode.
+SLICES = (3, 4, 2), np.array([[1, 3], [1, 0], [1, 1]]), (3, 3, 2, 2), {"axis": 1}
+ELEMENTS = (3, 2), np.array([[0, 2], [2, 2], [1, 0], [0, 0]]), (4, 2), {"axis": 0}
+TUPLES = (2, 3, 2), np.array([[[1], [1], [2]], [[0], [0], [0]]]), (2, 3, 2), {"batch_dims": 1}
+SCATTERS = {"scatter_slices": SLICES, "scatter_elements": ELEMENTS, "scatter_nd": TUPLES}
+GATHERS = {"gather": SLICES, "gather_elements": ELEMENTS, "gather_nd": TUPLES}
+
+
+def values(shape, seed):
+    """Values apart from each other, so that no small step changes which is the largest."""
+    rng = np.random.default_rng(seed)
+    spread = rng.permutation(int(np.prod(shape))) + rng.uniform(0.1, 0.4)
+    return jnp.asarray((spread.reshape(shape) - spread.mean()) / spread.size + 2 * seed / 100)
+
+
+def invalid_in(indices, mode):
+    if mode == "raise":
+        return jnp.asarray(indices)
+    changed = indices.copy()
+    changed.flat[1] = 9
+    changed.flat[-1] = -9
+    return jnp.asarray(changed)
+
+
+def of(op, **attributes):
+    return functools.partial(getattr(gatherum.jax, op), **attributes)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("op", GATHERS)
+def test_gathers(op, mode):
+    shape, indices, _, attributes = GATHERS[op]
+    indices = invalid_in(indices, mode)
+    filled = {"fill_value": 7.5} if mode == "fill" else {}
+    run = of(op, mode=mode, **attributes, **filled)
+    check_grads(lambda data: run(data, indices) ** 3, (values(shape, 1),), 2, BOTH)
+
+
+@pytest.mark.parametrize(
+    ("op", "mode"),
+    [*((op, mode) for op in SCATTERS for mode in ("raise", "drop")),
+     ("scatter_slices", "clip"), ("scatter_elements", "wrap"), ("scatter_nd", "fill")],
+)  # fmt: skip
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_scatters(op, reduction, include_self, mode):
+    shape, indices, moved, attributes = SCATTERS[op]
+    indices = invalid_in(indices, mode)
+    run = of(op, reduction=reduction, include_self=include_self, mode=mode, **attributes)
+    operands = values(shape, 2), values(moved, 3)
+    check_grads(lambda data, new: run(data, indices, new) ** 2, operands, 2, BOTH, rtol=1e-2)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("zeros", [1, 2, 3])
+@pytest.mark.parametrize("op", SCATTERS)
+def test_products_with_zeros(op, zeros, include_self):
+    shape, indices, moved, attributes = SCATTERS[op]
+    data, updates = np.array(values(shape, 2)), np.array(values(moved, 3))
+    where = {
+        "scatter_slices": ([(0, 0, 0, 1), (0, 1, 0, 1)], (0, 1, 1)),
+        "scatter_elements": ([(0, 0), (3, 0)], (0, 0)),
+        "scatter_nd": ([(0, 0, 0), (0, 1, 0)], (0, 1, 0)),
+    }[op]
+    for place in where[0][:zeros]:
+        updates[place] = 0
+    if zeros == 3:
+        data[where[1]] = 0
+    run = of(op, reduction="mul", include_self=include_self, **attributes)
+    operands = jnp.asarray(data), jnp.asarray(updates)
+    check_grads(lambda data, new: run(data, jnp.asarray(indices), new), operands, 2, BOTH)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("op", SCATTERS)
+def test_updates_that_are_repeated(op, reduction):
+    shape, indices, moved, attributes = SCATTERS[op]
+    run = of(op, reduction=reduction, **attributes)
+    for small in (moved[1:], moved[-1:], (1, *moved[1:]), ()):
+        operands = values(shape, 2), values(small, 4) if small else jnp.asarray(0.3)
+        check_grads(lambda data, new: run(data, jnp.asarray(indices), new), operands, 2, BOTH)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "mean"])
+def test_complex_numbers(reduction):
+    shape, indices, moved, attributes = ELEMENTS
+    operands = [values(shape, 1) + 1j * values(shape, 2), values(moved, 3) - 1j * values(moved, 4)]
+    run = of("scatter_elements", reduction=reduction, **attributes)
+    check_grads(lambda *both: run(both[0], jnp.asarray(indices), both[1]), operands, 2, BOTH)
+
+
+def test_ties_share_equally():
+    def largest(data, updates):
+        return gatherum.jax.scatter_nd(data, [[0], [0], [1]], updates, reduction="max")[0]
+
+    of_data, of_updates = jax.grad(largest, (0, 1))(jnp.array([2.0, 1.0]), jnp.array([2.0, 2, 5]))
+    assert of_data.tolist() == [1 / 3, 0]
+    assert of_updates.tolist() == [1 / 3, 1 / 3, 0]
+
+
+def test_a_replaced_element_and_a_lost_update_have_no_gradient():
+    def run(data, updates):
+        return gatherum.jax.scatter_nd(data, [[0], [0], [2]], updates).sum()
+
+    gradients = jax.grad(run, (0, 1))(jnp.zeros(3), jnp.ones(3))
+    assert [each.tolist() for each in gradients] == [[0, 1, 0], [0, 1, 1]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_narrow_types_count_in_a_wider_one(dtype, reduction):
+    """A thousand updates: bfloat16 counts to 256, float16 overflows in a product's shares."""
+    n = 1000
+    data, updates = jnp.ones(1, dtype), jnp.ones(n, dtype)
+
+    def run(data, updates):
+        index = jnp.zeros((n, 1), jnp.int32)
+        return gatherum.jax.scatter_nd(data, index, updates, reduction=reduction)[0]
+
+    of_data, of_updates = jax.grad(run, (0, 1))(data, updates)
+    share = 1 / (n + 1) if reduction in ("max", "min", "mean") else 1.0
+    expected = jnp.asarray(share, dtype)
+    assert of_data.dtype == of_updates.dtype == dtype
+    assert of_data[0] == (0 if reduction == "none" else expected)
+    assert of_updates[-1] == expected
+    assert of_updates[0] == (0 if reduction == "none" else expected)
+
+
+def test_a_type_of_eight_bits_sums_in_a_wider_one():
+    data = jnp.arange(4.0).astype("float8_e4m3fn")
+    _, back = jax.vjp(lambda data: gatherum.jax.gather(data, [1, 1, 3]), data)
+    (found,) = back(jnp.ones(3, "float8_e4m3fn"))
+    assert found.dtype == data.dtype
+    assert found.astype(np.float32).tolist() == [0, 2, 0, 1]
+
+
+@pytest.mark.parametrize("op", [*GATHERS, *SCATTERS])
+def test_integers_have_no_tangents(op):
+    shape, indices, moved, attributes = (GATHERS | SCATTERS)[op]
+    more = [jnp.ones(moved, int)] if op in SCATTERS else []
+
+    def run(scale):
+        found = of(op, **attributes)(jnp.ones(shape, int), jnp.asarray(indices), *more)
+        return scale * found.sum()
+
+    assert jax.grad(run)(2.0) > 0
+
+
+def test_hessians_and_jacobians():
+    indices = jnp.array([0, 2, 2, 1])
+
+    def ours(data):
+        return (gatherum.jax.gather(data, indices) ** 3).sum()
+
+    def theirs(data):
+        return (jnp.take(data, indices) ** 3).sum()
+
+    data = jnp.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(jax.hessian(ours)(data), jax.hessian(theirs)(data))
+    for transform in (jax.jacfwd, jax.jacrev):
+        found = transform(lambda data: gatherum.jax.gather(data, indices))(data)
+        np.testing.assert_array_equal(found, np.eye(3)[np.array(indices)])
+
+
+def test_gradients_of_segment_sums_are_those_of_jax():
+    rng = np.random.default_rng(0)
+    segments = jnp.asarray(rng.integers(0, 5, 40))
+    values_in = jnp.asarray(rng.standard_normal((40, 3)))
+
+    def ours(new):
+        zeros = jnp.zeros((5, 3))
+        return (gatherum.jax.scatter_slices(zeros, segments, new, reduction="add") ** 2).sum()
+
+    def theirs(new):
+        return (jax.ops.segment_sum(new, segments, 5) ** 2).sum()
+
+    np.testing.assert_allclose(jax.grad(ours)(values_in), jax.grad(theirs)(values_in))
+    jitted = jax.jit(jax.grad(ours))(values_in)
+    np.testing.assert_array_equal(jitted, jax.grad(ours)(values_in))

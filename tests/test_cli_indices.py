@@ -1,0 +1,192 @@
+"""Row numbers on the command line and in text files; what is refused before any work."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+
+TABLE = np.arange(12.0).reshape(4, 3)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    """Run a command line in a folder of small files; give status, output and error."""
+    monkeypatch.chdir(tmp_path)
+    np.save("table.npy", TABLE)
+    np.save("rows.npy", np.array([2, 0]))
+    np.save("bad.npy", np.array([7]))
+    np.save("ones.npy", np.ones(3))
+
+    def call(*arguments):
+        status = cli.run(arguments)
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "expected"),
+    [
+        ("gather", "2,0,2", TABLE[[2, 0, 2]]),
+        ("gather", "-1", TABLE[[-1]]),
+        ("gather", "", TABLE[:0]),
+        ("gather", f"{2**64 - 1}", np.full((1, 3), -1.0)),
+        ("gather-nd", "2,0", TABLE[[2, 0]]),
+    ],
+)
+def test_values_take_the_place_of_an_index_file(run, command, text, expected):
+    options = ["--mode", "fill", "--fill-value", "-1", f"--values={text}", "-o", "out.npy"]
+    assert run(command, "table.npy", *options)[::2] == (0, "")
+    assert np.load("out.npy").tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("command", ["scatter-slices", "scatter-nd"])
+def test_values_of_a_scatter(run, command):
+    status = run(command, "table.npy", "ones.npy", "--values", "2,0", "-o", "out.npy")[0]
+    assert status == 0
+    assert np.load("out.npy").tolist() == np.where([[1], [0], [1], [0]], 1, TABLE).tolist()
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text", "expected"),
+    [
+        ("gather", "rows.csv", "2\n0\n2\n", TABLE[[2, 0, 2]]),
+        ("gather", "rows.csv", "2,0,2", TABLE[[2, 0, 2]]),
+        ("gather", "rows.TXT", "2 0\r\n\r\n3,1\r\n", TABLE[[[2, 0], [3, 1]]]),
+        ("gather", "rows.txt", "", TABLE[:0]),
+        ("gather-nd", "points.csv", "2,0\n3, 1\n", TABLE[[2, 3], [0, 1]]),
+        ("gather-nd", "points.txt", "2\n3\n", TABLE[[2, 3]]),
+        ("gather-nd", "points.txt", "2 3", TABLE[[2, 3]]),
+    ],
+)
+def test_a_text_file_takes_the_place_of_an_index_file(run, command, name, text, expected):
+    with open(name, "w", newline="") as file:
+        file.write(text)
+    assert run(command, "table.npy", name, "-o", "out.npy")[::2] == (0, "")
+    assert np.load("out.npy").tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"row\n2\n", "rows.csv, line 1: expected integers, got 'row'"),
+        (b"2\n1.5\n", "rows.csv, line 2: expected integers, got '1.5'"),
+        (b"2,1\n\n3\n", "rows.csv, line 3: has 1 numbers, the lines before 2"),
+        (b"\xff\xfe2", "rows.csv: is not a text file"),
+        (b"-1\n%d\n" % 2**63, "rows.csv: the numbers fit neither int64 nor uint64 together"),
+    ],
+)
+def test_a_text_file_of_something_else(run, tmp_path, text, sentence):
+    (tmp_path / "rows.csv").write_bytes(text)
+    status, out, err = run("gather", "table.npy", "rows.csv", "-o", "out.npy")
+    assert (status, out, err) == (1, "", f"gatherum: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("gather table.npy rows.npy --values 0 -o o.npy", "--values takes the place of INDICES."),
+        (
+            "scatter-slices table.npy rows.npy ones.npy --values 0 -o o.npy",
+            "--values takes the place of INDICES.",
+        ),
+        ("gather table.npy -o o.npy", "Missing argument 'INDICES' (or --values)."),
+        ("scatter-nd table.npy rows.npy -o o.npy", "Missing argument 'UPDATES'."),
+        ("scatter-nd table.npy --values 0 -o o.npy", "Missing argument 'UPDATES'."),
+        (
+            "gather table.npy --values 0 -o o.npy --resume",
+            "--resume needs an array file as INDICES.",
+        ),
+        ("gather table.npy i.csv -o o.npy --resume", "--resume needs an array file as INDICES."),
+        (
+            "scatter-nd table.npy rows.npy ones.npy --in-place --no-clobber",
+            "--in-place changes TABLE, so it takes no --no-clobber.",
+        ),
+        (
+            "gather table.npy --values 0,x -o o.npy",
+            "Invalid value for '--values': must be integers such as 0,2,2,7, got '0,x'.",
+        ),
+        ("check x.json --size n=1", "--size is for ONNX models."),
+    ],
+)
+def test_wrong_usage(run, tmp_path, arguments, sentence):
+    (tmp_path / "x.json").write_text("{}")
+    command = arguments.split()
+    expected = f"gatherum: {sentence} See gatherum {command[0]} --help.\n"
+    assert run(*command) == (2, "", expected)
+
+
+def test_no_clobber_keeps_what_is_there(run, tmp_path):
+    (tmp_path / "out.npy").write_bytes(b"old")
+    arguments = "gather", "table.npy", "rows.npy", "--no-clobber"
+    sentence = "gatherum: out.npy: exists already, and --no-clobber keeps it\n"
+    assert run(*arguments, "-o", "out.npy") == (1, "", sentence)
+    assert (tmp_path / "out.npy").read_bytes() == b"old"
+    assert run(*arguments, "-o", "new.npy")[0] == 0
+    assert np.load("new.npy").tolist() == TABLE[[2, 0]].tolist()
+
+
+def test_a_folder_is_refused_before_any_input_is_opened(run, tmp_path):
+    os.mkdir("folder")
+    status, out, err = run("gather", "no.npy", "rows.npy", "-o", "folder")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: gather: the output would replace a directory: ")
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+def test_no_array_is_made_inside_another_one(run):
+    zarr = pytest.importorskip("zarr", reason="install zarr: pip install zarr")
+    zarr.create_array("x.zarr", shape=(2,), dtype="f8")
+    status, _, err = run("gather", "no.npy", "rows.npy", "-o", "x.zarr/y")
+    assert status == 1
+    assert err.startswith("gatherum: gather: the output x.zarr/y lies inside the Zarr array ")
+
+
+def test_a_missing_package_is_said_before_any_work(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    sentence = "gatherum: Zarr arrays need zarr: pip install zarr\n"
+    for table, indices, out in (
+        ("table.npy", "bad.npy", "out.zarr"),
+        ("no.npy", "rows.npy", "out.zarr"),
+        ("no.npy", "rows.zarr", "out.npy"),
+    ):
+        assert run("gather", table, indices, "-o", out) == (1, "", sentence)
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"dispatchables": 3}', '{"type": "GATHER"}'])
+def test_check_names_the_file_of_a_desc(run, tmp_path, text):
+    (tmp_path / "desc.json").write_text(text)
+    status, out, err = run("check", "desc.json")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: desc.json: ")
+    assert err.count("desc.json") == 1
+
+
+def test_check_names_the_file_of_a_model(run, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="install onnx: pip install onnx")
+    (tmp_path / "text.onnx").write_text("no model")
+    assert run("check", "text.onnx")[2].count("text.onnx") == 1
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[rows, 3] table, int64[n] ids) => (y) { y = Gather(table, ids) }"""
+    )
+    onnx.save(model, "model.ONNX")
+    assert run("check", "model.ONNX", "--size", "row=5") == (
+        1,
+        "",
+        "gatherum: model.ONNX: the model has no symbolic size 'row'; its own are 'n', 'rows'\n",
+    )
+    del model.opset_import[:]
+    onnx.save(model, "model.onnx")
+    status, out, err = run("check", "model.onnx")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: model.onnx: ")
+
+
+def test_a_missing_model_is_no_such_file_without_onnx_too(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gatherum.onnx", None)
+    assert run("check", "no.onnx") == (1, "", "gatherum: no.onnx: No such file or directory\n")
