@@ -70,7 +70,7 @@ def test(session: nox.Session) -> None:
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Test PyTorch's tensors, and run the examples of their page; ``--`` gives pytest's arguments."""
+    """Test PyTorch's tensors, and run their page's examples; ``--`` gives pytest's arguments."""
     # expecttest: torch's own samples import it.
     install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest")
     session.run("pytest", "tests/pytorch", *session.posargs)

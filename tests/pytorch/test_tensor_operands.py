@@ -423,6 +423,38 @@ def test_results_are_plain_tensors():
         assert torch.equal(result.detach().clone(), result.detach())
 
 
+def test_finalizers_that_resize_a_tensor_during_the_call(python):
+    """What the collector runs while the plan of a call is made may free the memory of operands."""
+    done = python(
+        """
+import gc, torch, gatherum, gatherum.torch
+from gatherum import native
+FAR, MANY = 1 << 22, 1 << 18
+for threshold in range(1, 40):
+    data, indices = torch.ones(FAR), torch.full((MANY,), FAR - 1)
+    class Garbage:
+        def __del__(self):
+            data.untyped_storage().resize_(0)
+            data.set_(torch.ones(1))
+    native.clear_plans()
+    gc.disable()
+    garbage = Garbage()
+    garbage.itself = garbage
+    del garbage
+    gc.set_threshold(threshold)
+    gc.enable()
+    try:
+        gatherum.gather(data, indices)
+    except (ValueError, IndexError) as error:
+        print(error)
+    finally:
+        gc.set_threshold(700)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert "gather: `data` must keep its shape and memory during the call" in done.stdout
+
+
 def test_a_torch_that_does_not_fit_is_told(monkeypatch):
     from gatherum.torch import versions
 

@@ -166,13 +166,30 @@ const void* item_of(nb::handle fill, int64_t item) {
   return PyBytes_AS_STRING(fill.ptr());
 }
 
-nb::object run(const TensorCall& call, const Views& views, dlpack::DataType type) {
+// The number of the first operand that is not what it was, -1 for none: Python code can resize a tensor.
+int first_change(const nb::handle* operands, const Views& before) {
+  for (int i = 0; i < kOperands; ++i) {
+    if (!before[i].given()) continue;
+    TensorView now;
+    View view;
+    if (!now.read(operands[i], view) || !is_same_place(view, before[i])) return i;
+  }
+  return -1;
+}
+
+nb::object run(const Attributes& attributes, const TensorCall& call, const Views& views,
+               dlpack::DataType type) {
   Result result;
+  const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
   call_on_views(
-      attributes_of(call.op, call.axis, call.reduction, call.include_self, call.mode, call.negative), views,
-      item_of(call.fill, views[0].item),
-      [&](const Shape& shape) { return result.allocate(shape, type, views[0].item); });
+      attributes, views, item_of(call.fill, views[0].item),
+      [&](const Shape& shape) { return result.allocate(shape, type, views[0].item); },
+      [&] { return first_change(operands, views); });
   return call.out.is_none() ? result.take() : nb::borrow(call.out);
+}
+
+Attributes attributes_in(const TensorCall& call) {
+  return attributes_of(call.op, call.axis, call.reduction, call.include_self, call.mode, call.negative);
 }
 
 }  // namespace
@@ -193,21 +210,23 @@ nb::object call_on_plain_tensors(const TensorCall& call) {
   bool tracked = false;
   for (size_t i = 0; i < n; ++i) tracked = tracked || requires_grad(operands[i]);
   if (tracked && answers(t.grad_enabled)) return {};
+  const Attributes attributes = attributes_in(call);  // may run Python code: before the views
   Views views;
   TensorView seen[3];
   for (size_t i = 0; i < n; ++i)
     if (!seen[i].read(operands[i], views[i]) || seen[i].complex || is_negated(operands[i])) return {};
-  return run(call, views, seen[0].type);
+  return run(attributes, call, views, seen[0].type);
 }
 
 nb::object call_on_tensors(const TensorCall& call) {
   const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
+  const Attributes attributes = attributes_in(call);
   Views views;
   TensorView seen[kOperands];
   for (size_t i = 0; i < kOperands; ++i)
     if (!operands[i].is_none() && !seen[i].read(operands[i], views[i]))
       throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
-  return run(call, views, seen[0].type);
+  return run(attributes, call, views, seen[0].type);
 }
 
 namespace {

@@ -8,14 +8,12 @@
 namespace gatherum {
 namespace {
 
-Found plan_for(const Attributes& attributes, const Views& operands) {
-  Found found = find_plan(attributes, operands);
-  if (found.program != nullptr) return found;
+Found new_plan(const Attributes& attributes, const Views& operands) {
   const Key key(attributes, operands);
   std::array<nb::object, kOperands> looks;
   OperandHandles handles;
   for (size_t i = 0; i < kOperands; ++i) handles[i] = looks[i] = described(operands[i]);
-  found = make_plan(attributes, handles);
+  Found found = make_plan(attributes, handles);
   keep_plan(key, attributes, operands, found);
   return found;
 }
@@ -79,10 +77,14 @@ nb::object dtype_of_dlpack(int kind, int bits) {
 }  // namespace
 
 void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
-                   const Allocate& allocate) {
-  const Found found = plan_for(attributes, operands);
+                   const Allocate& allocate, const Changed& changed) {
+  Found found = find_plan(attributes, operands);
+  const bool is_new = found.program == nullptr;
+  if (is_new) found = new_plan(attributes, operands);
   const BoundProgram& program = *found.program;
-  if (must_check_out(program, operands)) check_out(found.plan, operands);
+  const bool looks = must_check_out(program, operands);
+  if (looks) check_out(found.plan, operands);
+  if ((is_new || looks) && changed) raise_changed(found.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);
   at.fill = fill;

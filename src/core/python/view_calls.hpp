@@ -10,12 +10,16 @@ namespace gatherum {
 // Gives the address of memory for a result of that shape, in C order and of the dtype of data.
 using Allocate = std::function<void*(const Shape&)>;
 
+// Gives the number of an operand that is no longer what its view says, -1 for none. It is asked where Python
+// code has run meanwhile.
+using Changed = std::function<int()>;
+
 // Finds the plan of a call among those of all frameworks, or has Python make it, and runs it. An `out` that
 // is not given is allocated when the plan is known. `fill`: an item of the dtype of data, null for zeros.
 // The caller holds the interpreter's lock, which a long run gives up, and keeps the memory alive; what
 // cannot be done raises what the call on NumPy's arrays raises.
 void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
-                   const Allocate& allocate);
+                   const Allocate& allocate, const Changed& changed = {});
 
 void bind_view_calls(nb::module_& m);
 

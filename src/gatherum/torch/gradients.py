@@ -124,7 +124,9 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
             if _C._are_functorch_transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
                 values = tuple(torch._VF._unpack_dual(value, level=0)[0] for value in values)
-            factors = partials(places, *ctx.fold, *(values or _NO_VALUES))
+            data, updates, result = values or _NO_VALUES
+            reduction, include_self = ctx.fold
+            factors = partials(places, reduction, include_self, data, updates, result)
             return _tangent(places, factors, tangents[2], tangents[4])
 
 
@@ -145,7 +147,7 @@ def _tangent(places: Places, factors: Partials, data: Any, updates: Any) -> Tens
     return result.to(dtype)
 
 
-_NO_VALUES = (None, None, None)
+_NO_VALUES: tuple[Any, ...] = (None, None, None)
 
 
 def _save(ctx: Any, places: Places, *values: Tensor) -> None:

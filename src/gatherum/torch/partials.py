@@ -250,8 +250,10 @@ def _extreme(
     attained = places.take(result)
     mine = (updates == attained) | (updates.isnan() & attained.isnan())
     olds = (data == result) | (data.isnan() & result.isnan())
-    among = olds.to(torch.int64) if include_self else _zeros(places, torch.int64)
-    number = places.put(among, mine.to(torch.int64), "add")
+    # Counts of as few bytes as hold them: they are as many as the updates.
+    whole = torch.int32 if places.indices.numel() < 1 << 31 else torch.int64
+    among = olds.to(whole) if include_self else _zeros(places, whole)
+    number = places.put(among, mine.to(whole), "add")
     return Partials(_over(number.clamp(min=1)), _where(olds), _where(mine), not include_self)
 
 
