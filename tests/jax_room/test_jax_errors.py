@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
+import jax.export  # noqa: E402, F811  # not loaded by jax itself
 import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
+import jax.export  # noqa: E402, F811  # not loaded by jax itself
 import jax.numpy as jnp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
@@ -180,6 +181,7 @@ LOADED = """
 import sys
 import numpy as np
 import jax
+import jax.export
 import gatherum.jax
 jax.config.update("jax_enable_x64", True)
 again = jax.export.deserialize(bytearray(open(sys.argv[1], "rb").read()))
