@@ -135,7 +135,7 @@ def compiled(_: float, only: str) -> Iterator[Case]:
     if only not in "compiled":
         return
     x, i = torch.randn(20), torch.randint(20, (5,))
-    ours = torch.compile(gatherum.gather, fullgraph=True)
+    ours = torch.compile(room.gather, fullgraph=True)
     theirs = torch.compile(lambda x, i: x.index_select(0, i), fullgraph=True)
     yield Case("compiled: gather of 5", 1 / 1.3, lambda: ours(x, i), [lambda: theirs(x, i)], 2000)
 

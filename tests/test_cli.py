@@ -340,6 +340,8 @@ def test_each_extra_brings_what_its_message_asks_for():
     assert extras == {
         "cli": {"click", "rich"},
         "onnx": {"onnx"},
+        "jax": {"jax"},
+        "torch": {"torch"},
         "zarr": {"zarr"},
         "safetensors": {"ml_dtypes"},  # gatherum reads the files itself, but not those dtypes
         "peers": {"onnx", "onnxruntime", "numba", "jax"},

@@ -625,6 +625,7 @@ def test_every_sentence_is_tested():
         "out_of_gradients",
         "out_of_vmap",
         "no_whole_items",  # jax_room/test_jax_errors.py
+        "explicit_shards",
         "no_jax_out",
         "no_jax_platform",
         "needs_x64",

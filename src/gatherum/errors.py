@@ -102,6 +102,13 @@ def no_jax_platform(op: str, platform: str) -> NotImplementedError:
     )
 
 
+def explicit_shards(op: str, operand: str, spec: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must not be sharded along explicit axes of a mesh, got {spec}; call it "
+        "in jax.shard_map, or through jax.sharding.auto_axes"
+    )
+
+
 def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any]) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must fit in {known}, the widest that JAX has without jax_enable_x64, "

@@ -20,14 +20,15 @@ class Jitted:
     """The six functions, each compiled by JAX with everything but the arrays fixed."""
 
     def __getattr__(self, op):
-        def call(data, indices, *updates, **attributes):
-            arrays = [data, indices, *(each for each in updates if hasattr(each, "dtype"))]
-            weak = updates[len(arrays) - 2 :]  # Python's numbers keep to the dtype of the data
+        def call(*operands, **attributes):
+            arrays = {n: one for n, one in enumerate(operands) if hasattr(one, "dtype")}
 
-            def run(*arrays):
-                return getattr(gatherum.jax, op)(*arrays, *weak, **attributes)
+            def run(tracers):
+                # Lists and numbers stay as they are: they take the dtype of the data.
+                each = [tracers.get(n, one) for n, one in enumerate(operands)]
+                return getattr(gatherum.jax, op)(*each, **attributes)
 
-            return jax.jit(run)(*arrays)
+            return jax.jit(run)(arrays)
 
         return call
 
@@ -109,6 +110,8 @@ def test_large_scatters_on_any_number_of_threads(threads, reduction, settings_re
 
 @pytest.mark.parametrize("name", sorted(_WHOLE))
 def test_every_dtype_moves(name):
+    if not hasattr(jax.numpy, name) and name != "bool":
+        pytest.skip(f"this JAX has no {name}")
     dtype = jax.numpy.dtype(name)
     raw = np.arange(6 * dtype.itemsize, dtype=np.uint8).reshape(6, -1) % 2
     data = raw.copy().view(dtype)[:, 0]

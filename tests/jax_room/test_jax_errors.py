@@ -98,7 +98,7 @@ def test_an_invalid_index(op):
     for _ in range(2):
         with pytest.raises(RUNTIME) as caught:
             jitted(*given).block_until_ready()
-        assert f"OUT_OF_RANGE: {expected[1]}" in str(caught.value)
+        assert f"{expected[1]}" in str(caught.value)
     right = np.asarray(jitted(*RIGHT[op]))  # the process and the compiled call stay usable
     np.testing.assert_array_equal(right, getattr(gatherum, op)(*RIGHT[op]))
     for mode in ("clip", "wrap", "fill", "drop"):
@@ -241,3 +241,25 @@ def test_without_x64_values_must_fit():
                 f"{op}: `{operand}` must fit in {known}, the widest that JAX has without "
                 f"jax_enable_x64, got {array.dtype}"
             )
+
+
+def test_explicit_shards_are_refused():
+    if not hasattr(jax, "set_mesh"):
+        pytest.skip("this JAX has no explicit axes")
+    from jax.sharding import AxisType, PartitionSpec
+
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        table = jax.device_put(jnp.arange(16.0).reshape(8, 2), PartitionSpec("x", None))
+        rows = jax.device_put(jnp.array([7, 0, 3]), PartitionSpec())
+        for call in (gatherum.gather, jax.jit(gatherum.jax.gather)):
+            with pytest.raises(TypeError) as caught:
+                call(table, rows)
+            assert str(caught.value).startswith(
+                "gather: `data` must not be sharded along explicit axes of a mesh, got "
+            )
+        whole = jax.device_put(table, PartitionSpec())
+        gradient = jax.grad(lambda table: gatherum.gather(table, rows).sum())(whole)
+        assert gradient.sum() == 6
+        within = jax.sharding.auto_axes(gatherum.jax.gather, out_sharding=PartitionSpec())
+        assert within(table, rows)[:, 0].tolist() == [14.0, 0.0, 6.0]

@@ -6,6 +6,7 @@ the program that runs come from the plan of the call, as for NumPy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -75,7 +76,15 @@ def planned(call: Call, *operands: Any) -> Plan:
 
 def _abstract(*avals: Any, call: Call) -> Any:
     shape = planned(call, *avals).shape
-    return avals[0].update(shape=shape, weak_type=False)
+    sharding: Any = getattr(avals[0], "sharding", None)
+    for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
+        spec = getattr(getattr(aval, "sharding", None), "spec", ())
+        if any(part is not None for part in spec):  # said of explicit axes of a mesh alone
+            raise errors.explicit_shards(call.op, name, spec)
+    if not hasattr(sharding, "update"):
+        return avals[0].update(shape=shape, weak_type=False)
+    whole = sharding.update(spec=jax.sharding.PartitionSpec(*(None for _ in shape)))
+    return avals[0].update(shape=shape, weak_type=False, sharding=whole)
 
 
 def _sentences(made: Plan) -> str:
@@ -147,8 +156,8 @@ def eager(call: Call) -> Callable[..., Array]:
 
 def _invalid_index(call: Call, error: Exception) -> str | None:
     """Return the sentence about an invalid index that a runtime's error carries."""
-    _, found, sentence = str(error).partition(f"OUT_OF_RANGE: {call.op}: ")
-    return f"{call.op}: {sentence.splitlines()[0]}" if found else None
+    found = re.search(rf"\b{call.op}: (an )?index .*", str(error))
+    return found[0] if found else None
 
 
 def _make(name: str) -> Primitive:
