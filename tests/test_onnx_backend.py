@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to test the ONNX backend")
+pytest.importorskip("onnx", reason="install onnx to test the ONNX backend")
 
 import onnx
 from onnx import TensorProto, helper, parser

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to check ONNX models")
+pytest.importorskip("onnx", reason="install onnx to check ONNX models")
 
 import onnx
 from onnx import TensorProto, helper, parser
@@ -472,7 +472,7 @@ def test_the_table_for_people() -> None:
 
 
 def test_the_table_of_rich() -> None:
-    console = pytest.importorskip("rich.console", reason="install gatherum[cli] for rich tables")
+    console = pytest.importorskip("rich.console", reason="install rich for its tables")
     table = report_table(check_model(graph(MIXED), "4_1"))
     output = console.Console(width=200, record=True, file=io.StringIO())
     output.print(table)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to run the ONNX example")
+pytest.importorskip("onnx", reason="install onnx to run the ONNX example")
 
 import numpy as np
 import onnx
@@ -84,7 +84,7 @@ def test_levels_of_the_example(example: Any, level: str, accepted: list[str]) ->
 def test_the_command_on_the_example(
     example: Any, python: Any, tmp_path: Path, level: str, accepted: int
 ) -> None:
-    pytest.importorskip("click", reason="install gatherum[cli] for the command line")
+    pytest.importorskip("click", reason="install click for the command line")
     path = tmp_path / "model.onnx"
     onnx.save(example.build_model(), path)
     arguments = ["gatherum", "check", str(path), "--feature-level", level]

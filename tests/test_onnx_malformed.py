@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to check ONNX models")
+pytest.importorskip("onnx", reason="install onnx to check ONNX models")
 
 import onnx
 from onnx import helper, parser

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to check ONNX models")
+pytest.importorskip("onnx", reason="install onnx to check ONNX models")
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to test the ONNX operators")
+pytest.importorskip("onnx", reason="install onnx to test the ONNX operators")
 
 import onnx
 from onnx import TensorProto, helper, parser

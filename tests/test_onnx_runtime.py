@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("onnx", reason="install gatherum[onnx] to compare with ONNX Runtime")
+pytest.importorskip("onnx", reason="install onnx to compare with ONNX Runtime")
 pytest.importorskip(
     "onnxruntime", reason="install onnxruntime to compare with it: pip install onnxruntime"
 )

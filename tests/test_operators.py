@@ -124,7 +124,7 @@ def test_nothing_is_read_off_an_operators_name(path):
 
 
 def test_the_counterparts_are_those_of_the_rooms():
-    pytest.importorskip("onnx", reason="install gatherum[onnx] to compare with its operators")
+    pytest.importorskip("onnx", reason="install onnx to compare with its operators")
     from gatherum.directml.levels import OPERATORS as LISTED
     from gatherum.onnx.reference_ops import FAMILY
 

@@ -18,7 +18,7 @@ __all__ = [
 FORMATS = (
     "npy", "fortran", "big-endian", "npz", "deflated", "safetensors", "zarr2", "zarr3", "shards",
 )  # fmt: skip
-MISSING = "install gatherum[{0}] to test {0} files"
+MISSING = "install {0} to test {0} files"
 
 
 def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:

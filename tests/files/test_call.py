@@ -176,7 +176,7 @@ def test_every_table_of_a_zarr_group(tmp_path: Path, in_place: bool) -> None:
     out = path if in_place else str(tmp_path / "g.zarr" / "result")
     files.scatter_nd_file(path, indices, updates, out, in_place=in_place)
     assert leftovers(tmp_path / "g.zarr") == []
-    zarr = pytest.importorskip("zarr", reason="install gatherum[zarr]")
+    zarr = pytest.importorskip("zarr", reason="install zarr")
     assert zarr.open_array(out, mode="r")[...].tolist()[4:] == [[8.0, 9.0], [1.0, 1.0]]
     after = sorted((p.name, p.read_bytes()) for p in Path(other).rglob("*") if p.is_file())
     assert after == before
