@@ -624,6 +624,7 @@ def test_every_sentence_is_tested():
         "no_device",
         "out_of_gradients",
         "out_of_vmap",
+        "fill_needs_gradient",
         "no_whole_items",  # jax_room/test_jax_errors.py
         "explicit_shards",
         "no_jax_out",

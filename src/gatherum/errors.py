@@ -153,6 +153,12 @@ def out_of_gradients(op: str) -> RuntimeError:
     )
 
 
+def fill_needs_gradient(op: str) -> ValueError:
+    return ValueError(
+        f"{op}: `fill_value` must not need a gradient, it would get none; write fill_value.item()"
+    )
+
+
 def out_of_vmap(op: str) -> RuntimeError:
     return RuntimeError(f"{op}: `out` cannot be given inside torch.func.vmap; leave it out")
 

@@ -136,3 +136,10 @@ def test_one_table_is_not_copied_for_many_indices():
             for variable in equation.outvars
         ]
         assert (7, 100, 2) not in shapes
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 0), (0, 2, 3), (4, 0, 3)])
+def test_batches_without_elements(shape):
+    table, indices = jnp.ones((2, 3)), jnp.zeros(shape, jnp.int32)
+    found = jax.vmap(lambda i: gatherum.gather_elements(table, i, 0))(indices)
+    assert found.shape == shape

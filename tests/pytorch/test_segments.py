@@ -385,6 +385,20 @@ def test_extremes_and_segments_compiled():
         assert same(one, other)
     made = compiled(lambda src, indptr: room.segment_csr(src, indptr, reduce="mean"))
     assert same(made(src, indptr), room.segment_csr(src, indptr, reduce="mean"))
+    for wrong in ([0, 3, 2, 6], [4, 0, 4, 6]):
+        with pytest.raises(RuntimeError, match="segment_csr: `indptr` must not decrease"):
+            made(src, torch.tensor(wrong))
+
+
+@pytest.mark.parametrize("word", ["sum", "mul", "mean"])
+def test_out_may_be_a_lazy_conjugate(word):
+    src, index = torch.randn(4, dtype=torch.complex64), torch.tensor([0, 1, 1, 0])
+    plain = torch.ones(2, dtype=torch.complex64)
+    lazy = plain.clone().conj()
+    assert same(
+        room.scatter(src, index, out=lazy, reduce=word),
+        room.scatter(src, index, out=plain, reduce=word),
+    )
 
 
 # torch_scatter's wheels are for some versions of torch; building it takes a compiler and minutes.

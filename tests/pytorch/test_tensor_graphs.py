@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pytest
 from tensors import compiled, double, room, torch
 
@@ -107,6 +108,16 @@ def test_numbers_and_lists_in_a_graph():
     assert torch.equal(compiled(function)(x), function(x))
     with pytest.raises(Exception, match="`updates` must be"):
         compiled(lambda x: room.scatter_nd(x, [[0]], 1.5))(torch.zeros(3, dtype=torch.int64))
+    assert compiled(lambda x: room.gather(x, []))(x).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "updates", [[300, 1], np.array([300, 2]), (0, 1)], ids=["list", "array", "tuple"]
+)
+def test_updates_that_a_graph_would_convert_unchecked_are_refused(updates):
+    x = torch.zeros(3, dtype=torch.uint8)
+    with pytest.raises(Exception, match="`updates` must be a dense tensor, got a"):
+        compiled(lambda x: room.scatter_slices(x, torch.tensor([0, 1]), updates))(x)
 
 
 def test_gatherum_s_own_functions_in_a_graph(python):

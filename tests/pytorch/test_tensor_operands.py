@@ -474,3 +474,12 @@ def test_a_torch_that_does_not_fit_is_told(monkeypatch):
 def test_importing_gatherum_imports_no_torch(python):
     code = "import gatherum, sys; gatherum.gather([1, 2], [0]); print('torch' in sys.modules)"
     assert python(code).stdout == "False\n"
+
+
+def test_a_fill_value_that_needs_a_gradient_is_refused():
+    value = torch.tensor(2.0, requires_grad=True)
+    for call in (gatherum.gather, room.gather):
+        with pytest.raises(ValueError, match="gather: `fill_value` must not need a gradient"):
+            call(torch.ones(3), [5], mode="fill", fill_value=value)
+        with torch.no_grad():
+            assert call(torch.ones(3), [5], mode="fill", fill_value=value).tolist() == [2]

@@ -65,7 +65,8 @@ def _gather_of_one(call: Call, data: Array, indices: Array, dim: int, n: int) ->
     # Along the axis there may be any number of indices: those of the whole batch, one by one.
     beside = jnp.moveaxis(indices, dim, axis)
     shape = beside.shape
-    found = bind(call, data, beside.reshape(*shape[:axis], -1, *shape[axis + 2 :]))
+    joined = shape[axis] * shape[axis + 1]
+    found = bind(call, data, beside.reshape(*shape[:axis], joined, *shape[axis + 2 :]))
     return found.reshape(shape), axis
 
 

@@ -145,7 +145,7 @@ def _goes_through(op: str, data: object) -> bool:
 def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, negative: Any,
             fill_value: Any, out: Any) -> Tensor:  # fmt: skip
     if torch.compiler.is_compiling():
-        indices = torch.as_tensor(indices)
+        indices = _traced_indices(indices)
         given = fill_value
     else:
         operands.check_out(op, out)
@@ -163,7 +163,7 @@ def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, nega
 def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
              include_self: Any, mode: Any, negative: Any, out: Any) -> Tensor:  # fmt: skip
     if torch.compiler.is_compiling():
-        indices, updates = torch.as_tensor(indices), _traced_updates(op, data, updates)
+        indices, updates = _traced_indices(indices), _traced_updates(op, data, updates)
     else:
         operands.check_out(op, out)
         indices = operands.as_indices(op, indices, data)
@@ -188,18 +188,26 @@ def _lies_otherwise(out: Tensor) -> bool:
     return not torch.compiler.is_compiling() and bool(out.is_conj() or out.is_neg())
 
 
+def _traced_indices(indices: Any) -> Tensor:
+    """Return `indices` while a graph is traced; an empty list says nothing of its dtype."""
+    if isinstance(indices, Tensor):
+        return indices
+    found = torch.as_tensor(indices)
+    return found if found.numel() else found.to(torch.int64)
+
+
 def _traced_updates(op: str, data: Tensor, updates: Any) -> Tensor:
     """Return `updates` while a graph is traced. A number must be of the data's kind, or of a lower
-    one; torch refuses those that do not fit.
+    one; torch refuses those that do not fit. Lists and arrays would be converted unchecked.
     """
     if isinstance(updates, Tensor):
         return updates
-    given = torch.as_tensor(updates)
-    if _rank(given.dtype) > _rank(data.dtype):
+    if not isinstance(updates, (bool, int, float, complex)):
+        instead = "write torch.as_tensor(updates, dtype=data.dtype)"
+        raise errors.no_tensor(op, "updates", type(updates).__name__, instead)
+    if _rank(torch.as_tensor(updates).dtype) > _rank(data.dtype):
         raise errors.loses_kind(op, "updates", data.dtype, "of its kind", updates)
-    if isinstance(updates, (bool, int, float, complex)):
-        return torch.full((), updates, dtype=data.dtype, device=data.device)
-    return given.to(data)
+    return torch.full((), updates, dtype=data.dtype, device=data.device)
 
 
 def _rank(dtype: torch.dtype) -> int:

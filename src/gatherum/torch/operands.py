@@ -56,6 +56,8 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
 def as_fill(op: str, value: object, data: Tensor) -> Any:
     """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
     if isinstance(value, Tensor) and value.shape == ():
+        if value.requires_grad and torch.is_grad_enabled():
+            raise errors.fill_needs_gradient(op)
         value = value.item()
     return _fill(op, value, data.dtype).item()
 

@@ -317,7 +317,8 @@ def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Te
         counts = places.over_data(places.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         return total.div_(counts, rounding_mode=rounding)
-    if torch.is_grad_enabled() and (src.requires_grad or out.requires_grad):
+    lazy = out.is_conj() or out.is_neg()  # torch resolves them in what is read alone
+    if lazy or (torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)):
         old = out.clone() if keeps(reduction) else out  # a derivative may want the old values
         return out.copy_(places.put(old, src, reduction))
     more = reduction, True, places.mode, places.negative
@@ -369,7 +370,10 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     That is how many segments begin at it or before, less one: a count and a running sum. In front
     of the first it is -1, behind the last one the number of segments, and both address nothing.
     """
-    if not torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():  # values are there when the graph runs
+        ordered = (indptr.diff(dim=-1) >= 0).all() & (indptr <= size).all()
+        torch.ops.aten._assert_async.msg(ordered, f"{op}: `indptr` must not decrease")
+    else:
         ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if ends or bool((indptr.diff(dim=-1) < 0).any()):
             raise errors.no_segments(op, size)
