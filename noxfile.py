@@ -113,7 +113,9 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
-    session.run("basedpyright")
+    # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
+    python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
+    session.run("basedpyright", "--pythonpath", str(python).strip())
     core = sorted(str(path) for path in Path("src/core").rglob("*") if path.is_file())
     session.run("clang-format", "--dry-run", "-Werror", *core)
 
