@@ -45,5 +45,5 @@ html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_copy_source = False
 html_show_sourcelink = False
-pygments_style = "friendly"
+pygments_style = "a11y-light"  # every token has a contrast of 4.5 or more
 pygments_dark_style = "monokai"

@@ -401,6 +401,19 @@ def test_a_case_that_does_not_fit_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
     ElementTree.fromstring(roofline.draw(found))
 
 
+def test_no_mark_stands_above_the_roof() -> None:
+    kept = Path(__file__).parent.parent / "benchmarks" / "results.json"
+    if not kept.exists():
+        pytest.skip("the benchmarks are not beside these tests")
+    found = json.loads(kept.read_text())
+    picture = ElementTree.fromstring(roofline.draw(found))
+    (roof,) = (e for e in picture.iter() if e.get("class") == "roof")
+    marks = [e for e in picture.iter() if e.tag.endswith("circle") and len(e)]
+    assert len(marks) > 50
+    assert max(float(mark.attrib["cx"]) for mark in marks) <= float(roof.attrib["x1"])
+    assert kept.with_name("roofline.svg").read_text() == roofline.draw(found)
+
+
 def test_the_machine_has_a_child_of_its_own() -> None:
     assert LIMITS not in peers.FAMILIES
 

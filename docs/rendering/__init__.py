@@ -11,6 +11,7 @@ from typing import Any
 from . import benchmarks, commands, comparison, counterparts, pictures, reductions
 
 RENDERERS: dict[str, Callable[..., str]] = {
+    "bars": benchmarks.render_bars,
     "benchmarks": benchmarks.render,
     "commands": commands.render,
     "comparison": comparison.render,
@@ -19,6 +20,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "goals": benchmarks.render_goals,
     "picture": pictures.render,
     "reductions": reductions.render,
+    "roofline": benchmarks.render_roofline,
 }
 MARKER = re.compile(r"^<!-- render: (\S+)(.*?) -->$", re.MULTILINE)
 

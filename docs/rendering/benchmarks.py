@@ -2,10 +2,13 @@
 
 import json
 import runpy
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from gatherum.bench import report
+from gatherum.bench import peers, report, roofline
+
+from . import pictures
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -18,6 +21,31 @@ def render() -> str:
 def render_goals() -> str:
     """Return what ``python -m gatherum.bench.report benchmarks/results.json --markdown`` prints."""
     return report.markdown(_last())
+
+
+def render_roofline() -> str:
+    """Return the last report's roofline, in the colours of the page."""
+    return pictures.figure(roofline.draw(_last()))
+
+
+def render_bars(name: str) -> str:
+    """Return the times of a case, the shortest first, as bars."""
+    (record,) = (one for one in _last()["cases"] if one["name"] == name)
+    times = {"gatherum": (record["ours"]["recycled"]["median"], "")}
+    for family, peer in record["peers"].items():
+        if "median" in peer:
+            wrong = ", wrong" if peer["answer"] == "differs" else ""
+            times[peers.PEERS[family]] = (peer["median"], wrong)
+    longest = max(time for time, _ in times.values())
+    rows = "".join(
+        f'<tr{" class=ours" if who == "gatherum" else ""}><th scope="row">{who}</th>'
+        f'<td><i style="width:{100 * time / longest:.1f}%"></i></td>'
+        f"<td>{time:.0f} {record['unit']}{wrong}</td></tr>\n"
+        for who, (time, wrong) in sorted(times.items(), key=lambda item: item[1])
+    )
+    title = escape(report.SHOWN[name].replace("`", ""))
+    table = f'<table class="bars">\n<caption>{title}</caption>\n{rows}</table>'
+    return f"````{{raw}} html\n{table}\n````\n"
 
 
 def _last() -> dict[str, Any]:

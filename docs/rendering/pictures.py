@@ -14,8 +14,12 @@ DARK = re.compile(r"@media\s*\(prefers-color-scheme:\s*dark\)\s*\{((?:[^{}]*\{[^
 def render(call: str) -> str:
     """Return the picture of a call, such as ``gather(np.arange(12).reshape(3, 4), [2, 0])``."""
     operators = {name: _explain(name) for name in OPERATORS}
-    picture = DARK.sub(_dark, eval(call, {"np": np, **operators}).svg())
-    return f"````{{raw}} html\n<figure>\n{picture}\n</figure>\n````\n"
+    return figure(eval(call, {"np": np, **operators}).svg())
+
+
+def figure(picture: str) -> str:
+    """Return a picture as a part of the page, which is dark when the page is."""
+    return f"````{{raw}} html\n<figure>\n{DARK.sub(_dark, picture)}\n</figure>\n````\n"
 
 
 def _explain(name: str):

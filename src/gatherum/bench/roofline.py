@@ -11,25 +11,35 @@ from typing import Any
 from . import peers
 from .records import Record
 
-TEXT_WIDTH, PLOT_WIDTH, ROW, MARGIN = 330, 560, 20, 16
-HEAD, FOOT = 76, 58
-MARKS = {"ours": "#0b6e4f", "recycled": "#6bbf9c", "peer": "#c8553d"}
+TEXT_WIDTH, PLOT_WIDTH, ROW, MARGIN = 330, 450, 22, 12
+HEAD, FOOT = 78, 58
 LEGEND = {
     "ours": "gatherum, out=",
     "recycled": "gatherum, recycled result",
     "peer": "best peer",
 }
+TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# Colours for light pages, and for dark ones.
+LIGHT = {
+    "ours": "#0b6e4f", "recycled": "#4fa37f", "peer": "#c8553d",
+    "ink": "#1b1f24", "muted": "#59636e", "grid": "#d5dae0", "way": "#b4bbc3", "roof": "#1b1f24",
+}  # fmt: skip
+DARK = {
+    "ours": "#35c08e", "recycled": "#8fdcbd", "peer": "#f08a72",
+    "ink": "#f0f3f6", "muted": "#a4aeb9", "grid": "#39414a", "way": "#5b6570", "roof": "#f0f3f6",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case: what each reaches, as a share of the read bandwidth beside it."""
+    """One case: what each moves at least, in GB/s, and what was read beside it."""
 
     title: str
     ours: float
     recycled: float
     peer: float | None
     peer_name: str
+    read: float
 
 
 def draw(report: dict[str, Any]) -> str:
@@ -44,22 +54,25 @@ def draw(report: dict[str, Any]) -> str:
     Returns
     -------
     str
-        An SVG document. The roof is the read bandwidth that was measured beside each case; a
-        mark is the case's least bytes over its time.
+        An SVG document. A mark is the case's least bytes over its time. The roof is the most bytes
+        a second that were seen: the bandwidth varies during a run, and caches serve some cases.
     """
     rows = [_row(record) for record in report["cases"] if "floor" in record]
-    top = max([1.0, *(max(row.ours, row.recycled, row.peer or 0.0) for row in rows)]) * 1.05
+    reads = report["limits"]["read_gb_s"].values()
+    marks = (mark for row in rows for mark in (row.ours, row.recycled, row.peer or 0.0, row.read))
+    roof = max([*reads, *marks])
     height = HEAD + ROW * max(1, len(rows)) + FOOT
-    width = TEXT_WIDTH + PLOT_WIDTH + 2 * MARGIN
+    width = TEXT_WIDTH + PLOT_WIDTH + 2 * MARGIN + 20
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="roofline" width="{width}" '
+        f'height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+        'font-size="13">',
+        _style(),
         *_heading(report),
-        *_axis(top, len(rows), report),
+        *_axis(roof, len(rows), report),
     ]
     for number, row in enumerate(rows):
-        parts.extend(_marks(row, HEAD + ROW * number + ROW / 2, top))
+        parts.extend(_marks(row, HEAD + ROW * number + ROW / 2, roof))
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -68,77 +81,87 @@ def write(report: dict[str, Any], file: Path) -> None:
     file.write_text(draw(report))
 
 
+def _style() -> str:
+    """Return the colours: of a light page, and of a dark one where the reader prefers that."""
+    light, dark = (
+        "".join(
+            f".roofline .{name}{{{'stroke' if name in ('grid', 'way', 'roof') else 'fill'}:{c}}}"
+            for name, c in colours.items()
+        )
+        for colours in (LIGHT, DARK)
+    )
+    return f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
+
+
 def _row(record: Record) -> Row:
-    floor, ours, best = record["floor"]["median"], record["ours"], record["best_peer"]
-    peer = None if best is None else floor / record["peers"][best]["median"]
+    gigabytes = record["floor_bytes"] / 1e6  # times are in ms
+    ours, best = record["ours"], record["best_peer"]
     return Row(
         record["title"],
-        floor / ours["out"]["median"],
-        floor / ours["recycled"]["median"],
-        peer,
+        gigabytes / ours["out"]["median"],
+        gigabytes / ours["recycled"]["median"],
+        None if best is None else gigabytes / record["peers"][best]["median"],
         "" if best is None else peers.PEERS[best],
+        gigabytes / record["floor"]["min"],
     )
 
 
 def _heading(report: dict[str, Any]) -> Iterator[str]:
-    machine, read = report["machine"], max(report["limits"]["read_gb_s"].values())
-    title = f"Share of the memory's limit: {machine['cpu']}, {machine['cores']} cores"
-    yield f'<text x="{MARGIN}" y="22" font-size="15" font-weight="bold">{escape(title)}</text>'
-    note = (
-        f"{report['date'][:10]}, scale {report['scale']:g}; the roof is the read bandwidth "
-        f"measured beside each case ({read:.1f} GB/s at best)"
-    )
-    yield f'<text x="{MARGIN}" y="40" fill="#555">{escape(note)}</text>'
+    machine = report["machine"]
+    title = f"Least bytes over time: {machine['cpu']}, {machine['cores']} cores"
+    yield _text(MARGIN, 22, title, "ink", 'font-size="16" font-weight="bold"')
+    yield _text(MARGIN, 41, f"{report['date'][:10]}, scale {report['scale']:g}", "muted")
     x = float(TEXT_WIDTH + MARGIN)
     for kind, text in LEGEND.items():
-        yield f'<circle cx="{x:.1f}" cy="58" r="5" fill="{MARKS[kind]}"/>'
-        yield f'<text x="{x + 9:.1f}" y="62">{text}</text>'
+        yield f'<circle cx="{x:.1f}" cy="58" r="5" class="{kind}"/>'
+        yield _text(x + 9, 62, text, "ink")
         x += 30 + 7 * len(text)
 
 
-def _axis(top: float, rows: int, report: dict[str, Any]) -> Iterator[str]:
+def _axis(roof: float, rows: int, report: dict[str, Any]) -> Iterator[str]:
     bottom = HEAD + ROW * max(1, rows)
-    step = 0.25 if top <= 3 else 1.0
-    for number in range(int(top / step) + 1):
-        share = number * step
-        x = _x(share, top)
-        roof = share == 1.0
-        style = 'stroke="#222" stroke-width="2"' if roof else 'stroke="#ddd"'
-        yield f'<line x1="{x:.1f}" y1="{HEAD - 4}" x2="{x:.1f}" y2="{bottom}" {style}/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{100 * share:.0f} %</text>'
-    read, copy = (max(report["limits"][f"{kind}_gb_s"].values()) for kind in ("read", "copy"))
-    x = _x(min(2 * copy / read, top), top)  # a copied byte is read and written
-    yield (
-        f'<line x1="{x:.1f}" y1="{HEAD - 4}" x2="{x:.1f}" y2="{bottom}" stroke="#888" '
-        'stroke-dasharray="5 4"/>'
-    )
-    yield f'<text x="{x:.1f}" y="{bottom + 32}" text-anchor="middle" fill="#555">plain copy</text>'
+    step = next((tick for tick in TICKS if roof / tick <= 8), TICKS[-1])
+    for number in range(int(roof / step) + 1):
+        x = _x(number * step, roof)
+        yield _upright(x, bottom, "grid")
+        if roof - number * step > step / 2:  # there, the roof has its own
+            yield _text(x, bottom + 17, str(number * step), "ink", 'text-anchor="middle"')
+    copied = 2 * max(report["limits"]["copy_gb_s"].values())  # a copied byte is read and written
+    x = _x(min(copied, roof), roof)
+    yield _upright(x, bottom, "way", 'stroke-width="2" stroke-dasharray="5 4"')
+    yield _text(x, bottom + 33, "plain copy", "muted", 'text-anchor="middle"')
+    x = _x(roof, roof)
+    yield _upright(x, bottom, "roof", 'stroke-width="2"')
+    yield _text(x, bottom + 17, f"{roof:.1f}", "ink", 'text-anchor="middle" font-weight="bold"')
     middle = TEXT_WIDTH + MARGIN + PLOT_WIDTH / 2
-    yield (
-        f'<text x="{middle:.1f}" y="{bottom + 48}" text-anchor="middle">least bytes over time, '
-        "as a share of read bandwidth (cache hits can pass it)</text>"
-    )
+    label = "GB/s; the roof is the most that was seen in the run"
+    yield _text(middle, bottom + 50, label, "ink", 'text-anchor="middle"')
 
 
-def _marks(row: Row, y: float, top: float) -> Iterator[str]:
-    yield (
-        f'<text x="{TEXT_WIDTH + MARGIN - 10}" y="{y + 4:.1f}" text-anchor="end">'
-        f"{escape(row.title)}</text>"
-    )
-    shares = {"peer": row.peer, "recycled": row.recycled, "ours": row.ours}
-    ends = [_x(share, top) for share in shares.values() if share is not None]
+def _marks(row: Row, y: float, roof: float) -> Iterator[str]:
+    yield _text(TEXT_WIDTH + MARGIN - 10, y + 4, row.title, "ink", 'text-anchor="end"')
+    speeds = {"peer": row.peer, "recycled": row.recycled, "ours": row.ours}
+    ends = [_x(speed, roof) for speed in speeds.values() if speed is not None]
     yield (
         f'<line x1="{min(ends):.1f}" y1="{y:.1f}" x2="{max(ends):.1f}" y2="{y:.1f}" '
-        'stroke="#bbb" stroke-width="2"/>'
+        'class="way" stroke-width="2"/>'
     )
-    for kind, share in shares.items():
-        if share is not None:
+    for kind, speed in speeds.items():
+        if speed is not None:
             name = row.peer_name if kind == "peer" else LEGEND[kind]
             yield (
-                f'<circle cx="{_x(share, top):.1f}" cy="{y:.1f}" r="5" fill="{MARKS[kind]}">'
-                f"<title>{escape(name)}: {100 * share:.0f} %</title></circle>"
+                f'<circle cx="{_x(speed, roof):.1f}" cy="{y:.1f}" r="5" class="{kind}">'
+                f"<title>{escape(name)}: {speed:.1f} GB/s</title></circle>"
             )
 
 
-def _x(share: float, top: float) -> float:
-    return MARGIN + TEXT_WIDTH + PLOT_WIDTH * share / top
+def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{look}" {more}>{escape(text)}</text>'
+
+
+def _upright(x: float, bottom: float, look: str, more: str = "") -> str:
+    return f'<line x1="{x:.1f}" y1="{HEAD - 4}" x2="{x:.1f}" y2="{bottom}" class="{look}" {more}/>'
+
+
+def _x(speed: float, roof: float) -> float:
+    return MARGIN + TEXT_WIDTH + PLOT_WIDTH * speed / roof
