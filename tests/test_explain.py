@@ -626,6 +626,19 @@ def test_marks_are_not_colour_alone():
     assert marked(picture.svg(), "strong") == 2  # a stroke through the update, and the sample
 
 
+def test_the_picture_of_a_scatter_shows_its_data_where_there_is_room():
+    found = gatherum.explain("scatter_nd", [10, 20, 30], [[2]], [7])
+    assert [text for text in texts_of(found.svg()) if text in ("10", "20", "30", "7")] == [
+        "10", "20", "30",  # data
+        "10", "20", "7",  # result
+        "7",  # updates
+    ]  # fmt: skip
+    assert texts_of(found.svg()).count("data") == 1
+    wide = gatherum.explain("scatter_nd", ((6, 6), F4), ((3, 1), I8), ((3, 6), F4))
+    assert "data" not in texts_of(wide.svg())
+    assert "data" in texts_of(gatherum.explain("gather", [10, 20, 30], [2]).svg())
+
+
 def test_a_call_that_raises_moves_nothing_in_its_picture():
     found = gatherum.explain("scatter_nd", np.arange(4), [[1], [9]], [5, 6])
     picture = found.svg()

@@ -50,6 +50,7 @@ def titles(scene: Scene) -> dict[str, tuple[str, ...]]:
     form, s = (scene.form if scene.made_up else scene.full), scene.signature
     gathers = s.updates is None
     return {
+        "before": ("data", _short(form.data)),
         "data": ("data" if gathers else "result", _short(form.data)),
         "indices": ("indices", _short(form.indices)),
         "moved": ("result" if gathers else "updates", _short(form.moved)),

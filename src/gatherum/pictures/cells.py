@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -45,11 +45,13 @@ class Operands:
 @dataclass(frozen=True, slots=True)
 class Cells:
     """The cells of the data (of a scatter: its result) and of what moves (a gather's result, a
-    scatter's updates), in row-major order, and whether they show values.
+    scatter's updates), in row-major order, and whether they show values. `before` is a scatter's
+    data.
     """
 
     data: list[Cell]
     moved: list[Cell]
+    before: list[Cell]
     links: list[Link]
     values: bool
 
@@ -68,6 +70,7 @@ def fill_cells(scene: Scene, operands: Operands) -> Cells:
     for cell, tip in zip(cells, places, strict=True):
         cell.tip = tip
     links = list(scene.links())
+    before = [] if gathers else [replace(cell, marks=set()) for cell in cells]
     if gathers:
         moved = _gathered(scene, links, cells, operands.fill_value)
     else:
@@ -76,7 +79,7 @@ def fill_cells(scene: Scene, operands: Operands) -> Cells:
         for cell, where in zip(moved, np.ndindex(form.moved), strict=True):
             cell.tip = f"updates{list(where)}"
         _scatter(scene, links, cells, moved, operands if values else Operands())
-    return Cells(cells, moved, links, values)
+    return Cells(cells, moved, before, links, values)
 
 
 def _place(scene: Scene, name: str, where: Shape) -> str:

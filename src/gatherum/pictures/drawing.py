@@ -15,6 +15,7 @@ from .layout import FONT, LINE, MARGIN, NAME, Label, Layout, arrange, plane_name
 from .scene import Scene, scene_of
 
 WIDEST = 640.0
+MOST_BEFORE = 36  # cells of a scatter's data that are drawn beside its result
 NARROWEST = 430.0
 NOTE = 13.0
 LEGEND = {
@@ -72,6 +73,9 @@ def _fitting(s: Signature, operands: Operands, raises: bool) -> tuple[Scene, Cel
             layout = arrange(scene, cells, titles(scene))
         if layout.width <= WIDEST:
             break
+    if cells.before and len(cells.before) <= MOST_BEFORE:
+        whole = arrange(scene, cells, titles(scene), before=True)
+        layout = whole if whole.width <= WIDEST else layout
     return scene, cells, layout
 
 
@@ -102,6 +106,8 @@ def _body(scene: Scene, cells: Cells, layout: Layout) -> Iterator[str]:
     yield from _titles_drawn(scene, layout)
     if not scene.refused:
         yield from _steps(layout, form.congruent, scene.signature.updates is None, form.across)
+    if layout.before is not None:
+        yield from _grid(layout.before, cells.before, scene.shown)
     yield from _grid(layout.data, cells.data, scene.shown)
     shown = tuple(tuple(range(size)) for size in form.moved)
     yield from _grid(layout.moved, cells.moved, shown)
@@ -121,8 +127,9 @@ def _body(scene: Scene, cells: Cells, layout: Layout) -> Iterator[str]:
 
 
 def _titles_drawn(scene: Scene, layout: Layout) -> Iterator[str]:
-    for name, (title, shape) in titles(scene).items():
-        x, y = layout.titles[name]
+    named = titles(scene)
+    for name, (x, y) in layout.titles.items():
+        title, shape = named[name]
         yield svg.words(x, y, title, 14, bold=True)
         yield svg.words(x, y + 16, shape, NOTE, "muted")
 

@@ -18,7 +18,7 @@ from .svg import width_of
 
 FONT, LINE, NAME = 14.0, 17.0, 12.0
 LEAST = 27.0
-GAP, NEAR, TITLE = 74.0, 30.0, 20.0
+GAP, NEAR, ASIDE, TITLE = 74.0, 30.0, 40.0, 20.0
 MARGIN = 16.0
 
 
@@ -37,13 +37,14 @@ class Label(NamedTuple):
 class Layout:
     """Grids, indices and lines in their places, and the places of titles.
 
-    `lines` run between data and indices, `steps` between an index and what it moves; `band` is the
-    box of the indices.
+    `data` is a scatter's result, and `before` its data, where there is room. `lines` run between
+    data and indices, `steps` between an index and what it moves; `band` is the box of the indices.
     """
 
     data: Grid
     moved: Grid
     band: Box
+    before: Grid | None = None
     labels: list[Label] = field(default_factory=list)
     lines: list[tuple[Link, Route]] = field(default_factory=list)
     steps: list[tuple[Box, Box, bool]] = field(default_factory=list)
@@ -77,8 +78,10 @@ class Lanes:
         return max((len(taken) for taken in self._taken.values()), default=0)
 
 
-def arrange(scene: Scene, cells: Cells, titles: dict[str, tuple[str, ...]]) -> Layout:
-    """Put everything in its place, beginning at (0, 0)."""
+def arrange(
+    scene: Scene, cells: Cells, titles: dict[str, tuple[str, ...]], before: bool = False
+) -> Layout:
+    """Put everything in its place, beginning at (0, 0); the data of a scatter too, if asked."""
     form, links = scene.form, cells.links
     gathers = scene.signature.updates is None
     texts = {entry.where: index_texts(scene, entry) for entry in scene.entries}
@@ -102,10 +105,21 @@ def arrange(scene: Scene, cells: Cells, titles: dict[str, tuple[str, ...]]) -> L
             (most, grid.cell[1]) if along == 0 else (grid.cell[0], most) for grid in (data, moved)
         )
     layout = Layout(data, moved, Box(0, 0, 0, 0))
+    if before:
+        layout.before = _before(scene, cells, data)
     _stack(layout, scene, gathers, index, titles)
     _place_indices(layout, scene, cells, texts, index)
     _draw_lines(layout, scene, links, lanes, gathers)
     return layout
+
+
+def _before(scene: Scene, cells: Cells, result: Grid) -> Grid:
+    """Return the grid of a scatter's data, whose rows (or columns) lie on those of the result."""
+    form = scene.form
+    grid = _grid(form.drawn_data, scene.shown, cells.before, form.across, result.lanes)
+    width, height = grid.cell
+    grid.cell = (width, result.cell[1]) if form.across else (result.cell[0], height)
+    return grid
 
 
 def index_texts(scene: Scene, entry: Entry) -> tuple[str, ...]:
@@ -185,7 +199,10 @@ def _stack(
     count = len(scene.entries)
     components = max((len(index_texts(scene, entry)) for entry in scene.entries), default=1)
     single = (index[0] * components, index[1])
-    sizes = {"data": data.size, "moved": moved.size}
+    grids = {"data": data, "moved": moved}
+    if layout.before is not None:
+        grids["before"] = layout.before
+    sizes = {name: grid.size for name, grid in grids.items()}
     if moved.empty or not count:  # indices that move nothing stand in a row of their own
         room = max(count, 1) * (LEAST + TIGHT)
         band = (single[0], room) if form.across else (max(count, 1) * (index[0] + TIGHT), LEAST)
@@ -194,20 +211,23 @@ def _stack(
     else:
         band = (single[0], moved.size[1]) if form.across else (moved.size[0], LEAST)
     sizes["indices"] = band
-    order = ("data", "indices", "moved") if gathers else ("moved", "indices", "data")
-    gap = {"data": GAP, "moved": NEAR}
+    # What stands behind what, and the gap between them.
+    gap = {"data": GAP, "indices": NEAR, "moved": 0.0}
+    if not gathers:
+        gap = {"moved": NEAR, "indices": GAP, "data": 0.0}
+    if "before" in grids:
+        gap = {"before": ASIDE, **gap}
     heading = {
         name: max(width_of(text, 13 if n else 14) for n, text in enumerate(lines))
         for name, lines in titles.items()
+        if name in gap
     }
     beside = 0.0 if form.across else max(heading.values()) + 14
     above = 2 * TITLE if form.across else 0.0
     extent = max(size[1] if form.across else size[0] for size in sizes.values())
     at = 0.0
-    for number, name in enumerate(order):
+    for name, behind in gap.items():
         width, height = sizes[name]
-        if number:
-            at += gap[order[0] if number == 1 else order[2]]
         if form.across:
             x, y = at, above + (extent - height) / 2
             layout.titles[name] = (x, y - 2 * TITLE + 14)
@@ -219,11 +239,11 @@ def _stack(
             layout.titles[name] = (0.0, y + height / 2 - 3)
             at += height
             layout.width, layout.height = beside + extent, at
+        at += behind
         if name == "indices":
             layout.band = Box(x, y, x + width, y + height)
         else:
-            grid = data if name == "data" else moved
-            grid.x, grid.y = x, y
+            grids[name].x, grids[name].y = x, y
 
 
 def _place_indices(
