@@ -86,6 +86,24 @@ def test_every_claim_about_a_library_has_its_answer(monkeypatch):
     assert list(observed.differences(kept, now)) == []
 
 
+def test_every_erratum_links_the_page_that_it_corrects():
+    page = (DOCS / "directml-errata.md").read_text()
+    errata = re.findall(r"^### \d+\. ([A-Z_0-9]+).*\n\nPage: (\[.*\])\.$", page, re.M)
+    assert len(errata) == len(re.findall(r"^### \d+\.", page, re.M)) == 16
+    for operator, pages in errata:
+        assert pages.startswith(f"[{operator}]")
+        for name in re.findall(r"\[(\w+)\]", pages):
+            assert re.search(
+                rf"^\[{name}\]: https://\S+dml_{name.lower()}_operator_desc$", page, re.M
+            )
+
+
+def test_no_style_breaks_words():
+    style = (DOCS / "_static" / "pages.css").read_text()
+    assert "anywhere" not in style
+    assert "break-all" not in style
+
+
 def test_nothing_tells_to_install_the_package_from_pypi():
     root = DOCS.parent
     folders = ("docs", "src/gatherum", "benchmarks", "examples")

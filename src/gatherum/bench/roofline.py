@@ -26,7 +26,7 @@ LIGHT = {
 }  # fmt: skip
 DARK = {
     "ours": "#35c08e", "recycled": "#8fdcbd", "peer": "#f08a72",
-    "ink": "#f0f3f6", "muted": "#a4aeb9", "grid": "#39414a", "way": "#5b6570", "roof": "#f0f3f6",
+    "ink": "#f0f3f6", "muted": "#aab4bf", "grid": "#39414a", "way": "#5b6570", "roof": "#f0f3f6",
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ HUES = (
 COLOURS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "paper": ({"fill": "#ffffff"}, {"fill": "#15181d"}),
     "ink": ({"fill": "#1b1f24"}, {"fill": "#f0f3f6"}),
-    "muted": ({"fill": "#59636e"}, {"fill": "#a4aeb9"}),
+    "muted": ({"fill": "#59636e"}, {"fill": "#aab4bf"}),
     "plain": ({"fill": "#f3f5f7", "stroke": "#c3cad2"}, {"fill": "#22282f", "stroke": "#4d5763"}),
     "hollow": ({"fill": "#ffffff", "stroke": "#8a939d"}, {"fill": "#15181d", "stroke": "#77818c"}),
     "bad": ({"stroke": "#c11f2b"}, {"stroke": "#ff8f88"}),
