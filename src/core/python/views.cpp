@@ -72,9 +72,10 @@ struct Stretch {
 
 Stretch stretch_of(const View& view) {
   const auto start = reinterpret_cast<intptr_t>(view.address);
+  if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank)
+    return {start, start};  // its strides may be anything
   Stretch s{start, start + static_cast<intptr_t>(view.item)};
   for (int i = 0; i < view.rank; ++i) {
-    if (view.shape[i] == 0) return {start, start};  // its strides may be anything
     const intptr_t reach = (view.shape[i] - 1) * view.strides[i];
     (reach < 0 ? s.low : s.high) += reach;
   }
