@@ -154,7 +154,7 @@ def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, nega
         given = operands.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
     if out is None:
         return getattr(_ops, op)(data, indices, axis, mode, negative, given)
-    if _lies_otherwise(out):
+    if operands.is_lazy(out):
         return out.copy_(getattr(_ops, op)(data, indices, axis, mode, negative, given))
     getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, given)
     return out
@@ -172,20 +172,13 @@ def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, 
     attributes = axis, reduction, include_self, mode, negative
     if out is None:
         return getattr(_ops, op)(data, indices, updates, *attributes)
-    if _lies_otherwise(out):
+    if operands.is_lazy(out):
         return out.copy_(getattr(_ops, op)(data, indices, updates, *attributes))
     if out is data:
         getattr(_ops, f"{op}_")(data, indices, updates, *attributes)
     else:
         getattr(_ops, f"{op}_out")(data, indices, updates, out, *attributes)
     return out
-
-
-def _lies_otherwise(out: Tensor) -> bool:
-    """Whether memory holds conjugates or negatives of the values, which torch can resolve in what
-    an op reads, but not in what it writes.
-    """
-    return not torch.compiler.is_compiling() and bool(out.is_conj() or out.is_neg())
 
 
 def _traced_indices(indices: Any) -> Tensor:

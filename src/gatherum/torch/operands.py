@@ -27,6 +27,13 @@ def check_out(op: str, value: object) -> None:
         raise errors.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
 
 
+def is_lazy(tensor: Tensor) -> bool:
+    """Whether memory holds conjugates or negatives of the values, which torch can resolve in what
+    an op reads, but not in what it writes. A graph that is traced resolves them itself.
+    """
+    return not torch.compiler.is_compiling() and bool(tensor.is_conj() or tensor.is_neg())
+
+
 def _kind(value: object) -> str:
     found = arrays.foreign(type(value))
     return found.name if found else type(value).__name__

@@ -317,8 +317,9 @@ def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Te
         counts = places.over_data(places.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         return total.div_(counts, rounding_mode=rounding)
-    lazy = out.is_conj() or out.is_neg()  # torch resolves them in what is read alone
-    if lazy or (torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)):
+    if operands.is_lazy(out) or (
+        torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
+    ):
         old = out.clone() if keeps(reduction) else out  # a derivative may want the old values
         return out.copy_(places.put(old, src, reduction))
     more = reduction, True, places.mode, places.negative
