@@ -33,14 +33,12 @@ from .numbers import Integer
     help="Timed runs of each library, at most.",
 )  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON.")
-@click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline plot.")
 def bench(
     only: tuple[str, ...],
     peers: str | None,
     scale: float,
     rounds: int,
     json_file: str | None,
-    svg_file: str | None,
 ) -> None:
     """Measure this machine, and compare with the libraries that are installed on it.
 
@@ -50,7 +48,7 @@ def bench(
 
     families = None if peers is None else peers.split(",")
     try:
-        main(only or None, json_file, scale, rounds, svg_file, families)
+        main(only or None, json_file, scale, rounds, families)
     except ValueError as option:  # a workload, peer, scale or number that it does not know
         raise click.UsageError(str(option)) from None
 
