@@ -20,6 +20,7 @@ set_thresholds = _core.set_thresholds
 Fold = _core.Fold
 call = _core.call
 entry = _core.entry
+answer_calls_of = _core.answer_calls_of
 run = _core.entry_of_plans()
 call_on_views = _core.call_on_views
 View = _core.View

@@ -7,6 +7,7 @@
 #include "../platform.hpp"
 #include "arrays.hpp"
 #include "calls.hpp"
+#include "entries.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "hooks.hpp"
@@ -70,6 +71,7 @@ NB_MODULE(_core, m) {
       nb::arg("out").none());
   m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
   m.def("entry_of_plans", &entry_of_plans);
+  m.def("answer_calls_of", &answer_calls_of, nb::arg("function"), nb::arg("scatters"));
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
   bind_view_calls(m);

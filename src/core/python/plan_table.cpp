@@ -69,7 +69,8 @@ struct Entry {
   }
   // The same without a key; false where a dtype has no number.
   bool is_for(const Attributes& attributes, const Views& operands) const {
-    Comparison comparison(words);
+    if (words.size() != static_cast<size_t>(kAttributeWords + words_of(operands))) return false;
+    Comparison comparison(words.data());
     comparison.add(attributes);
     comparison.add(operands);
     return comparison.same();

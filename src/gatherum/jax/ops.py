@@ -18,9 +18,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from .. import errors, native
+from ..hooks import invalid_index
 from ..names import OperatorName
 from ..operators import OPERATORS, Operator
-from ..plan import Plan, invalid_index
+from ..plan import Plan
 from ..plan import planned as planned_call
 from . import dtypes
 
