@@ -4,6 +4,7 @@
 #include <new>
 
 #include "accumulator.hpp"
+#include "gradients.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
 #include "row_reads.hpp"
@@ -15,6 +16,9 @@ struct gatherum_program {
 namespace {
 
 using namespace gatherum;
+
+constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
+constexpr const char* kNoMemory = "there is no working memory";
 
 gatherum_status fail(gatherum_status status, gatherum_error* error, const char* message,
                      const char* operand = "") {
@@ -61,7 +65,7 @@ gatherum_status report(const Outcome& outcome, gatherum_error* error) {
     case Status::interrupted:
       return fail(GATHERUM_INTERRUPTED, error, "the call was interrupted");
     case Status::no_memory:
-      return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+      return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
     case Status::invalid_index:
       break;
   }
@@ -98,6 +102,32 @@ gatherum_status with_fold(const gatherum_fold* fold, const Body& body) {
   } catch (const std::bad_alloc&) {
     return GATHERUM_NO_MEMORY;
   }
+}
+
+Gradients gradients_of(const gatherum_gradients& at) {
+  const auto in = [](const gatherum_buffer& b) { return static_cast<const char*>(b.start); };
+  const auto out = [](const gatherum_buffer& b) { return static_cast<char*>(b.start); };
+  return {in(at.data), in(at.updates), in(at.result), in(at.gradient), out(at.of_data), out(at.of_updates)};
+}
+
+// The first operand that does not hold what its gradients address, or null.
+const char* find_too_small(const Program& p, const gatherum_gradients& at) {
+  int64_t bytes = p.item;  // of the output, which is copied as one run
+  for (int i = 0; i < p.result.rank; ++i) bytes = times(bytes, p.result.extent[i]);
+  const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
+  const auto holds = [&](const gatherum_buffer& like_out, const gatherum_buffer& like_updates) {
+    return find_too_small(p, extent_of(like_out), extent_of(at.indices), extent_of(like_updates), {});
+  };
+  const auto small = [&](const char* name, const gatherum_buffer& b) {
+    return b.behind < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
+  };
+  if (const char* name = holds(at.gradient, at.updates); name != nullptr)
+    return std::strcmp(name, "out") == 0 ? "gradient" : name;
+  if (at.gradient.behind < bytes) return "gradient";
+  if (is_wanted(at.of_updates) && holds(at.gradient, at.of_updates) != nullptr) return "of_updates";
+  if (is_wanted(at.of_data) && small("of_data", at.of_data) != nullptr) return "of_data";
+  if (p.combine.include_self && small("data", at.data) != nullptr) return "data";
+  return p.combine.reduction == Reduction::mul ? nullptr : small("result", at.result);
 }
 
 const char* name_of(ReadStatus status) {
@@ -174,7 +204,7 @@ gatherum_status gatherum_check(const gatherum_program* program, const gatherum_o
                                  functional ? extent_of(at->data) : Extent{})
                 : find_too_small(p, extent_of(at->data), extent_of(at->indices), extent_of(at->out), {});
   if (small == nullptr) return GATHERUM_OK;
-  return fail(GATHERUM_TOO_SMALL, error, "an operand's memory is smaller than the program addresses", small);
+  return fail(GATHERUM_TOO_SMALL, error, kTooSmall, small);
 }
 
 gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* at,
@@ -192,7 +222,7 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
     }
     return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 
@@ -224,7 +254,7 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
     return report(
         accumulate(program->value, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 
@@ -242,6 +272,21 @@ gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data
     finish_fold(type, {static_cast<const char*>(data), static_cast<const char*>(sums), counts,
                        static_cast<char*>(out), n});
   });
+}
+
+gatherum_status gatherum_differentiate(const gatherum_program* program, const gatherum_gradients* at,
+                                       const gatherum_poll* poll, gatherum_error* error) noexcept {
+  const Program& p = program->value;
+  if (!p.scatter || !has_gradients(p.combine))
+    return fail(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
+  if (const char* small = find_too_small(p, *at); small != nullptr)
+    return fail(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+  const auto* index = static_cast<const char*>(at->indices.start);
+  try {
+    return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
+  } catch (const std::bad_alloc&) {
+    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+  }
 }
 
 gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,

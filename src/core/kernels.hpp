@@ -94,6 +94,17 @@ struct GroupedScatter {
   Combine combine;
 };
 
+// What the gradients of a scatter are made from (scatter_gradients.hpp). `updates` and `of_updates` lie as
+// the program says of updates, all others as it says of the output.
+struct Gradients {
+  const char* data = nullptr;  // read where the fold includes it
+  const char* updates = nullptr;
+  const char* result = nullptr;  // read for max and min
+  const char* gradient = nullptr;
+  char* of_data = nullptr;     // null: not wanted
+  char* of_updates = nullptr;  // null: not wanted
+};
+
 // A gather along an axis that is not the last: columns are packed into scratch first
 // (gather_packed.hpp).
 struct PackedGather {
@@ -162,6 +173,9 @@ struct Kernels {
   int64_t (*group_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
   void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,
                       int64_t shares, char* scratch);
+  // As fold_groups: the gradients of a share of the groups. Only where has_gradients().
+  void (*group_gradients)(const GroupedScatter&, const Gradients&, int64_t unit, int64_t kept, int64_t share,
+                          int64_t shares, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.
   void (*number)(const Nest& ids, const char* index, int64_t* numbers);
   // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.

@@ -19,7 +19,7 @@ void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, i
     return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
   });
   const FoldGroups fold(call, at, unit, part);
-  with_groups(call, scratch, [&](const auto& groups) { groups.fold(positions, kept, fold); });
+  with_groups(call, scratch, [&](const auto& groups) { groups.each(positions, kept, fold); });
 }
 
 template <class Apply>

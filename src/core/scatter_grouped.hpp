@@ -169,14 +169,15 @@ class CountedGroups {
     return starts[call_.destinations];  // all the others have moved on to where their groups end
   }
 
-  void fold(const Positions& share, int64_t kept, const FoldGroups& fold) const {
+  template <class Visit>
+  void each(const Positions& share, int64_t kept, const Visit& visit) const {
     int64_t d = 0, begin = 0;
     if (share.begin > 0) {
       d = std::lower_bound(ends_, ends_ + call_.destinations, share.begin) - ends_ + 1;
       begin = ends_[d - 1];
     }
     for (; begin < share.end; begin = ends_[d++])
-      if (ends_[d] != begin) fold(d, group_of(begin, ends_[d], kept));
+      if (ends_[d] != begin) visit(d, group_of(begin, ends_[d], kept));
   }
 
  private:
@@ -206,14 +207,15 @@ class SortedGroups {
     return kept;
   }
 
-  void fold(const Positions& share, int64_t kept, const FoldGroups& fold) const {
+  template <class Visit>
+  void each(const Positions& share, int64_t kept, const Visit& visit) const {
     const auto goes_on = [this](int64_t i) { return entries_[i].destination == entries_[i - 1].destination; };
     int64_t begin = share.begin;
     while (begin > 0 && begin < share.end && goes_on(begin)) ++begin;
     for (int64_t end = begin; begin < share.end; begin = end) {
       do ++end;
       while (end < kept && goes_on(end));
-      fold(entries_[begin].destination, group_of(begin, end, kept));
+      visit(entries_[begin].destination, group_of(begin, end, kept));
     }
   }
 

@@ -190,6 +190,15 @@ constexpr bool needs_counter(const Combine& how) {
   return how.reduction == Reduction::mean || (how.reduction != Reduction::none && !how.include_self);
 }
 
+// Whether there are kernels for the gradients of a fold: those that depend on the values. Products of half
+// types are left out: their factors have to be kept in float32.
+constexpr bool has_gradients(const Combine& how) {
+  const bool floats = how.value == Value::float32 || how.value == Value::float64;
+  if (how.reduction == Reduction::mul) return floats || is_complex(how.value);
+  return (how.reduction == Reduction::max || how.reduction == Reduction::min) &&
+         (floats || is_half(how.value));
+}
+
 // Whether the fold cannot live in the output: it rounds once, counts, or starts afresh.
 constexpr bool needs_accumulator(const Combine& how) {
   const bool rounds =

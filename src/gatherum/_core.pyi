@@ -206,6 +206,21 @@ def set_torch(
     is_neg: Callable[[Any], bool],
     forward_mode: object,
 ) -> None: ...
+def differentiate_tensors(
+    op: str,
+    gradient: object,
+    data: object,
+    indices: object,
+    updates: object,
+    result: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    of_data: bool,
+    of_updates: bool,
+) -> tuple[Any, Any]: ...
 def call_on_tensors(
     op: str,
     data: object,

@@ -26,6 +26,7 @@ call_on_views = _core.call_on_views
 View = _core.View
 set_torch = _core.set_torch
 call_on_tensors = _core.call_on_tensors
+differentiate_tensors = _core.differentiate_tensors
 set_hooks = _core.set_hooks
 clear_plans = _core.clear_plans
 number_destinations = _core.number_destinations

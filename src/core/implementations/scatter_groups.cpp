@@ -1,5 +1,6 @@
 // A scatter whose updates are put in order of their destination first, so that each destination folds its own
 // in registers (scatter_grouped.hpp): for folds that need accumulators where updates are few or rows long.
+#include "groups.hpp"
 #include "implementations.hpp"
 #include "items.hpp"
 
@@ -64,7 +65,7 @@ int64_t scratch_groups(const Program& p, int threads) {
 }
 
 // Many units: one after the other on each thread. One unit: threads share its groups.
-Run run_groups(const Program& p, const Call& call) {
+Run run_shares_of_groups(const Program& p, const Call& call, const ShareOfGroups& share) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),
                         call.threads);
@@ -72,19 +73,34 @@ Run run_groups(const Program& p, const Call& call) {
   const bool alone = s.units == 1;
   const WorkerScratch scratch(chosen_kernels().grouped_bytes(groups), alone ? 1 : s.threads);
   if (!scratch) return {.memory = false};
+  All valid;
+  const auto group = [&](int64_t unit, int worker) {
+    const int64_t kept = chosen_kernels().group_updates(groups, call.at, unit, scratch.of(worker));
+    valid &= kept == groups.updates;
+    return kept;
+  };
+  Run run;
   if (alone) {
-    const int64_t kept = chosen_kernels().group_updates(groups, call.at, 0, scratch.of(0));
-    const int64_t shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
-    return {.finished = run_tasks(shares, s.threads, call.poll, [&](int64_t share, int) {
-              chosen_kernels().fold_groups(groups, call.at, 0, kept, share, shares, scratch.of(0));
-            })};
+    const int64_t kept = group(0, 0), shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
+    run.finished = run_tasks(shares, s.threads, call.poll,
+                             [&](int64_t i, int) { share(groups, 0, kept, i, shares, scratch.of(0)); });
+  } else {
+    run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
+      for (int64_t unit = begin; unit < end; ++unit)
+        share(groups, unit, group(unit, worker), 0, 1, scratch.of(worker));
+    });
   }
-  return {.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
-            for (int64_t unit = begin; unit < end; ++unit) {
-              const int64_t kept = chosen_kernels().group_updates(groups, call.at, unit, scratch.of(worker));
-              chosen_kernels().fold_groups(groups, call.at, unit, kept, 0, 1, scratch.of(worker));
-            }
-          })};
+  run.valid = static_cast<bool>(valid);
+  return run;
+}
+
+Run run_groups(const Program& p, const Call& call) {
+  return run_shares_of_groups(p, call,
+                              [&](const GroupedScatter& groups, int64_t unit, int64_t kept, int64_t share,
+                                  int64_t shares, char* scratch) {
+                                chosen_kernels().fold_groups(groups, call.at, unit, kept, share, shares,
+                                                             scratch);
+                              });
 }
 
 }  // namespace gatherum

@@ -153,6 +153,27 @@ GATHERUM_API gatherum_status gatherum_fold_finish(const gatherum_fold* fold, con
                                                   const void* sums, const int64_t* counts, void* out,
                                                   int64_t n) GATHERUM_NOEXCEPT;
 
+/* What the gradients of a scatter with the reduction "mul", "max" or "min" are made from. `updates` and
+ * `of_updates` lie as the program says of its updates, all others as it says of its output. */
+typedef struct gatherum_gradients {
+  gatherum_buffer indices;
+  gatherum_buffer data; /* the old values; not read where the program leaves them out of the fold */
+  gatherum_buffer updates;
+  gatherum_buffer result;     /* what the scatter gave; not read for "mul" */
+  gatherum_buffer gradient;   /* of the result */
+  gatherum_buffer of_data;    /* written, unless its start is null */
+  gatherum_buffer of_updates; /* written, unless its start is null */
+} gatherum_gradients;
+
+/* Writes the gradients of a scatter's operands: the program is that of a functional scatter with contiguous
+ * updates and output. Products have their gradients for floats of 32 and 64 bits and complex numbers, maxima
+ * and minima for floats: GATHERUM_INVALID_PROGRAM for any other, GATHERUM_TOO_SMALL where an operand does not
+ * hold what is addressed. After an error, what is written means nothing. */
+GATHERUM_API gatherum_status gatherum_differentiate(const gatherum_program* program,
+                                                    const gatherum_gradients* operands,
+                                                    const gatherum_poll* poll,
+                                                    gatherum_error* error) GATHERUM_NOEXCEPT;
+
 /* Rows of an open file, at their positions: row numbers[i] goes to row places[i] of the memory (i where
  * places is null). Every number and place is checked before it is used. */
 typedef struct gatherum_rows {

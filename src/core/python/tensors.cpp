@@ -5,6 +5,7 @@
 
 #include "../include/gatherum.h"
 #include "dlpack.hpp"
+#include "runs.hpp"
 #include "view_calls.hpp"
 
 namespace gatherum {
@@ -251,7 +252,103 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, con
 
 }  // namespace
 
+namespace {
+
+bool is_contiguous(const View& view) {
+  int64_t stride = view.item;
+  for (int i = view.rank - 1; i >= 0; --i) {
+    if (view.shape[i] != 1 && view.strides[i] != stride) return false;
+    stride *= view.shape[i];
+  }
+  return true;
+}
+
+// No stride of torch's is negative.
+gatherum_buffer memory_of(const View& view) {
+  int64_t bytes = view.item;
+  for (int i = 0; i < view.rank; ++i) {
+    if (view.shape[i] == 0) return gatherum_memory(view.address, 0);
+    bytes += (view.shape[i] - 1) * view.strides[i];
+  }
+  return gatherum_memory(view.address, bytes);
+}
+
+// A gradient that is wanted: contiguous, of an operand's shape.
+gatherum_buffer allocate(Result& result, const TensorView& like, const View& view) {
+  Shape shape;
+  shape.rank = view.rank;
+  std::copy_n(view.shape, view.rank, shape.extent);
+  gatherum_buffer buffer = memory_of(view);
+  buffer.start = result.allocate(shape, like.type, view.item);
+  return buffer;
+}
+
+enum Differentiated { kGradient, kOldData, kIndices, kUpdates, kResult, kDifferentiated };
+
+// Reads the tensors that gradients are made from: of one dtype, in C order, those of the output of one shape.
+void read_all(const nb::handle* operands, TensorView* seen, View* views) {
+  for (int i = 0; i < kDifferentiated; ++i) {
+    if (operands[i].is_none()) continue;
+    if (!seen[i].read(operands[i], views[i])) throw nb::type_error("gatherum: a tensor without memory");
+    if (i == kIndices) continue;
+    const bool like_output = i != kUpdates;
+    if (views[i].dtype != views[kGradient].dtype || !is_contiguous(views[i]) ||
+        (like_output && !std::equal(views[i].shape, views[i].shape + views[i].rank, views[kGradient].shape,
+                                    views[kGradient].shape + views[kGradient].rank)))
+      throw nb::value_error("gatherum: tensors that do not belong together");
+  }
+}
+
+// Python code that has run can have resized a tensor.
+void refuse_changes(const nb::handle* operands, const View* before) {
+  for (int i = 0; i < kDifferentiated; ++i) {
+    TensorView now;
+    View view;
+    if (before[i].given() && (!now.read(operands[i], view) || !is_same_place(view, before[i])))
+      throw nb::value_error("gatherum: a tensor has changed during the call");
+  }
+}
+
+nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle data, nb::handle indices,
+                                 nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
+                                 nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
+                                 bool of_updates) {
+  PyObject* name = op.release().ptr();
+  PyUnicode_InternInPlace(&name);
+  const nb::object held = nb::steal(name);
+  const Attributes attributes = attributes_of(held, axis, reduction, include_self, mode, negative);
+  const nb::handle operands[] = {gradient, data, indices, updates, result};
+  TensorView seen[kDifferentiated];
+  View views[kDifferentiated];
+  read_all(operands, seen, views);
+  // The scatter of such updates into data that lie like the gradient.
+  bool is_new = false;
+  const Found found =
+      plan_of(attributes, {views[kGradient], views[kIndices], views[kUpdates], View{}}, is_new);
+  if (is_new) refuse_changes(operands, views);
+  gatherum_gradients at = {};
+  Result results[2];
+  at.gradient = memory_of(views[kGradient]);
+  at.indices = memory_of(views[kIndices]);
+  at.updates = memory_of(views[kUpdates]);
+  if (views[kOldData].given()) at.data = memory_of(views[kOldData]);
+  if (views[kResult].given()) at.result = memory_of(views[kResult]);
+  if (of_data) at.of_data = allocate(results[0], seen[kGradient], views[kGradient]);
+  if (of_updates) at.of_updates = allocate(results[1], seen[kUpdates], views[kUpdates]);
+  run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_differentiate(found.program->core(), &at, poll, error);
+  });
+  return nb::make_tuple(of_data ? results[0].take() : nb::none(),
+                        of_updates ? results[1].take() : nb::none());
+}
+
+}  // namespace
+
 void bind_tensors(nb::module_& m) {
+  m.def("differentiate_tensors", &differentiate_tensors, nb::arg("op"), nb::arg("gradient"),
+        nb::arg("data").none(), nb::arg("indices"), nb::arg("updates"), nb::arg("result").none(),
+        nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
+        nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
         nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"), nb::arg("forward_mode"));
   m.def(

@@ -76,11 +76,16 @@ nb::object dtype_of_dlpack(int kind, int bits) {
 
 }  // namespace
 
+Found plan_of(const Attributes& attributes, const Views& operands, bool& is_new) {
+  Found found = find_plan(attributes, operands);
+  is_new = found.program == nullptr;
+  return is_new ? new_plan(attributes, operands) : found;
+}
+
 void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
                    const Allocate& allocate, const Changed& changed) {
-  Found found = find_plan(attributes, operands);
-  const bool is_new = found.program == nullptr;
-  if (is_new) found = new_plan(attributes, operands);
+  bool is_new = false;
+  const Found found = plan_of(attributes, operands, is_new);
   const BoundProgram& program = *found.program;
   const bool looks = must_check_out(program, operands);
   if (looks) check_out(found.plan, operands);

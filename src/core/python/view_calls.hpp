@@ -14,7 +14,10 @@ using Allocate = std::function<void*(const Shape&)>;
 // code has run meanwhile.
 using Changed = std::function<int()>;
 
-// Finds the plan of a call among those of all frameworks, or has Python make it, and runs it. An `out` that
+// The plan of a call among those of all frameworks; Python makes it where `is_new`.
+Found plan_of(const Attributes& attributes, const Views& operands, bool& is_new);
+
+// Finds the plan of a call, and runs it. An `out` that
 // is not given is allocated when the plan is known. `fill`: an item of the dtype of data, null for zeros.
 // The caller holds the interpreter's lock, which a long run gives up, and keeps the memory alive; what
 // cannot be done raises what the call on NumPy's arrays raises.

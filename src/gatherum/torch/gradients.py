@@ -21,7 +21,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from .. import errors
 from ..operators import OPERATORS, Operator
-from . import dtypes
+from . import dtypes, fused
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 from .partials import Partials, Places, keeps, partials
 
@@ -99,21 +99,13 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        places, factors = _factors(ctx)
+        places, values = _saved(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
-        of_data: Any = None
-        of_updates: Any = None
-        dtype, conjugates = gradient.dtype, ctx.fold[0] == "mul" and gradient.is_complex()
-        wide = gradient.conj() if conjugates else gradient
-        wide = factors.both(wide if factors.plain else wide.to(dtypes.wide(dtype)))
-        if data and factors.replaces:
-            of_data = places.emptied(gradient)
-        elif data:
-            of_data = factors.data(wide)
-            of_data = (of_data.conj() if conjugates else of_data).to(dtype)
-        if updates:
-            of_updates = factors.updates(places.take(wide))
-            of_updates = (of_updates.conj() if conjugates else of_updates).to(dtype)
+        onward = _C._are_functorch_transforms_active()
+        in_core = not onward and fused.applies(*ctx.fold, (data, updates))
+        differentiate = fused.call if in_core else _composed
+        of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
+        if of_updates is not None:
             of_updates = of_updates.sum_to_size(ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
 
@@ -162,12 +154,41 @@ def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
     return ctx.places._replace(indices=indices), tuple(values)
 
 
-def _factors(ctx: Any) -> tuple[Places, Partials]:
-    places, values = _saved(ctx)
-    onward = _C.is_grad_enabled() or _may_have_tangents() or _C._are_functorch_transforms_active()
-    reduction, include_self = ctx.fold
+def _composed(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...],
+              gradient: Tensor, wanted: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
+    """Return the gradients of data and of updates, by operations that torch differentiates."""
     data, updates, result = values or _NO_VALUES
-    return places, partials(places, reduction, include_self, data, updates, result, onward)
+    onward = _C.is_grad_enabled() or _may_have_tangents() or _C._are_functorch_transforms_active()
+    factors = partials(places, *fold, data, updates, result, onward)
+    dtype, conjugates = gradient.dtype, fold[0] == "mul" and gradient.is_complex()
+    wide = gradient.conj() if conjugates else gradient
+    wide = factors.both(wide if factors.plain else wide.to(dtypes.wide(dtype)))
+
+    def narrowed(found: Tensor) -> Tensor:
+        return (found.conj() if conjugates else found).to(dtype)
+
+    of_data: Any = None
+    if wanted[0]:
+        of_data = places.emptied(gradient) if factors.replaces else narrowed(factors.data(wide))
+    return of_data, narrowed(factors.updates(places.take(wide))) if wanted[1] else None
+
+
+def _recorded_gradients(
+    keyset: Any, scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+    result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str, negative: bool,
+    *wanted: bool,
+) -> Any:  # fmt: skip
+    """Differentiate in operations of torch, where a derivative of the gradients may be wanted."""
+    tensors = gradient, data, indices, updates, result
+    recorded = _C.is_grad_enabled() and _C._any_requires_grad(*tensors)
+    if recorded or _C._are_functorch_transforms_active() or _has_tangent(tensors):
+        places = fused.places_of(scatter, data, indices, axis, bounds, negative)
+        of_data, of_updates = wanted
+        fold, values = (reduction, include_self), (data, updates, result)
+        found = _composed(places, fold, values, gradient, (of_data, of_updates))
+        return tuple(gradient.new_empty(0) if one is None else one for one in found)
+    operands = scatter, *tensors, axis, reduction, include_self, bounds, negative, *wanted
+    return _below(overload(fused.NAME), keyset, operands)
 
 
 def _recorded(operator: Operator) -> Callable[..., Any]:
@@ -244,3 +265,4 @@ def _register(operator: Operator) -> None:
 
 for _operator in OPERATORS.values():
     _register(_operator)
+LIBRARY.impl(fused.NAME, _recorded_gradients, "Autograd", with_keyset=True)

@@ -1,0 +1,50 @@
+#include "gradients.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "implementations/groups.hpp"
+
+namespace gatherum {
+namespace {
+
+// What nothing arrives in, and what arrives nowhere: the gradient goes to the old value as it is, and updates
+// that are skipped have none. The groups write over all others. False: cut short by poll.
+bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& poll) {
+  Nest whole;  // one run
+  whole.block = p.item;
+  for (int i = 0; i < p.result.rank; ++i) whole.block = times(whole.block, p.result.extent[i]);
+  if (at.of_data != nullptr && !run_copy(whole, at.gradient, at.of_data, poll)) return false;
+  if (at.of_updates == nullptr || (p.moves && p.mode != Mode::drop)) return true;
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  return run_tasks((bytes + kPiece - 1) / kPiece, threads_for(bytes), poll, [&](int64_t i, int) {
+    const int64_t first = i * kPiece;
+    std::memset(at.of_updates + first, 0, static_cast<size_t>(std::min(kPiece, bytes - first)));
+  });
+}
+
+}  // namespace
+
+Outcome differentiate(const Program& p, const char* index, const Gradients& at, int64_t bytes,
+                      const Poll& poll) {
+  Outcome checked = check_addressable(p, index);
+  if (checked.status == Status::done && p.tuples > 0 && p.raises) checked = check_indices(p, index, poll);
+  if (checked.status != Status::done) return checked;
+  if (!begin(p, at, bytes, poll)) return {Status::interrupted, {}};
+  if (!p.moves) return {};
+  Operands operands;
+  operands.index = index;
+  const Run run =
+      run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
+                           [&](const GroupedScatter& groups, int64_t unit, int64_t kept, int64_t share,
+                               int64_t shares, char* scratch) {
+                             chosen_kernels().group_gradients(groups, at, unit, kept, share, shares, scratch);
+                           });
+  if (!run.memory) return {Status::no_memory, {}};
+  if (!run.finished) return {Status::interrupted, {}};
+  // An index has been changed since it was checked.
+  if (!run.valid && p.raises) return {Status::invalid_index, {}};
+  return {};
+}
+
+}  // namespace gatherum

@@ -1,0 +1,80 @@
+"""The gradients of products, maxima and minima in one pass of the core: ``gatherum::gradients``.
+
+The op has no derivative of its own. Where one is recorded, its Autograd kernel computes the same
+from the factors of `partials`, which torch differentiates.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .. import native
+from ..operators import OPERATORS
+from . import dtypes
+from .ops import LIBRARY, overload
+from .partials import Places, keeps
+
+NAME = "gradients"
+LIBRARY.define(
+    f"{NAME}(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
+    "Tensor result, int axis, str reduction, bool include_self, str bounds, bool negative, "
+    "bool of_data, bool of_updates) -> (Tensor, Tensor)"
+)
+
+
+def applies(reduction: str, include_self: bool, wanted: tuple[bool, bool]) -> bool:
+    """Whether the core has the gradients; old values that are replaced need none of it."""
+    of_data, of_updates = wanted
+    return keeps(reduction) and (of_updates or (of_data and include_self))
+
+
+def call(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...], gradient: Tensor,
+         wanted: tuple[bool, bool]) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
+    """Return the gradients of data and of updates, of the shape that moves; None for unwanted."""
+    data, updates, result = values
+    where = places.axis, *fold, places.mode, places.negative
+    found = overload(NAME)(
+        places.operator.name, gradient, data, places.indices, updates, result, *where, *wanted
+    )
+    of_data, of_updates = (one if asked else None for one, asked in zip(found, wanted, strict=True))
+    return of_data, of_updates
+
+
+def places_of(scatter: str, data: Tensor, indices: Tensor, axis: int, bounds: str,
+              negative: bool) -> Places:  # fmt: skip
+    """Return the places that the op's arguments name."""
+    return Places(OPERATORS[scatter], indices, tuple(data.shape), axis, bounds, negative)
+
+
+def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+            result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str,
+            negative: bool, of_data: bool, of_updates: bool) -> tuple[Tensor, ...]:  # fmt: skip
+    product = reduction == "mul"
+    dtype = gradient.dtype
+    wide = dtypes.wide(dtype) if product else dtype  # factors are kept in what products fold in
+    moved = places_of(scatter, data, indices, axis, bounds, negative).moved()
+
+    def whole(tensor: Tensor) -> Tensor:
+        return tensor.to(wide).contiguous()
+
+    found = native.differentiate_tensors(
+        scatter, whole(gradient), whole(data) if include_self else None, indices,
+        whole(updates.expand(moved)), None if product else whole(result), axis, reduction,
+        include_self, bounds, negative, of_data, of_updates,
+    )  # fmt: skip
+    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in found)
+
+
+def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+            result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str,
+            negative: bool, of_data: bool, of_updates: bool) -> tuple[Tensor, Tensor]:  # fmt: skip
+    moved = places_of(scatter, data, indices, axis, bounds, negative).moved()
+    return (
+        gradient.new_empty(data.shape if of_data else (0,)),
+        gradient.new_empty(moved if of_updates else (0,)),
+    )
+
+
+LIBRARY.impl(NAME, _on_cpu, "CPU")
+torch.library.register_fake(f"gatherum::{NAME}", _shapes, lib=LIBRARY)
