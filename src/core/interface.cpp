@@ -289,17 +289,19 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
   }
 }
 
+static RowReads reads_of(const gatherum_rows& r) {
+  return {r.file,   r.base,   r.stride,
+          r.item,   r.extent, r.numbers,
+          r.places, r.count,  static_cast<char*>(r.out),
+          r.room,   r.waste,  r.once != 0,
+          r.scratch};
+}
+
 gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
                                    gatherum_rows_read* result) noexcept {
-  const gatherum_rows& r = *rows;
-  const RowReads reads{r.file,   r.base,   r.stride,
-                       r.item,   r.extent, r.numbers,
-                       r.places, r.count,  static_cast<char*>(r.out),
-                       r.room,   r.waste,  r.once != 0,
-                       r.scratch};
   ReadOutcome outcome;
   try {
-    outcome = read_rows(reads, poll_of(poll));
+    outcome = read_rows(reads_of(*rows), poll_of(poll));
   } catch (const std::bad_alloc&) {
     outcome.status = ReadStatus::no_memory;
   }
@@ -307,6 +309,8 @@ gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_pol
              outcome.until,           outcome.bytes, outcome.runs};
   return status_of(outcome.status);
 }
+
+int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept { return choose_bridge(reads_of(*rows)); }
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
 int32_t gatherum_get_num_threads(void) noexcept { return get_threads(); }

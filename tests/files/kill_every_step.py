@@ -17,7 +17,8 @@ import numpy as np
 
 from files.storage import get, leftovers, put
 from gatherum import files
-from gatherum.files import build, gathering, passing, stores
+from gatherum.files import gathering, passing
+from gatherum.files.durable import build, stores
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
 MEMORY = "64KiB"

@@ -200,6 +200,10 @@ typedef struct gatherum_rows_read {
 GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
                                                 gatherum_rows_read* result) GATHERUM_NOEXCEPT;
 
+/* The most whole pages between two wanted rows that gatherum_read_rows reads with them: as many as `waste`
+ * allows. Nothing is read; `places`, `out`, `room` and `scratch` do not matter. */
+GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
+
 /* How the program would run on the present number of threads: by which implementation, why, and with how many
  * bytes of working memory. */
 typedef struct gatherum_description {

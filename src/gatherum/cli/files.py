@@ -186,14 +186,14 @@ def _run_on_files(
 ) -> None:
     """Run a function of `gatherum.files` and say what it did."""
     from .. import files
-    from ..files.location import Location
+    from ..files.formats import locate
 
     show, quiet = options.pop("show"), options.pop("no_progress")
     if show and not out.endswith(".npy"):
         raise click.UsageError("--print shows .npy files only.")
     if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
         raise click.UsageError("--resume needs an array file as INDICES.")
-    if options.pop("no_clobber") and os.path.lexists(Location.parse(out).file):
+    if options.pop("no_clobber") and os.path.lexists(locate(out).file):
         raise FileExistsError(f"{out}: exists already, and --no-clobber keeps it")
     operator = OPERATORS[name.removesuffix("_file")]
     with as_file(operator, indices) as file, _progress(quiet) as progress:

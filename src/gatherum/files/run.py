@@ -4,7 +4,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,30 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.budget import Budget
-from gatherum.files.build import Build
-from gatherum.files.disk import FlatArray
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.interrupt import uninterrupted
+from gatherum.files.durable.journal import Record, check_readable
+from gatherum.files.durable.marker import is_marked, mark
+from gatherum.files.durable.stores import BlockStore, Target
+from gatherum.files.formats import locate
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.storage import Source
 from gatherum.files.gathering import Gather
-from gatherum.files.interrupt import uninterrupted
-from gatherum.files.journal import Record, check_readable
-from gatherum.files.location import Location
-from gatherum.files.marker import is_marked, mark
-from gatherum.files.outputs import CREATE, FlatOutput, check_target
-from gatherum.files.readers import Source, open_source
 from gatherum.files.requests import IndexRule, Requests
-from gatherum.files.rows import Panel
-from gatherum.files.scattering import BlockStore, Scatter, Updates
+from gatherum.files.rows.flat import FlatArray
+from gatherum.files.rows.table import Layout, Panel
+from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.stats import Meter, Progress, Stats
-from gatherum.files.stores import (
-    FlatCopy,
-    FlatPatch,
-    PatchLog,
-    ZarrStore,
-    lay_chunks,
-    lay_patch,
-    writable,
-)
-from gatherum.files.tables import Layout
-from gatherum.files.zarrays import ZarrArray, import_bounded
 from gatherum.operators import OPERATORS
 from gatherum.plan import apply, plan
 
@@ -76,30 +67,30 @@ class Session:
 
     def __init__(self, call: Call, stack: ExitStack) -> None:
         self.call, self.op, self.stack = call, call.op, stack
+        self.scatters = OPERATORS[call.op].scatters
         self.meter = Meter(call.progress)
         self.budget = Budget.parse(call.memory)
-        self.out = Location.parse(call.out)
-        target = self.out.resolved
-        self.spill_dir = os.fspath(call.spill_dir or os.path.dirname(target))
+        self.out = locate(call.out)
+        self.spill_dir = os.fspath(call.spill_dir or os.path.dirname(self.out.resolved))
         if not os.path.isdir(self.spill_dir):
             raise FileNotFoundError(f"{self.spill_dir}: there is no such directory")
-        operands = {role: Location.parse(path) for role, path in call.operands.items()}
-        if "zarr" in {self.out.kind, *(location.kind for location in operands.values())}:
-            import_bounded()  # what is not installed is said before any work
+        operands = {role: locate(path) for role, path in call.operands.items()}
+        for location in (self.out, *operands.values()):
+            location.format.require()  # what is not installed is said before any work
         if not call.in_place:
             check_target(self.op, self.out, operands, self.meter)
+        self.opening = Opening(self.meter, self.budget, self.spill_dir, stack.callback)
         self.sources = {role: self._open(role, at) for role, at in operands.items()}
         self.table = self.sources["table"]
         self._laid: dict[str, FlatArray] = {}
         self.shape = self._checked_shape()
         if call.in_place:
-            self._check_in_place()
+            self._check_in_place(operands)
 
     def _open(self, role: str, location: Location) -> Source:
         if not (role == "table" and self.call.in_place):
             check_readable(location.resolved)
-        source = open_source(location, self.meter, self.spill_dir, self.budget)
-        self.stack.callback(source.close)
+        source = location.format.open(location, self.opening)
         self.budget.check_item(location, source.dtype.itemsize)
         return source
 
@@ -108,16 +99,17 @@ class Session:
         described = [(source.shape, source.dtype) for source in self.sources.values()]
         return plan(OPERATORS[self.op].name, *described, **self.call.attributes).shape
 
-    def _check_in_place(self) -> None:
-        location = self.table.location
+    def _check_in_place(self, operands: dict[str, Location]) -> None:
+        location = operands["table"]
         if (self.out.resolved, self.out.member) != (location.resolved, location.member):
             raise ValueError(
                 f"{self.op}: in place the output is the table, {location}, got {self.out}"
             )
-        if location.kind == "npz":
-            raise ValueError(f"{self.op}: {location} cannot be written, .npz files are read only")
+        why = location.format.read_only or self.table.storage.cannot_change
+        if why:
+            raise ValueError(f"{self.op}: {location} cannot be written, {why}")
         for role in ("indices", "updates"):
-            if self.sources[role].location.resolved == location.resolved:
+            if operands[role].resolved == location.resolved:
                 raise ValueError(f"{self.op}: the {role} lie in the table's file, {location.file}")
 
     def run(self) -> Stats:
@@ -125,28 +117,30 @@ class Session:
         fingerprint = self._fingerprint()
         if self._is_completed(fingerprint):
             return self.meter.stats()
+        copied = self.table if self.scatters else None
         build = Build(
             self.out.resolved,
             fingerprint,
             resume=self.call.resume,
             check_inputs=self._check_inputs,
             meter=self.meter,
-            staged=not self.call.in_place and self.out.kind == "zarr" and not self._copies_zarr,
+            staged=not self.call.in_place and self.out.format.staged(copied),
         )
         with removed_when_refused(build):
             if build.replacing and not self.call.in_place:
                 build.replace()
                 return self.meter.stats()
-            self.requests = self._requests()
-            self.meter.rows = self.requests.count
-            if "updates" not in self.sources:
-                self._gather(build)
+            requests = self._requests()
+            self.meter.rows = requests.count
+            context = Context(
+                requests, self.budget, build, self.spill_dir, self.meter, self.stack.callback
+            )
+            if not self.scatters:
+                self._gather(context)
             elif self.call.in_place:
-                self._scatter_in_place(build)
-            elif self._copies_zarr:
-                self._scatter_zarr(build)
+                self._scatter_in_place(context)
             else:
-                self._scatter_flat(build)
+                self._scatter_copy(context)
         return self.meter.stats()
 
     def _is_completed(self, fingerprint: Record) -> bool:
@@ -158,18 +152,9 @@ class Session:
             and is_marked(self.out.resolved, fingerprint, fingerprint["table_state"])
         )
 
-    @property
-    def _copies_zarr(self) -> bool:
-        """Whether the output is a Zarr array with the table's own chunks."""
-        return (
-            "updates" in self.sources
-            and self.out.kind == "zarr"
-            and isinstance(self.table.content, ZarrArray)
-        )
-
     def _check_inputs(self) -> None:
         for source in self.sources.values():
-            source.check_unchanged()
+            source.opened.check_unchanged()
 
     def _fingerprint(self) -> Record:
         states = {role: source.state() for role, source in self.sources.items()}
@@ -186,7 +171,7 @@ class Session:
 
     def _fill(self) -> NDArray[Any]:
         """Return the item that an invalid index gives, checked as in memory."""
-        if self.call.attributes["mode"] not in ("fill", "drop") or "updates" in self.sources:
+        if self.call.attributes["mode"] not in ("fill", "drop") or self.scatters:
             return np.zeros(1, self.table.dtype)
         beyond = np.array([[1]] if OPERATORS[self.op].tuples else [1])
         one = np.zeros(1, self.table.dtype)
@@ -194,15 +179,11 @@ class Session:
 
     def _flat(self, role: str) -> FlatArray:
         """Return an operand in C order, laid out in a scratch file if it is not."""
-        if role in self._laid:
-            return self._laid[role]
-        laid = self.sources[role].flat(self.spill_dir, self.budget.window)
-        if laid is not self.sources[role]:
-            self.stack.callback(laid.close)
-        if isinstance(laid.content, ZarrArray):
-            raise TypeError(f"{laid.location}: was not laid out flat")
-        self._laid[role] = laid.content
-        return laid.content
+        if role not in self._laid:
+            array = self.sources[role].storage.flat(self.spill_dir, self.budget).array
+            self.stack.callback(array.file.close)
+            self._laid[role] = array
+        return self._laid[role]
 
     def _requests(self) -> Requests:
         attributes = self.call.attributes
@@ -218,114 +199,86 @@ class Session:
             resident=self.budget.slab,
         )
 
-    def _layout(self, table: Source) -> Layout:
-        return Layout(table, self.requests.depth, self.budget)
-
     # ------------------------------------------------------------------ gather
 
-    def _gather(self, build: Build) -> None:
-        version = self.table.content.format if isinstance(self.table.content, ZarrArray) else 3
-        output = FlatOutput(self.out, self.shape, self.table.dtype, version=version)
-        array = output.begin(build)
+    def _gather(self, context: Context) -> None:
+        form, build = self.out.format, context.build
+        array = form.create(self.out, self.shape, self.table.dtype, build)
         if array.size == 0:
-            self.requests.check(self.budget.entries)
+            context.requests.check(self.budget.entries)
         else:
-            layout = self._layout(self.table)
+            layout = self.table.storage.layout(context.requests.depth, self.budget)
             for panel in layout.panels():
-                Gather(
-                    layout.rows(panel),
-                    self.requests,
-                    array,
-                    panel,
-                    fill=self._fill(),
-                    budget=self.budget,
-                    build=build,
-                    spill_dir=self.spill_dir,
-                    meter=self.meter,
-                ).run()
-        output.end(build, array, self.budget.block)
+                Gather(context, layout.rows(panel), array, panel, self._fill()).run()
+        form.put(array, self.table, build, self.budget.block)
 
     # ----------------------------------------------------------------- scatter
 
-    def _scatter_flat(self, build: Build) -> None:
-        table = self.table
-        stays = self.out.kind == "npy" and isinstance(table.content, FlatArray)
-        if not stays:
-            table = table.flat(self.spill_dir, self.budget.window)
-            self.stack.callback(table.close)
-        output = FlatOutput(self.out, self.shape, table.dtype, fortran=table.fortran)
-        array = output.begin(build)
-        if not isinstance(table.content, FlatArray):
-            raise TypeError(f"{table.location}: was not laid out flat")
-        layout = self._layout(table)
+    def _scatter_copy(self, context: Context) -> None:
+        target = self.out.format.copy(self.out, self.table, context)
+        self._scatter(context, target)
+        target.finish()
+
+    def _scatter_in_place(self, context: Context) -> None:
+        patch = self.table.storage.patch(context)
+        with closing(patch):
+            self._scatter(context, patch)
+            patch.finish()
+            with uninterrupted():
+                patch.lay()
+                mark(self.out.resolved, self._fingerprint(), patch.state())
+                context.build.clear()
+
+    def _scatter(self, context: Context, target: Target) -> None:
+        layout = target.layout
         for panel in layout.panels():
-            rows = layout.rows_of_copy(array.file, array.offset, panel)
-            store = FlatCopy(build, table.content, array, rows, self.budget.block)
-            self._scatter(build, layout, panel, store)
-        output.end(build, array, self.budget.block)
+            store = target.store(panel)
+            if not context.build.replacing:
+                self._scatter_panel(context, layout, panel, store)
 
-    def _scatter_zarr(self, build: Build) -> None:
-        layout = self._layout(self.table)
-        self._scatter_chunks(build, layout, whole=True)
-        build.replace()
-
-    def _scatter_chunks(self, build: Build, layout: Layout, *, whole: bool) -> None:
-        if not isinstance(self.table.content, ZarrArray):
-            raise TypeError(f"{self.table.location}: no Zarr array")
-        for panel in layout.panels():
-            store = ZarrStore(
-                build,
-                self.table.content,
-                lambda copy, panel=panel: layout.rows_of_array(copy, panel),  # type: ignore[misc]
-                whole=whole,
-            )
-            self._scatter(build, layout, panel, store)
-
-    def _scatter(self, build: Build, layout: Layout, panel: Panel, store: BlockStore) -> None:
-        if build.replacing:
-            return
-        if self.requests.count == 0 or math.prod(layout.row_shape) == 0:
-            self.requests.check(self.budget.entries)
+    def _scatter_panel(
+        self, context: Context, layout: Layout, panel: Panel, store: BlockStore
+    ) -> None:
+        requests = context.requests
+        if requests.count == 0 or math.prod(layout.row_shape) == 0:
+            requests.check(self.budget.entries)
             store.prepare()
             return
-        updates = Updates(self._flat("updates"), self.requests.shape, layout.row_shape, panel)
+        updates = Updates(self._flat("updates"), requests.shape, layout.row_shape, panel)
         Scatter(
+            context,
             layout.rows(panel),
-            self.requests,
             updates,
             store,
             reduction=self.call.attributes["reduction"],
             include_self=self.call.attributes["include_self"],
-            budget=self.budget,
-            build=build,
-            spill_dir=self.spill_dir,
-            meter=self.meter,
         ).run()
 
-    # ---------------------------------------------------------------- in place
 
-    def _scatter_in_place(self, build: Build) -> None:
-        layout = self._layout(self.table)
-        content = self.table.content
-        if isinstance(content, ZarrArray):
-            self._scatter_chunks(build, layout, whole=False)
-            build.seal()
-            with uninterrupted():
-                lay_chunks(build.partial, content.path)
-                mark(self.out.resolved, self._fingerprint(), [content.tree()])
-                build.clear()
-            return
-        with writable(content, self.meter) as target:
-            log = PatchLog(build.partial, self.meter, CREATE)
-            build.use(log, 0)
-            for panel in layout.panels():
-                rows = layout.rows_of_copy(log, content.offset, panel)
-                self._scatter(build, layout, panel, FlatPatch(build, log, rows))
-            build.seal()
-            with uninterrupted():
-                lay_patch(log, target, self.budget.block)
-                mark(self.out.resolved, self._fingerprint(), target.file.fresh_state())
-                build.clear()
+def check_target(op: str, out: Location, inputs: dict[str, Location], meter: Meter) -> None:
+    """Refuse an output that cannot be written, or whose replacement would destroy something.
+
+    Raises
+    ------
+    ValueError
+        The output is an input, or holds more than the one array that is to be replaced.
+    FileNotFoundError
+        Its directory does not exist.
+    OSError
+        It is a device or another special file.
+    """
+    target = out.resolved
+    for role, location in inputs.items():
+        path = location.resolved
+        if target == path or target.startswith(path + os.sep) or path.startswith(target + os.sep):
+            hint = "; to change the table itself, ask for it in place" if role == "table" else ""
+            hint = hint if OPERATORS[op].scatters else ""
+            raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
+    if out.format.read_only:
+        raise ValueError(f"{op}: {out} cannot be written, {out.format.read_only}")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(f"{out}: the directory {os.path.dirname(target)} does not exist")
+    out.format.check_target(op, out, meter)
 
 
 @contextmanager

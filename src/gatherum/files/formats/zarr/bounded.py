@@ -19,8 +19,8 @@ from zarr.storage import LocalStore
 
 from gatherum import errors
 from gatherum.files.disk import check_within
-from gatherum.files.inflating import INFLATING, LARGEST_NUMBER, check_codec, inflated
-from gatherum.files.zarrays import LONGEST_METADATA, METADATA
+from gatherum.files.formats.inflating import INFLATING, LARGEST_NUMBER, check_codec, inflated
+from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
 from gatherum.regular import open_regular
 
 __all__ = ["RegularStore", "bounded", "inner_chunks"]

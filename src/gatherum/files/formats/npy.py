@@ -1,4 +1,8 @@
-"""Headers of `.npy` files, read strictly and written as NumPy writes them."""
+"""`.npy` files: headers read strictly, and written as NumPy writes them.
+
+NumPy's own reader is less strict: it takes booleans for sizes and headers that only Python 2 could
+have written, checks no size against the file, and has no public door to format 3.
+"""
 
 import ast
 import math
@@ -8,14 +12,43 @@ from typing import Any
 
 import numpy as np
 
+from gatherum.files.disk import DiskFile
+from gatherum.files.formats.format import Format, Location, Opening, find_named
+from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.shapes import MAX_RANK
 
-__all__ = ["ArrayHeader", "header_end", "parse_header", "write_header"]
+__all__ = ["ArrayHeader", "Npy", "header_end", "parse_header", "read_header", "write_header"]
 
 MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
 LONGEST_HEADER = 1 << 20
 ALIGNMENT = 64
+
+
+class Npy(Format):
+    """An array in a file of its own, in C or Fortran order."""
+
+    name, form = "npy", "'x.npy'"
+    any_order = True
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file that a path ending in ``.npy`` names."""
+        return find_named(text, "npy", members=False)
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Open an input, and check all that its header claims."""
+        file = opening.file(location.file)
+        header = read_header(location.text, file, 0, file.size)
+        storage = FlatStorage.of(
+            file, header.data_offset, header.shape, header.dtype, header.fortran
+        )
+        return Source(location, header.shape, header.dtype, storage, file, fortran=storage.fortran)
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return the bytes before the elements of a new file."""
+        return write_header(shape, dtype, fortran)
 
 
 @dataclass(frozen=True)
@@ -74,6 +107,12 @@ def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
             f"the file has {size - offset}"
         )
     return header
+
+
+def read_header(name: str, file: DiskFile, start: int, size: int) -> ArrayHeader:
+    """Read the header of a `.npy` file of `size` bytes that begins at `start` of another file."""
+    end = header_end(name, file.read_bytes(start, min(size, PREFIX_BYTES)))
+    return parse_header(name, file.read_bytes(start, min(size, end)), size)
 
 
 def header_end(name: str, start: bytes) -> int:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 
 from gatherum.files.disk import DiskFile, sync_directory
-from gatherum.files.journal import READY, Journal, Record
+from gatherum.files.durable.journal import READY, Journal, Record
 from gatherum.files.stats import Meter
 
-__all__ = ["Build", "remove_path", "replace_path"]
+__all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 
+CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 SYNC_BYTES = 512 << 20
 SYNC_SECONDS = 10.0
 

@@ -1,4 +1,4 @@
-"""Headers of `.safetensors` files, read with full checks and written; no package is needed.
+"""`.safetensors` files: headers read with full checks, and written; no package is needed.
 
 A file is the header's length in 8 bytes, a JSON header, and the tensors' bytes, which must follow
 one another without gaps or overlaps to the file's end.
@@ -6,6 +6,7 @@ one another without gaps or overlaps to the file's end.
 
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.files.npy import checked_shape
+from gatherum.files.disk import DiskFile
+from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
+from gatherum.files.formats.npy import checked_shape
+from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.stats import Meter
 
-__all__ = ["Tensor", "parse_header", "write_header"]
+__all__ = ["Safetensors", "Tensor", "parse_header", "write_header"]
 
 LONGEST_HEADER = 100_000_000
 BITS = {
@@ -33,6 +38,54 @@ EXTENDED = {
     "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }  # fmt: skip
+
+
+class Safetensors(Format):
+    """A tensor among others in a file; written alone, in a new file."""
+
+    name, form = "safetensors", "'model.safetensors:tensor'"
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file and the tensor that ``model.safetensors:tensor`` names."""
+        return find_named(text, "safetensors")
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Open an input, and check all that the file's header claims."""
+        file = opening.file(location.file)
+        tensors = _tensors(location.file, file)
+        tensor = tensors[choose_member(location, "tensor", location.member, list(tensors))]
+        dtype = tensor.dtype(location.text)
+        storage = FlatStorage.of(file, tensor.offset, tensor.shape, dtype)
+        return Source(location, tensor.shape, dtype, storage, file)
+
+    def check_target(self, op: str, out: Location, meter: Meter) -> None:
+        """Refuse a file with other tensors, which a new file would lose."""
+        super().check_target(op, out, meter)
+        if out.member is None:
+            raise ValueError(f"{op}: name the tensor to write after a colon: {out}:name")
+        if not os.path.exists(out.resolved):
+            return
+        file = DiskFile(out.resolved, meter)
+        try:
+            others = [name for name in _tensors(out.file, file) if name != out.member]
+        finally:
+            file.close()
+        if others:
+            raise ValueError(
+                f"{op}: {out.file} holds other tensors ({', '.join(map(repr, others[:4]))}), "
+                "which a new file would lose; choose a new file"
+            )
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return the bytes before the elements of a new file."""
+        return write_header(out.member or "", shape, dtype)
+
+
+def _tensors(name: str, file: DiskFile) -> "dict[str, Tensor]":
+    length = header_length(name, file.size, file.read_bytes(0, 8))
+    return parse_header(name, file.size, file.read_bytes(0, 8 + length))
 
 
 @dataclass(frozen=True)

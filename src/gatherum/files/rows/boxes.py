@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.disk import FlatArray, byte_view
-from gatherum.files.rows import BoxArray, Panel
+from gatherum.files.rows.flat import FlatArray, FlatRows
+from gatherum.files.rows.grid import BoxArray
+from gatherum.files.rows.table import Block, Panel
 
-__all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes"]
+__all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes", "filled_first"]
 
 Box = tuple[slice, ...]
+FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 
 
 @dataclass(frozen=True)
@@ -48,25 +50,23 @@ class FlatBoxes:
     def read_box(self, box: Box) -> NDArray[Any]:
         """Return a box of the array."""
         stored = self._stored(box)
-        values = np.empty([part.stop - part.start for part in stored], self.dtype)
-        self.array.file.read_spans(self._spans(stored), byte_view(values))
+        values = self._as_row(stored).read(FIRST, ONE).rows
+        values = values.reshape([part.stop - part.start for part in stored])
         return values.T if self.fortran else values
 
     def write_box(self, box: Box, values: NDArray[Any]) -> None:
         """Replace a box of the array."""
         stored = np.ascontiguousarray(values.T if self.fortran else values, self.dtype)
-        view, done = byte_view(stored), 0
-        for offset, length in self._spans(self._stored(box)):
-            self.array.file.write_from(offset, view[done : done + length])
-            done += length
+        row = stored.reshape(1, -1)
+        self._as_row(self._stored(box)).write(Block(FIRST, ONE, row, row))
 
     def _stored(self, box: Box) -> Box:
         return box[::-1] if self.fortran else box
 
-    def _spans(self, box: Box) -> list[tuple[int, int]]:
-        item, base = self.dtype.itemsize, self.array.offset
+    def _as_row(self, box: Box) -> FlatRows:
+        """Return a box of the storage as the only row of the file."""
         panel = Panel.of(self.array.shape, tuple((part.start, part.stop) for part in box))
-        return [(base + start * item, (stop - start) * item) for start, stop in panel.ranges]
+        return FlatRows(self.array, (), self.array.size, panel)
 
 
 def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box]:

@@ -5,24 +5,97 @@ table is as it was; from then on, laying it over the table can be repeated until
 """
 
 import os
-import shutil
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from gatherum.files.build import Build, remove_path
-from gatherum.files.disk import DiskFile, FlatArray, sync_directory
-from gatherum.files.rows import Block, RowTable
+from gatherum.files.disk import DiskFile
+from gatherum.files.durable.build import CREATE, Build
+from gatherum.files.durable.context import Context
+from gatherum.files.rows.flat import FlatArray
+from gatherum.files.rows.layouts import FlatLayout, FortranLayout
+from gatherum.files.rows.table import Block, Layout, Panel, RowTable
 from gatherum.files.stats import Meter
-from gatherum.files.zarrays import METADATA, ZarrArray
 
-__all__ = ["FlatCopy", "FlatPatch", "PatchLog", "ZarrStore", "lay_chunks", "lay_patch", "writable"]
+__all__ = ["BlockStore", "FlatPatchTarget", "FlatTarget", "PatchTarget", "Target", "lay_patch"]
 
 PIECE_HEADER = struct.Struct("<QQ")  # where in the table, how many bytes
 BUFFERED = 1 << 20
 LOG_END = "log"
+
+
+class BlockStore(Protocol):
+    """Takes the changed blocks of one panel."""
+
+    def prepare(self) -> None:
+        """Bring everything that no update touches."""
+
+    def store(self, block: Block) -> None:
+        """Take one changed block of rows."""
+
+    def finish(self, record: dict[str, Any], nbytes: int) -> None:
+        """Note a finished part in the journal."""
+
+
+class Target(Protocol):
+    """What a scatter changes: a copy of its table."""
+
+    @property
+    def layout(self) -> Layout:
+        """The table's rows."""
+
+    def store(self, panel: Panel) -> BlockStore:
+        """Return what takes the changed blocks of a panel."""
+
+    def finish(self) -> None:
+        """Put the copy in its place, or make the patch complete."""
+
+
+class PatchTarget(Target, Protocol):
+    """A patch for the table itself."""
+
+    def lay(self) -> None:
+        """Lay the complete patch over the table; doing so again changes nothing."""
+
+    def state(self) -> list[Any]:
+        """Return what tells the table as it is now from a changed one."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+class FlatTarget:
+    """A copy of a flat table in the output's partial file.
+
+    Parameters
+    ----------
+    context : Context
+        The call.
+    layout : FlatLayout or FortranLayout
+        The table's rows.
+    source, copy : FlatArray
+        The table, and what becomes its copy.
+    put : callable
+        Puts the complete copy in the place of the output.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        layout: FlatLayout | FortranLayout,
+        source: FlatArray,
+        copy: FlatArray,
+        put: Callable[[], None],
+    ) -> None:
+        self.context, self.layout = context, layout
+        self.source, self.copy, self.finish = source, copy, put
+
+    def store(self, panel: Panel) -> BlockStore:
+        """Return what takes the changed blocks of a panel."""
+        rows = self.layout.rows_of(self.copy, panel)
+        piece = self.context.budget.block
+        return FlatCopy(self.context.build, self.source, self.copy, rows, piece)
 
 
 class FlatCopy:
@@ -94,6 +167,39 @@ class PatchLog(DiskFile):
                     offset, length = offset + len(piece), length - len(piece)
 
 
+class FlatPatchTarget:
+    """The changes of a flat table, logged beside it until they are complete."""
+
+    def __init__(
+        self, context: Context, layout: FlatLayout | FortranLayout, table: FlatArray
+    ) -> None:
+        self.context, self.layout, self.table = context, layout, table
+        self._file = DiskFile(table.file.path, context.meter, os.O_RDWR)
+        self._log = PatchLog(context.build.partial, context.meter, CREATE)
+        context.build.use(self._log, 0)
+
+    def store(self, panel: Panel) -> BlockStore:
+        """Return what takes the changed blocks of a panel."""
+        rows = self.layout.rows_of(replace(self.table, file=self._log), panel)
+        return FlatPatch(self.context.build, self._log, rows)
+
+    def finish(self) -> None:
+        """Record that the patch is complete."""
+        self.context.build.seal()
+
+    def lay(self) -> None:
+        """Lay the patch over the table."""
+        lay_patch(self._log, replace(self.table, file=self._file), self.context.budget.block)
+
+    def state(self) -> list[Any]:
+        """Return what tells the table as it is now from a changed one."""
+        return self._file.fresh_state()
+
+    def close(self) -> None:
+        """Close the table's own file."""
+        self._file.close()
+
+
 class FlatPatch:
     """The changed blocks of a flat table, in a log."""
 
@@ -117,16 +223,6 @@ class FlatPatch:
         self.build.finish(record, nbytes)
 
 
-@contextmanager
-def writable(table: FlatArray, meter: Meter) -> Iterator[FlatArray]:
-    """Open the table's own file for writing."""
-    file = DiskFile(table.file.path, meter, os.O_RDWR)
-    try:
-        yield replace(table, file=file)
-    finally:
-        file.close()
-
-
 def lay_patch(log: PatchLog, table: FlatArray, longest: int) -> None:
     """Write everything in the log where it belongs; doing so again changes nothing."""
     for offset, piece in log.pieces(longest):
@@ -135,56 +231,3 @@ def lay_patch(log: PatchLog, table: FlatArray, longest: int) -> None:
             raise OSError(f"{log.path}: a piece lies outside of the table")
         table.file.write_from(offset, piece)
     table.file.sync()
-
-
-class ZarrStore:
-    """Changed chunks in the partial directory: beside copies of all others, or alone as a patch."""
-
-    def __init__(
-        self, build: Build, table: ZarrArray, rows: Callable[[ZarrArray], RowTable], *, whole: bool
-    ) -> None:
-        self.build, self.table, self._rows_of, self.whole = build, table, rows, whole
-
-    def prepare(self) -> None:
-        """Copy the table's metadata, and its chunks if the result is to be whole."""
-        if not self.build.has({"copied": True}):
-            remove_path(self.build.partial)
-            self._copy(self.table.path, self.build.partial)
-            self.build.finish({"copied": True}, 0)
-            self.build.checkpoint()
-        copy = ZarrArray(self.build.partial, self.build.meter, writable=True)
-        self._rows: RowTable = self._rows_of(copy)
-
-    def _copy(self, source: str, target: str) -> None:
-        os.mkdir(target)
-        with os.scandir(source) as entries:
-            for entry in entries:
-                if ".partial" in entry.name:
-                    continue
-                into = os.path.join(target, entry.name)
-                if entry.is_dir():
-                    if self.whole:
-                        self._copy(entry.path, into)
-                elif self.whole or entry.name in (*METADATA, ".zattrs"):
-                    shutil.copyfile(entry.path, into)
-                    self.build.meter.read(os.path.getsize(into))
-                    self.build.meter.wrote(os.path.getsize(into))
-
-    def store(self, block: Block) -> None:
-        """Write changed chunks."""
-        self._rows.write(block)
-
-    def finish(self, record: dict[str, Any], nbytes: int) -> None:
-        """Note a finished part."""
-        self.build.finish(record, nbytes)
-
-
-def lay_chunks(patch: str, table: str) -> None:
-    """Move the chunk files of a patch over those of the table; doing so again goes on with it."""
-    for folder, _, names in os.walk(patch):
-        into = os.path.normpath(os.path.join(table, os.path.relpath(folder, patch)))
-        os.makedirs(into, exist_ok=True)
-        for name in names:
-            if name not in (*METADATA, ".zattrs"):
-                os.replace(os.path.join(folder, name), os.path.join(into, name))
-        sync_directory(into)

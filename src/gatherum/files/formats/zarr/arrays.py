@@ -66,7 +66,6 @@ class ZarrArray:
             self.dtype: np.dtype[Any] = np.dtype(array.dtype)
             self.shape: tuple[int, ...] = tuple(array.shape)
             chunks = tuple(array.shards or array.chunks)
-            self.format: int = array.metadata.zarr_format
             inner = bounds.inner_chunks(array.metadata)
         if self.dtype.hasobject or self.dtype.kind == "T":
             raise ValueError(f"{path}: holds Python objects, which are never loaded")
@@ -93,9 +92,6 @@ class ZarrArray:
             raise FileNotFoundError(f"{self.path}: vanished while it was being read")
         if self.tree() != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
-
-    def close(self) -> None:
-        """Nothing stays open."""
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
@@ -150,7 +146,7 @@ def import_bounded() -> Any:
         import zarr  # noqa: F401
     except ImportError:
         raise ImportError("Zarr arrays need zarr: pip install zarr") from None
-    from gatherum.files import bounded
+    from gatherum.files.formats.zarr import bounded
 
     return bounded
 
@@ -190,11 +186,16 @@ def is_array(path: str) -> bool:
     return True
 
 
+def metadata_name(path: str) -> str | None:
+    """Return the name of the file that describes the array in a directory, if there is one."""
+    return next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
+
+
 def check_metadata(path: str) -> int:
     """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     if not os.path.isdir(path):
         raise FileNotFoundError(f"{path}: there is no such Zarr directory")
-    name = next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
+    name = metadata_name(path)
     if name is None:
         raise ValueError(f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)")
     file = os.path.join(path, name)
