@@ -1,5 +1,6 @@
 """Calls on arrays that two devices of this host share: who computes what, and the same bits."""
 
+import functools
 import re
 
 import numpy as np
@@ -169,10 +170,8 @@ def test_data_that_are_donated_are_written_in_place(mesh):
         mesh, [ROWS, np.array([1, 1]), np.ones((2, 8), np.float32)], [(None, X), (None,), (None, X)]
     )
     where = [shard.data.unsafe_buffer_pointer() for shard in data.addressable_shards]
-    run = jax.jit(
-        lambda *each: gatherum.jax.scatter_slices(*each, reduction="add"), donate_argnums=0
-    )
-    found = run(data, indices, updates)
+    run = functools.partial(gatherum.jax.scatter_slices, reduction="add")
+    found = jax.jit(run, donate_argnums=0)(data, indices, updates)
     assert data.is_deleted()
     assert [s.data.unsafe_buffer_pointer() for s in found.addressable_shards] == where
 

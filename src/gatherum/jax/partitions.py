@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from math import prod
 from typing import Any, TypeAlias
 
 import jax
@@ -48,7 +49,7 @@ class Numbered:
 
     @classmethod
     def of(cls, call: Call, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
-        """Number the dimensions of a call, whose axis is counted from the front."""
+        """Return the numbers of a call whose axis is counted from the front."""
         fresh, axis, kind = count(), call.axis, call.operator.addressing
         to = [next(fresh) for _ in data]
         own = [next(fresh) for _ in indices]
@@ -69,10 +70,10 @@ class Numbered:
         operands = [to, own]
         for shape in updates:
             sizes = call.operator.moved(data, indices, axis)
-            behind = range(len(sizes) - len(shape), len(sizes))
-            # Dimensions of size 1 are repeated.
-            own = [moved[k] if n == sizes[k] else next(fresh) for k, n in zip(behind, shape)]
-            operands.append(own)
+            missing = len(sizes) - len(shape)
+            both = zip(moved[missing:], sizes[missing:], shape, strict=True)
+            # Dimensions that are repeated stand for themselves.
+            operands.append([number if n == size else next(fresh) for number, size, n in both])
         shared = frozenset(result) - whole
         return cls(tuple(map(tuple, operands)), tuple(result), shared)
 
@@ -92,11 +93,9 @@ def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
     A size that the axes do not divide is left whole: padding holds no indices.
     """
     shares = {}
-    for number, size, axes in zip(numbered.result, wanted.shape, wanted.sharding.spec):
+    for number, size, axes in zip(numbered.result, wanted.shape, wanted.sharding.spec, strict=True):
         names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
-        pieces = 1
-        for name in names:
-            pieces *= mesh.shape[name]
+        pieces = prod(mesh.shape[name] for name in names)
         if number in numbered.shared and size % pieces == 0:
             shares[number] = axes
     return shares
@@ -135,14 +134,10 @@ def _of_devices(ctx: Any) -> Any:
     shardings = (getattr(aval, "sharding", None) for aval in ctx.avals_in)
     meshes = (each.mesh for each in shardings if each is not None and not each.mesh.empty)
     mesh, devices = next(meshes, None), tuple(jax.devices("cpu"))[:n]
-    if (
-        n == 1
-        or mesh is None
-        or mesh.size != len(devices)
-        or context.lowering_parameters.for_export
-    ):
+    if n == 1 or mesh is None or mesh.size != len(devices):
         return None
-    if any(kind is not AxisType.Auto for kind in mesh.axis_types):
+    chosen = any(kind is not AxisType.Auto for kind in mesh.axis_types)
+    if chosen or context.lowering_parameters.for_export:
         return None
     # Which devices they are is said elsewhere; here it is their number that counts.
     where = replace(where, device_assignment=devices, abstract_mesh=mesh)
