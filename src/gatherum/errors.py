@@ -116,6 +116,14 @@ def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any])
     )
 
 
+def not_one_item(op: str, operand: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must be one item, of shape (), got shape {shape}")
+
+
+def unread_values(op: str, operand: str, found: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
+
+
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 

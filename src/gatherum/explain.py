@@ -224,9 +224,10 @@ def _of_plan(
     for name, value in values.items():
         if value is None:
             continue
-        if not arguments.is_plain(value):
+        values[name] = near = arrays.seen(s.op, name, value)
+        if not arguments.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
-        found, expected = Operand.of(value), getattr(s, name)  # type: ignore[arg-type]
+        found, expected = Operand.of(near), getattr(s, name)  # type: ignore[arg-type]
         if not looks_alike(found, expected):
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]

@@ -242,7 +242,9 @@ def planned(
 def check_fill(s: Signature, fill_value: object) -> None:
     """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
     if s.updates is None and s.mode in ("fill", "drop"):
-        arguments.fill_item(s.op, s.data.dtype, fill_value)
+        seen = arrays.seen(s.op, "fill_value", fill_value)
+        if not is_description(seen):
+            arguments.fill_item(s.op, s.data.dtype, seen)
 
 
 def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:

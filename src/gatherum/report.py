@@ -120,7 +120,11 @@ def reported(
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
     shape = arguments.as_shape(operator.name, "data", data_shape)
-    array = arguments.as_indices(operator.name, arrays.seen(operator.name, "indices", indices))
+    seen: Any = arrays.seen(operator.name, "indices", indices)
+    if seen is not indices and is_description(seen):
+        found = arrays.foreign(type(indices))
+        raise errors.unread_values(operator.name, "indices", found.name if found else "description")
+    array = arguments.as_indices(operator.name, seen)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
     if not is_index(array.dtype):

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 from numpy.typing import ArrayLike
 
 from .. import errors
 from ..names import ModeName, ReductionName
 from ..operators import GATHERS
-from .operands import normalise
+from .operands import is_jax, normalise
 from .ops import Tracer, bind, eager
+from .partials import Places
 
 
 def gather(
@@ -137,7 +139,11 @@ def _run(
         if plain and not call.fill and len(_known) < _KNOWN_MOST:
             _known[(op, *given)] = eager(call)
     result: Array = bind(call, *arrays)
-    return result
+    if not (call.fills and is_jax(fill_value)):
+        return result
+    # An item that is computed: it has derivatives, and a batch has one for each member.
+    valid = Places.of(call, arrays[0].shape, arrays[1]).valid()
+    return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 
 def room(
