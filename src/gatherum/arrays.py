@@ -49,7 +49,7 @@ COMMON = frozenset((*_OURS, bool, type(None)))
 _rooms: dict[str, Room] = {}
 _looks: dict[str, Look] = {}
 # Frameworks with a room in this package, a module of the same name.
-_OWN_ROOMS = ("jax", "torch")
+_OWN_ROOMS = ("dask", "jax", "torch")
 
 
 def register(framework: str, room: Room, look: Look | None = None) -> None:

@@ -116,6 +116,33 @@ def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any])
     )
 
 
+def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have chunks of known sizes, got shape {shape}; write "
+        f"{operand}.compute_chunk_sizes()"
+    )
+
+
+def other_chunks(op: str, operand: str, found: type) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have chunks that are NumPy arrays, got {found.__module__}."
+        f"{found.__name__}"
+    )
+
+
+def not_an_array_of_dask(op: str, operand: str, found: type) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must be a dask.array.Array, got {found.__module__}.{found.__name__}"
+    )
+
+
+def no_dask_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "
+        "result.to_zarr, or gatherum.dask.scatter_nd_into and its sisters"
+    )
+
+
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 

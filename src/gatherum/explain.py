@@ -17,7 +17,7 @@ from .names import OperatorName, PlanAttributes
 from .operators import find
 from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
-from .report import IndexReport, reported
+from .report import IndexReport, invalid_component, reported
 from .signature import Array, Operand, Signature, is_description, looks_alike
 
 # What a call takes that moves nothing, in seconds, about.
@@ -242,16 +242,12 @@ def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
         return ""
     where = report.first_invalid
     tuple_ = np.atleast_1d(indices[where]).tolist()
-    low = int(s.negative and indices.dtype.kind == "i")
-    bad = [
-        c
-        for c, (value, size) in enumerate(zip(tuple_, sizes, strict=True))
-        if (size == 0 if forced else not -low * size <= value < size)
-    ]
-    position = (*where, bad[0]) if s.operator.tuples else where
+    negative = s.negative and indices.dtype.kind == "i"
+    bad = invalid_component(tuple_, sizes, s.mode, negative)
+    position = (*where, bad) if s.operator.tuples else where
     return str(
         errors.index_out_of_bounds(
-            s.op, tuple_[bad[0]], indexed[bad[0]], sizes[bad[0]], position, s.mode
+            s.op, tuple_[bad], indexed[bad], sizes[bad], position, s.mode
         )
     )
 
