@@ -79,14 +79,13 @@ class Call:
 
     @cached_property
     def one_update(self) -> bool:
-        """Whether one update broadcasts to all entries, be they more or fewer."""
+        """Whether one update broadcasts to all entries."""
         s = self.signature
         if s.updates is None:
             return False
         moved = self.operator.moved(s.data.shape, s.indices.shape, self.axis)
         padded = (1,) * (len(moved) - len(s.updates.shape)) + s.updates.shape
-        rows = range(*self.moved_rows)
-        return all(padded[d] == 1 for d in rows) and any(moved[d] != 1 for d in rows)
+        return all(padded[d] == 1 for d in range(*self.moved_rows))
 
     def moved(self, shape: Shape) -> Shape:
         """Return the shape of a block of what moves as (before, entries, after)."""

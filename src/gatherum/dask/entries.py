@@ -72,8 +72,13 @@ def find_invalid(call: Call, shape: Shape, origin: Shape, block: Array) -> Inval
 
 def refuse_invalid(call: Call, found: Sequence[Invalid | None]) -> None:
     """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
-    if first := min(filter(None, found), default=None):
+    if first := _first(found):
         raise invalid_index(call.signature, first.component, first.value, first.where)
+
+
+def _first(found: Sequence[Invalid | None]) -> Invalid | None:
+    """Return the first in row-major order: blocks beside each other take turns in it."""
+    return min(filter(None, found), default=None)
 
 
 def route(
@@ -84,12 +89,12 @@ def route(
     `shape` is that of the data of the column, `keyed` the chunks of the dimensions that values
     count along.
     """
-    mode, refused = call.signature.mode, None
+    refused: list[Invalid | None] = []
     numbers = []
     for origin, block in zip(origins, blocks, strict=True):
-        found = _numbers(call, shape, block, mode)
-        if refused is None and call.refuses:
-            refused = _first_invalid(call, shape, origin, block, found)
+        found = _numbers(call, shape, block, call.signature.mode)
+        if call.refuses:
+            refused.append(_first_invalid(call, shape, origin, block, found))
         numbers.append(found)
     number = numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
     valid = np.flatnonzero(number >= 0) if (number < 0).any() else None
@@ -99,7 +104,7 @@ def route(
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
     places = order if valid is None else valid[order]
-    return Route(number.size, _small(places), starts, _small(row[order]), refused)
+    return Route(number.size, _small(places), starts, _small(row[order]), _first(refused))
 
 
 def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:

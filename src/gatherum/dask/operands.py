@@ -109,7 +109,7 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
         updates = given[2]
         missing = len(layout.moved) - len(updates.shape)
         chunks = tuple(
-            (1,) if n == 1 and sum(sizes) != 1 else sizes
+            (1,) if n == 1 else sizes
             for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
         )
         layout = Layout(roles, data, indices, chunks)
