@@ -14,6 +14,7 @@ ROWS = [
     {"bench", "verify", "onnx"},
     {TOP},
     {"explain", "tracing"},
+    {"dask"},
     {"files"},
     {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
     {"accumulator_state"},
@@ -91,7 +92,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 13
+    assert len(sections) == 14
 
 
 def test_the_oracle_stands_apart() -> None:

@@ -14,8 +14,8 @@ Call the core from C
     `get_include`, `get_library`.
 
 Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.dask`
-and `gatherum.jax` (on their arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as
-plain loops, to test against).
+and `gatherum.jax` (on their arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference`
+(the operators as plain loops, to test against).
 """
 
 import os

@@ -130,12 +130,6 @@ def other_chunks(op: str, operand: str, found: type) -> TypeError:
     )
 
 
-def not_an_array_of_dask(op: str, operand: str, found: type) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must be a dask.array.Array, got {found.__module__}.{found.__name__}"
-    )
-
-
 def no_dask_out(op: str) -> TypeError:
     return TypeError(
         f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "

@@ -120,7 +120,10 @@ def reported(
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
     shape = arguments.as_shape(operator.name, "data", data_shape)
-    array = arguments.as_indices(operator.name, arrays.seen(operator.name, "indices", indices))
+    seen: Any = arrays.seen(operator.name, "indices", indices)
+    if seen is not indices and is_description(seen):  # lazy: there are no values to count
+        arrays.refuse(operator.name, "indices", type(indices))
+    array = arguments.as_indices(operator.name, seen)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
     if not is_index(array.dtype):
@@ -193,7 +196,9 @@ def number_entries(
     return native.number_destinations(_program(nest, indices, mode, negative), indices, tuples)
 
 
-def invalid_component(values: Sequence[int], sizes: Sequence[int], mode: str, negative: bool) -> int:
+def invalid_component(
+    values: Sequence[int], sizes: Sequence[int], mode: str, negative: bool
+) -> int:
     """Return which component of an invalid tuple is the first that the mode does not take.
 
     `negative` says whether values below 0 count from the end.

@@ -10,9 +10,10 @@ from cases import CASES
 from strategies import DATA_DTYPES, OPERATORS, PADDED, calls, outcome, same_bits, same_outcome
 
 da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
-import gatherum.dask  # noqa: E402
 from chunked import chunked, chunkings  # noqa: E402
-from gatherum.dask import graphs, ways  # noqa: E402
+
+import gatherum.dask  # noqa: E402
+from gatherum.dask import operands, ways  # noqa: E402
 
 # Dask copies records field by field, without what lies between them.
 WHOLE = [dtype for dtype in DATA_DTYPES if dtype != PADDED]
@@ -40,9 +41,9 @@ def way(request, monkeypatch):
     """Each of the ways in which rows move; small arrays would take one of them only."""
     if request.param != "as chosen":
         monkeypatch.setattr(ways, "SMALL_BYTES", -1)
-        monkeypatch.setattr(graphs, "SMALL_BYTES", -1)
     if request.param == "by routes in steps":
-        monkeypatch.setattr(ways, "chunk_bytes", lambda: 24)
+        for module in (ways, operands):
+            monkeypatch.setattr(module, "chunk_bytes", lambda: 24)
     return request.param
 
 

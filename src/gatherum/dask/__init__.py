@@ -13,6 +13,7 @@ from .api import (
     scatter_elements,
     scatter_nd,
     scatter_slices,
+    tell,
 )
 from .operands import look
 
@@ -25,7 +26,7 @@ __all__ = [
     "scatter_slices",
 ]
 
-arrays.register("dask", room, look)
+arrays.register("dask", room, look, tell)
 plain_help(globals())
 
 

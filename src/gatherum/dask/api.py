@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import dask.array as da
 import numpy as np
@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike
 
 from .. import errors
 from ..names import ModeName, ReductionName
-from .graphs import Calls, Source
+from ..signature import is_description
+from .graphs import Calls
 from .operands import normalise
+from .tasks import Source
 from .ways import choose
 
-Array = da.Array
+# A dask.array.Array.
+Array: TypeAlias = Any
 
 
 def gather(
@@ -120,14 +123,25 @@ def _lazy(
     given = axis, reduction, include_self, mode, negative, fill_value
     call, arrays, layout = normalise(op, data, indices, updates, *given)
     way = choose(call, layout)
-    wanted = [layout.data, layout.indices, layout.updates]
-    sources = [Source(array, chunks) for array, chunks in zip(arrays, wanted, strict=False)]
+    sources = [Source(*each) for each in zip(arrays, layout.operands, strict=True)]
     token = tokenize(repr(call), [array.name for array in arrays], layout, way)
     name = f"{op}-{token}"
     layer = Calls(name, token, call, layout, way, sources)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=arrays)
     meta = np.empty((0,) * len(layer.chunks), call.dtype)
     return da.Array(graph, name, layer.chunks, meta=meta)
+
+
+def tell(op: str, data: Any, indices: Any, updates: Any, attributes: dict[str, Any]) -> str:
+    """Say how the rows of a call would move, for `gatherum.explain`."""
+    if any(is_description(value) for value in (indices, updates)):
+        return ""
+    a = {"reduction": "none", "include_self": True, "mode": "raise", "negative": True}
+    a |= {"axis": 0, "fill_value": 0} | attributes
+    axis = a.get("batch_dims", a["axis"])
+    given = axis, a["reduction"], a["include_self"], a["mode"], a["negative"], a["fill_value"]
+    call, _, layout = normalise(op, data, indices, updates, *given)
+    return str(choose(call, layout))
 
 
 def room(

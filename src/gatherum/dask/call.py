@@ -36,8 +36,8 @@ class Call:
     @property
     def dtype(self) -> DType:
         """The dtype of the data."""
-        dtype: Any = self.signature.data.dtype
-        return np.dtype(dtype)
+        dtype: DType = np.dtype(self.signature.data.dtype)  # type: ignore[arg-type]  # of an array
+        return dtype
 
     @property
     def fill_item(self) -> Array:
@@ -67,7 +67,9 @@ class Call:
         entries address.
         """
         first = self.axis if self.operator.slices else 0
-        keyed = self.operator.keyed(self.signature.data.shape, self.signature.indices.shape, self.axis)
+        keyed = self.operator.keyed(
+            self.signature.data.shape, self.signature.indices.shape, self.axis
+        )
         return block.reshape(_three(block.shape, first, keyed))
 
     @property

@@ -118,7 +118,8 @@ def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.in
 def _first_invalid(
     call: Call, shape: Shape, origin: Shape, block: Array, numbers: NDArray[np.int64]
 ) -> Invalid | None:
-    if numbers.size == 0 or (first := int((numbers < 0).argmax())) == 0 and numbers[0] >= 0:
+    first = int((numbers < 0).argmax()) if numbers.size else 0
+    if numbers.size == 0 or numbers[first] >= 0:
         return None
     entries = block.shape[: block.ndim - call.operator.tuples]
     at = tuple(int(n) for n in np.unravel_index(first, entries))
@@ -145,7 +146,9 @@ def _located(
         owner = np.searchsorted(starts, number, side="right") - 1
         return owner, number - starts[owner]
     owner, row = np.zeros(number.size, np.int64), np.zeros(number.size, np.int64)
-    owners = rows = np.int64(1)  # how many there are of each in the dimensions seen so far
+    # How many there are of each in the dimensions seen so far.
+    owners = 1
+    rows: Any = 1
     for d in reversed(range(len(space))):
         number, at = np.divmod(number, max(space[d], 1))
         if d in chunks:

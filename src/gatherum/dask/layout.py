@@ -79,6 +79,12 @@ class Layout:
         return tuple(self.sizes(*named) for named in self.roles.moved)
 
     @property
+    def operands(self) -> list[Chunks]:
+        """The chunks of data, indices and, for a scatter, updates."""
+        found = [self.data, self.indices]
+        return found if self.updates is None else [*found, self.updates]
+
+    @property
     def keyed(self) -> Chunks:
         """The chunks of the keyed dimensions."""
         return tuple(self.data[d] for d in self.roles.keyed)
@@ -149,6 +155,10 @@ class Layout:
     def moved_shape(self, at: Place) -> Shape:
         """Return the shape of a block of what moves."""
         return tuple(sizes[n] for sizes, n in zip(self.moved, at, strict=True))
+
+    def data_shape(self, at: Place) -> Shape:
+        """Return the shape of a block of the data."""
+        return tuple(sizes[n] for sizes, n in zip(self.data, at, strict=True))
 
     def origin(self, at: Place) -> Shape:
         """Return the position of the first element of a block of the indices."""

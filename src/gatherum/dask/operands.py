@@ -35,7 +35,7 @@ def look(op: str, operand: str, value: object) -> object:
     """Return what a plan sees of an array of Dask: its shape and dtype."""
     array: Any = value
     if not is_dask(array):  # Dask's other collections
-        raise errors.not_an_array_of_dask(op, operand, type(value))
+        arrays.refuse(op, operand, type(value))
     if any(isnan(n) for n in array.shape):
         raise errors.unknown_sizes(op, operand, array.shape)
     if arguments.is_masked(array._meta):
@@ -93,8 +93,9 @@ def normalise(
 
 
 def _seen(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
-    found: Any = look(op, operand, value) if is_dask(value) else (value.shape, value.dtype)
-    return found
+    seen: Any = look(op, operand, value) if is_dask(value) else (value.shape, value.dtype)
+    shape, dtype = seen
+    return shape, dtype
 
 
 def _aligned(call: Call, given: list[Any]) -> Operands:
@@ -113,10 +114,9 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
             for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
         )
         layout = Layout(roles, data, indices, chunks)
-    wanted = [data, indices, *([layout.updates] if layout.updates is not None else [])]
     made = tuple(
         array if is_dask(array) else da.from_array(array, chunks=chunks)
-        for array, chunks in zip(given, wanted, strict=True)
+        for array, chunks in zip(given, layout.operands, strict=True)
     )
     return Operands(call, made, layout)
 
@@ -156,12 +156,18 @@ def _entry_chunks(roles: Roles, shape: tuple[int, ...], given: list[Any]) -> lis
     """Return the chunks of the entry dimensions: of the updates, which are larger, where they have
     them, or else of the indices.
     """
-    indices, updates = given[1], given[2] if len(given) > 2 else None
+    indices, updates = given[1], given[-1]
     found: list[Sizes] = []
     for d in roles.entry:
         place = roles.moved.index(("entry", d)) - len(roles.moved)
         sizes: Sizes = (shape[d],)
-        if is_dask(updates) and -place <= updates.ndim and updates.shape[place] == shape[d]:
+        scatters = len(given) > 2
+        if (
+            scatters
+            and is_dask(updates)
+            and -place <= updates.ndim
+            and updates.shape[place] == shape[d]
+        ):
             sizes = updates.chunks[place]
         elif is_dask(indices):
             sizes = indices.chunks[d]

@@ -15,6 +15,11 @@ from .layout import Layout
 SMALL_BYTES = 64 << 20
 
 
+def is_small(size: int) -> bool:
+    """Whether so many bytes may go whole to every task that needs some of them."""
+    return size <= SMALL_BYTES
+
+
 def chunk_bytes() -> int:
     """Return what Dask wants a chunk to have at most: its setting ``array.chunk-size``."""
     size: int = parse_bytes(config.get("array.chunk-size"))
@@ -55,8 +60,10 @@ def choose(call: Call, layout: Layout) -> Way:
     if call.operator.scatters:
         moved = item * prod(sum(sizes) for sizes in layout.moved)
         entries = prod(call.signature.indices.shape) * call.signature.indices.dtype.itemsize
-        if moved + entries <= SMALL_BYTES:
-            return Way("broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk)
-    elif column <= SMALL_BYTES:
+        if is_small(moved + entries):
+            return Way(
+                "broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk
+            )
+    elif is_small(column):
         return Way("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
     return Way("tasks", f"{layout.owners} chunks of data along the indexed dimensions", chunk)

@@ -54,9 +54,7 @@ def refused_by(way: Route) -> Any:
     return way.invalid
 
 
-def take(
-    call: Call, _: None, blocks: Sequence[Array], parts: Sequence[Part]
-) -> list[Array]:
+def take(call: Call, _: None, blocks: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
     """Return the rows of neighbouring owners that each part asks for: (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
     found = []
@@ -78,7 +76,11 @@ def take_whole(
 
 
 def merge(
-    call: Call, way: Route, shapes: Sequence[Shape], owners: Sequence[range], replies: Sequence[Array]
+    call: Call,
+    way: Route,
+    shapes: Sequence[Shape],
+    owners: Sequence[range],
+    replies: Sequence[Array],
 ) -> list[Array]:
     """Return the blocks of a gather's result whose entries a route has ordered.
 
@@ -107,9 +109,7 @@ def _filled(call: Call, shape: Shape, has_invalid: bool) -> Array:
     return apply("gather", item, np.broadcast_to(np.int64(0), shape))
 
 
-def cut(
-    call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequence[Array]
-) -> Array:
+def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequence[Array]) -> Array:
     """Return the updates of neighbouring blocks in the order of their route: (before, entries,
     after), with 1 where they broadcast.
     """
@@ -124,7 +124,8 @@ def _three(call: Call, block: Array, shape: Shape) -> Array:
     """Return a block of updates as (before, entries, after), 1 where nothing is but broadcast."""
     first, last = call.moved_rows
     block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
-    found, full = [], []
+    found: list[int] = []
+    full: list[int] = []
     for number, part in enumerate((slice(first), slice(first, last), slice(last, None))):
         alone = call.one_update if number == 1 else all(n == 1 for n in block.shape[part])
         full += block.shape[part] if alone else shape[part]
@@ -132,9 +133,7 @@ def _three(call: Call, block: Array, shape: Shape) -> Array:
     return np.broadcast_to(block, full).reshape(found)
 
 
-def values_of(
-    call: Call, way: Route, values: Array, first: int, last: int
-) -> tuple[Part, Array]:
+def values_of(call: Call, way: Route, values: Array, first: int, last: int) -> tuple[Part, Array]:
     """Return what some owners are given by a route, with the updates in its order."""
     part = way.part(first, last)
     if call.one_update:
@@ -150,10 +149,11 @@ class Fold:
         self.how = {"reduction": s.reduction, "include_self": s.include_self}
         self.held: Array | Accumulator
         if needs_accumulator(call.dtype, s.reduction, s.include_self):
-            # The indices have been checked, and are in the mode of the call.
+            how: Any = s.reduction
+            mode: Any = s.mode
             self.held = Accumulator(
-                data, s.reduction, include_self=s.include_self, mode=s.mode, negative=s.negative
-            )  # type: ignore[arg-type]  # words that have been checked
+                data, how, include_self=s.include_self, mode=mode, negative=s.negative
+            )
         else:
             self.held = apply("gather_nd", data, np.empty(0, np.int64))
 
@@ -194,7 +194,7 @@ def fold_block(
 def fold_parts(
     call: Call,
     _: None,
-    start: Sequence[Array] | Sequence[Fold],
+    start: Sequence[Array | Fold],
     parts: Sequence[tuple[Part, Array]],
 ) -> list[Fold]:
     """Fold what routes bring to neighbouring owners, in the order of the routes."""
@@ -219,7 +219,9 @@ def fold_whole(
     values: Array,
 ) -> list[Fold]:
     """Do as `fold_parts`, with a route from which the owners look up their part."""
-    return fold_parts(call, checked, start, [values_of(call, way, values, first, first + len(start))])
+    return fold_parts(
+        call, checked, start, [values_of(call, way, values, first, first + len(start))]
+    )
 
 
 def finished(folds: Sequence[Fold], number: int, shape: Shape) -> Array:
