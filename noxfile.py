@@ -86,6 +86,14 @@ def jax(session: nox.Session) -> None:
     session.run("python", "docs/examples.py", "docs/jax.md")
 
 
+@nox.session
+def dask(session: nox.Session) -> None:
+    """Test Dask's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
+    install(session, "[dask]", *group("test"))
+    session.run("pytest", "tests/dask_room", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/dask.md")
+
+
 @nox.session(name="wheel")
 def test_wheel(session: nox.Session) -> None:
     """Run the tests on the wheel where no compiler can be found, away from the sources."""

@@ -631,6 +631,9 @@ def test_every_sentence_is_tested():
         "no_jax_platform",
         "needs_x64",
         "symbolic_shape",
+        "no_dask_out",  # dask_room/test_dask_errors.py
+        "other_chunks",
+        "unknown_sizes",
     }
     assert {row[0] for row in SENTENCES} | elsewhere == functions
 

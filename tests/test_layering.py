@@ -15,6 +15,7 @@ ROWS = [
     {"bench", "verify", "onnx"},
     {TOP},
     {"explain", "tracing"},
+    {"dask"},
     {"files"},
     {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
     {"accumulator_state", "hooks"},
@@ -97,7 +98,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 17
+    assert len(sections) == 18
 
 
 def test_the_rooms_of_files_import_only_lower_rows() -> None:

@@ -21,6 +21,9 @@ Room: TypeAlias = Callable[..., object]
 # (shape, dtype, strides), where the values cannot be seen.
 Look: TypeAlias = Callable[[str, str, object], object]
 
+# Takes the arguments of `plan`, the attributes as a dict; says in a line how the call would run.
+Tell: TypeAlias = Callable[..., str]
+
 
 class Framework(NamedTuple):
     """A framework, and what to write for a NumPy array with the values of one of its arrays."""
@@ -48,16 +51,23 @@ COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
 _looks: dict[str, Look] = {}
+_tells: dict[str, Tell] = {}
 # Frameworks with a room in this package, a module of the same name.
-_OWN_ROOMS = ("jax", "torch")
+_OWN_ROOMS = ("dask", "jax", "torch")
 
 
-def register(framework: str, room: Room, look: Look | None = None) -> None:
-    """Send calls whose data are arrays of a framework to its room; plans see them by its look."""
+def register(
+    framework: str, room: Room, look: Look | None = None, tell: Tell | None = None
+) -> None:
+    """Send calls whose data are arrays of a framework to its room; plans see them by its look, and
+    `explain` asks it to tell how they run.
+    """
     name = _BY_MODULE[framework].name
     _rooms[name] = room
     if look is not None:
         _looks[name] = look
+    if tell is not None:
+        _tells[name] = tell
 
 
 class Foreign(NamedTuple):
@@ -130,6 +140,14 @@ def seen(op: str, operand: str, value: object) -> object:
         return value
     look = _looks.get(found.framework.name)
     return value if look is None else look(op, operand, value)
+
+
+def told(op: str, data: object, *call: object) -> str:
+    """Return what the room for the data of a call tells of it, nothing where it is NumPy's."""
+    if (found := foreign(type(data))) is None or room_for(type(data)) is None:
+        return ""
+    tell = _tells.get(found.framework.name)
+    return "" if tell is None else tell(op, data, *call)
 
 
 def lacks_values(value: object) -> bool:

@@ -124,6 +124,27 @@ def unread_values(op: str, operand: str, found: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
 
 
+def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have chunks of known sizes, got shape {shape}; write "
+        f"{operand}.compute_chunk_sizes()"
+    )
+
+
+def other_chunks(op: str, operand: str, found: type) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have chunks that are NumPy arrays, got {found.__module__}."
+        f"{found.__name__}"
+    )
+
+
+def no_dask_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "
+        "result.to_zarr, or gatherum.dask.scatter_nd_into and its sisters"
+    )
+
+
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 

@@ -17,7 +17,7 @@ from .names import OperatorName, PlanAttributes
 from .operators import find
 from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
-from .report import IndexReport, reported
+from .report import IndexReport, invalid_component, reported
 from .signature import Array, Operand, Signature, is_description, looks_alike
 
 # What a call takes that moves nothing, in seconds, about.
@@ -37,6 +37,8 @@ class Explanation:
         The call's operands, where their values are known.
     fill_value : object
         What a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
+    way : str
+        How rows move between the chunks of Dask's arrays, and why so; nothing for other arrays.
     """
 
     plan: Plan
@@ -44,6 +46,7 @@ class Explanation:
     indices: Array | None = field(default=None, repr=False)
     updates: Array | None = field(default=None, repr=False)
     fill_value: object = 0
+    way: str = ""
 
     @property
     def loops(self) -> str:
@@ -130,6 +133,8 @@ class Explanation:
             f"  algorithm {made.algorithm}: {made.reason}",
             f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
         ]
+        if self.way:
+            lines.append(f"  chunks    {self.way}")
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
         if refusal := self._refused(report):
@@ -198,6 +203,7 @@ def explain(
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
     operator = find(op, "explain")
     values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
+    operands = tuple(values.values())
     values = {name: arrays.seen(operator.name, name, value) for name, value in values.items()}
     if not is_description(values["data"]):
         values["data"] = arguments.as_array(operator.name, "data", values["data"])
@@ -208,7 +214,8 @@ def explain(
         dtype = made.signature.data.dtype
         values["updates"] = arguments.as_updates(operator.name, values["updates"], dtype)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
-    return Explanation(made, **known, fill_value=given.get("fill_value", 0))
+    way = arrays.told(operator.name, *operands, given)
+    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=way)
 
 
 def _of_plan(
@@ -243,17 +250,11 @@ def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
         return ""
     where = report.first_invalid
     tuple_ = np.atleast_1d(indices[where]).tolist()
-    low = int(s.negative and indices.dtype.kind == "i")
-    bad = [
-        c
-        for c, (value, size) in enumerate(zip(tuple_, sizes, strict=True))
-        if (size == 0 if forced else not -low * size <= value < size)
-    ]
-    position = (*where, bad[0]) if s.operator.tuples else where
+    negative = s.negative and indices.dtype.kind == "i"
+    bad = invalid_component(tuple_, sizes, s.mode, negative)
+    position = (*where, bad) if s.operator.tuples else where
     return str(
-        errors.index_out_of_bounds(
-            s.op, tuple_[bad[0]], indexed[bad[0]], sizes[bad[0]], position, s.mode
-        )
+        errors.index_out_of_bounds(s.op, tuple_[bad], indexed[bad], sizes[bad], position, s.mode)
     )
 
 

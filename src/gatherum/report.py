@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Unpack
@@ -195,6 +195,22 @@ def number_entries(
     loops = lowering.collapse(loops) or [lowering.ONCE]
     nest = lowering.Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
     return native.number_destinations(_program(nest, indices, mode, negative), indices, tuples)
+
+
+def invalid_component(
+    values: Sequence[int], sizes: Sequence[int], mode: str, negative: bool
+) -> int:
+    """Return which component of an invalid tuple is the first that the mode does not take.
+
+    `negative` says whether values below 0 count from the end.
+    """
+    if mode in ("clip", "wrap"):
+        return sizes.index(0)
+    return next(
+        c
+        for c, (value, size) in enumerate(zip(values, sizes, strict=True))
+        if not -size * negative <= value < size
+    )
 
 
 def _program(nest: lowering.Nest, indices: Array, mode: str, negative: bool) -> native.Program:
