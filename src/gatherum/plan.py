@@ -399,7 +399,7 @@ def _check_operands(
 _OVERLAP_WORK = 10_000
 
 
-def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
     op = plan.signature.op
     out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
@@ -465,7 +465,7 @@ native.set_hooks(
     arguments.normalise_attributes,
     _make_plan,
     _check_operands,
-    _check_out,
+    check_out,
     _make_fill,
     _raise_invalid,
     _raise_changed,
