@@ -130,8 +130,12 @@ def other_device(op: str, operand: str, expected: str, found: str, instead: str)
     )
 
 
-def not_on_cuda(op: str, operand: str, found: str) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must be an array on a CUDA device, got {found}")
+def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
+    place = "" if device is None else f" on {device}"
+    return TypeError(
+        f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
+        f"__cuda_array_interface__ or __dlpack__, got {found}{place}"
+    )
 
 
 def no_cuda_out(op: str) -> TypeError:

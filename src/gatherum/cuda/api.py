@@ -141,9 +141,7 @@ def _run(
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
     arrays.check_one_framework(op, operands)
     if not arrays.is_on_cuda(data):
-        found = arrays.foreign(type(data))
-        kind = f"a {found.name}" if found else f"a {type(data).__name__}"
-        raise errors.not_on_cuda(op, "data", f"{kind} elsewhere")
+        raise errors.not_on_cuda(op, "data", type(data).__name__, getattr(data, "device", None))
     to = arrays.room_for(type(data))
     if to is None:
         raise AssertionError("what is on a device has a room")

@@ -67,7 +67,10 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The array for other frameworks, which wait for the stream that wrote it."""
-        opaque = isinstance(self.dtype, Extension)
+        # The protocol has no name for what NumPy itself does not know.
+        opaque = isinstance(self.dtype, Extension) or (
+            self.dtype.isbuiltin != 1 and self.dtype.names is None
+        )
         return {
             "shape": self.shape,
             "typestr": f"|V{self.dtype.itemsize}" if opaque else self.dtype.str,
@@ -100,7 +103,7 @@ class Protocols:
             return _by_interface(op, operand, value, interface)
         kind, _ = _dlpack_device(value)
         if kind not in _DLPACK_CUDA:
-            raise errors.not_on_cuda(op, operand, type(value).__name__)
+            raise errors.not_on_cuda(op, operand, type(value).__name__, None)
         return _by_dlpack(op, operand, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
