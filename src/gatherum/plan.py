@@ -442,7 +442,7 @@ def invalid_index(
     return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
 
 
-def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
+def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
     """Raise IndexError for the invalid index at a linear position among the index tuples."""
     s = plan.signature
     if s.indices.dtype.kind == "u":
@@ -467,6 +467,6 @@ native.set_hooks(
     _check_operands,
     check_out,
     _make_fill,
-    _raise_invalid,
+    raise_invalid,
     _raise_changed,
 )
