@@ -49,7 +49,7 @@ class DriverDouble:
     CUdevice_attribute = Attribute
     CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
     CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_NONE=0)
-    CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
+    CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2, CU_EVENT_DEFAULT=0)
     CUfunction = int
 
     def __init__(self):
@@ -115,7 +115,7 @@ class DriverDouble:
     def _cuLibraryGetKernel(self, library, name):
         return 77
 
-    def _cuLaunchKernel(self, kernel, *sizes):
+    def _cuLaunchKernel(self, kernel, *more):
         assert self.contexts
 
     def _cuMemAllocAsync(self, nbytes, stream):
@@ -150,8 +150,69 @@ class DriverDouble:
     def _cuEventDestroy(self, event):
         return None
 
+    def _cuEventSynchronize(self, event):
+        return None
+
+    def _cuEventElapsedTime(self, begin, end):
+        return 0.25
+
+    def _cuMemcpyDtoDAsync(self, target, source, nbytes, stream):
+        return None
+
     def _cuStreamWaitEvent(self, stream, event, flags):
         return None
+
+
+class CompilerDouble:
+    """Answers as `cuda.bindings.nvrtc` does; what it compiles is the options it was given."""
+
+    nvrtcResult = SimpleNamespace(  # noqa: N815
+        NVRTC_SUCCESS=SimpleNamespace(name="NVRTC_SUCCESS"),
+        NVRTC_ERROR_COMPILATION=SimpleNamespace(name="NVRTC_ERROR_COMPILATION"),
+    )
+
+    def __init__(self, log=b""):
+        self.compiled = []
+        self.destroyed = 0
+        self.log = log
+        self.good = self.nvrtcResult.NVRTC_SUCCESS
+
+    def nvrtcVersion(self):  # noqa: N802
+        return self.good, 13, 5
+
+    def nvrtcCreateProgram(self, source, name, count, headers, names):  # noqa: N802
+        assert count == len(headers) == len(names)
+        return self.good, (source, name, dict(zip(names, headers, strict=True)))
+
+    def nvrtcCompileProgram(self, program, count, options):  # noqa: N802
+        assert count == len(options)
+        self.compiled.append((program, tuple(options)))
+        return (self.nvrtcResult.NVRTC_ERROR_COMPILATION if self.log else self.good,)
+
+    def nvrtcGetProgramLogSize(self, program):  # noqa: N802
+        return self.good, len(self.log) + 1
+
+    def nvrtcGetProgramLog(self, program, text):  # noqa: N802
+        _write(text, self.log + b"\0")
+        return (self.good,)
+
+    def nvrtcGetCUBINSize(self, program):  # noqa: N802
+        return self.good, 64
+
+    def nvrtcGetCUBIN(self, program, code):  # noqa: N802
+        _write(code, repr(self.compiled[-1][1]).encode()[-64:].ljust(64))
+        return (self.good,)
+
+    def nvrtcDestroyProgram(self, program):  # noqa: N802
+        self.destroyed += 1
+        return (self.good,)
+
+
+def _write(into, content):
+    """Write into a bytes object, as `cuda.bindings` does."""
+    assert len(into) == len(content)
+    place = ctypes.cast(ctypes.c_char_p(into), ctypes.c_void_p).value
+    ctypes.memmove(place, content, len(content))
 
 
 class HostArray:

@@ -12,7 +12,7 @@ from cases import CASES
 from strategies import DATA_DTYPES, OPERATORS, Call, calls, same_bits
 
 MANY = settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

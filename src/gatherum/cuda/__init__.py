@@ -6,6 +6,7 @@ imports CuPy or anything of CUDA, and only when a call needs it.
 """
 
 from .. import arrays
+from ..plan import add_device
 from ..surface import plain_help
 from .api import (
     gather,
@@ -18,6 +19,7 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
+from .description import describe, plan
 from .protocols import DeviceArray
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "gather",
     "gather_elements",
     "gather_nd",
+    "plan",
     "scatter_elements",
     "scatter_nd",
     "scatter_slices",
@@ -32,6 +35,7 @@ __all__ = [
 
 for _framework in ("cupy", arrays.CUDA.name):
     arrays.register(_framework, room, look, is_on_cuda)
+add_device("cuda", describe)
 plain_help(globals())
 
 

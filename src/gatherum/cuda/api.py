@@ -171,4 +171,8 @@ def look(op: str, operand: str, value: object) -> object:
     if (framework := _framework_of(value)) is None:
         return value
     looks = framework.view(op, operand, value).operand
-    return looks.shape, looks.dtype if hasattr(looks.dtype, "str") else looks.dtype.name, looks.strides
+    return (
+        looks.shape,
+        looks.dtype if hasattr(looks.dtype, "str") else looks.dtype.name,
+        looks.strides,
+    )

@@ -84,9 +84,7 @@ def call(
     table = framework.view(op, "data", data)
     places = _given(framework, op, "indices", indices, None)
     of = table.operand, places.operand
-    check_before_updates(
-        op, of[0].shape, of[1].shape, attributes.axis, of[0].dtype, of[1].dtype
-    )
+    check_before_updates(op, of[0].shape, of[1].shape, attributes.axis, of[0].dtype, of[1].dtype)
     others = None
     if OPERATORS[op].scatters:
         others = _given(framework, op, "updates", updates, of[0].dtype)
@@ -104,9 +102,7 @@ def call(
     _check_capture(op, attributes.mode, views, number, stream)
     addresses, holders = _on_device(framework, views, number, stream)
     if target is None:
-        result, addresses["out"] = framework.empty(
-            plan.shape, of[0].dtype, data, number, stream
-        )
+        result, addresses["out"] = framework.empty(plan.shape, of[0].dtype, data, number, stream)
     else:
         result = out
         check_out(plan, *(_ghost(operand, addresses[name]) for name, operand in views.items()))
@@ -131,9 +127,7 @@ def no_fill(_: AnyDType) -> bytes:
     return b""
 
 
-def _given(
-    framework: Framework, op: str, name: str, value: Any, dtype: AnyDType | None
-) -> Given:
+def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType | None) -> Given:
     """Return indices (without `dtype`) or updates, on the device or not."""
     if framework.owns(value):
         return framework.view(op, name, value)

@@ -111,6 +111,19 @@ class Driver:
             self.call("cuMemcpyDtoHAsync", target, address, nbytes, stream)
         self.call("cuStreamSynchronize", stream)
 
+    def time_copy(self, target: int, source: int, nbytes: int, stream: int) -> float:
+        """Return how long a copy on the device takes, in seconds."""
+        flags = self.api.CUevent_flags.CU_EVENT_DEFAULT
+        events = [self.call("cuEventCreate", flags) for _ in range(2)]
+        self.call("cuEventRecord", events[0], stream)
+        self.call("cuMemcpyDtoDAsync", target, source, nbytes, stream)
+        self.call("cuEventRecord", events[1], stream)
+        self.call("cuEventSynchronize", events[1])
+        milliseconds = float(self.call("cuEventElapsedTime", *events))
+        for event in events:
+            self.destroy(event)
+        return milliseconds / 1e3
+
     def allocate(self, nbytes: int, stream: int) -> int:
         """Return memory of the current device, in the order of a stream."""
         return int(self.call("cuMemAllocAsync", max(nbytes, 1), stream))

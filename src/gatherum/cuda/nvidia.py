@@ -62,9 +62,7 @@ class Nvidia:
     ) -> tuple[Buffer, Buffer]:
         """Sort by the framework's stable sort."""
         widths = key_width, payload_width
-        return self._framework.sort(
-            keys, payload, count, widths, bits, self._number, self._stream
-        )
+        return self._framework.sort(keys, payload, count, widths, bits, self._number, self._stream)
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream, and return the first bytes of scratch."""

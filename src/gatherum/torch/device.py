@@ -111,7 +111,5 @@ def run(
         zero = isinstance(fill, int) and fill == 0
         return b"" if zero else fill_item(op, fill, data.dtype)
 
-    result: Tensor = calls.call(
-        FRAMEWORK, op, data, indices, updates, attributes, item, out
-    )
+    result: Tensor = calls.call(FRAMEWORK, op, data, indices, updates, attributes, item, out)
     return result
