@@ -147,15 +147,15 @@ def no_cuda_out(op: str) -> TypeError:
 
 def raise_in_capture(op: str) -> RuntimeError:
     return RuntimeError(
-        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the device; "
-        "take 'clip', 'wrap', 'fill' or 'drop'"
+        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the "
+        "device; take 'clip', 'wrap', 'fill' or 'drop'"
     )
 
 
 def copy_in_capture(op: str, operand: str) -> RuntimeError:
     return RuntimeError(
-        f"{op}: `{operand}` must be on the device while a CUDA graph is captured, got values on the "
-        "host; copy them before the capture"
+        f"{op}: `{operand}` must be on the device while a CUDA graph is captured, got values on "
+        "the host; copy them before the capture"
     )
 
 

@@ -9,12 +9,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from doubles import DriverDouble, run_on_core  # noqa: E402
+from doubles import DriverDouble, run_on_core
+from shim.device import COMPILER, ShimDevice
 
-from shim.device import COMPILER, ShimDevice  # noqa: E402
-
-from gatherum.cuda import driver  # noqa: E402
-from gatherum.cuda.nvidia import Nvidia  # noqa: E402
+from gatherum.cuda import driver
+from gatherum.cuda.nvidia import Nvidia
 
 
 @pytest.fixture

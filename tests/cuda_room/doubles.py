@@ -75,10 +75,10 @@ class DriverDouble:
 
         return call
 
-    def cuGetErrorString(self, status):  # noqa: N802  # the driver's name
+    def cuGetErrorString(self, status):  # the driver's name
         return OK, f"words of {status.name}".encode()
 
-    def cuEventQuery(self, event):  # noqa: N802
+    def cuEventQuery(self, event):
         return (Status.CUDA_ERROR_NOT_READY if event in self.unfinished else OK,)
 
     def named(self, *names):
@@ -166,7 +166,7 @@ class DriverDouble:
 class CompilerDouble:
     """Answers as `cuda.bindings.nvrtc` does; what it compiles is the options it was given."""
 
-    nvrtcResult = SimpleNamespace(  # noqa: N815
+    nvrtcResult = SimpleNamespace(
         NVRTC_SUCCESS=SimpleNamespace(name="NVRTC_SUCCESS"),
         NVRTC_ERROR_COMPILATION=SimpleNamespace(name="NVRTC_ERROR_COMPILATION"),
     )
@@ -177,33 +177,33 @@ class CompilerDouble:
         self.log = log
         self.good = self.nvrtcResult.NVRTC_SUCCESS
 
-    def nvrtcVersion(self):  # noqa: N802
+    def nvrtcVersion(self):
         return self.good, 13, 5
 
-    def nvrtcCreateProgram(self, source, name, count, headers, names):  # noqa: N802
+    def nvrtcCreateProgram(self, source, name, count, headers, names):
         assert count == len(headers) == len(names)
         return self.good, (source, name, dict(zip(names, headers, strict=True)))
 
-    def nvrtcCompileProgram(self, program, count, options):  # noqa: N802
+    def nvrtcCompileProgram(self, program, count, options):
         assert count == len(options)
         self.compiled.append((program, tuple(options)))
         return (self.nvrtcResult.NVRTC_ERROR_COMPILATION if self.log else self.good,)
 
-    def nvrtcGetProgramLogSize(self, program):  # noqa: N802
+    def nvrtcGetProgramLogSize(self, program):
         return self.good, len(self.log) + 1
 
-    def nvrtcGetProgramLog(self, program, text):  # noqa: N802
+    def nvrtcGetProgramLog(self, program, text):
         _write(text, self.log + b"\0")
         return (self.good,)
 
-    def nvrtcGetCUBINSize(self, program):  # noqa: N802
+    def nvrtcGetCUBINSize(self, program):
         return self.good, 64
 
-    def nvrtcGetCUBIN(self, program, code):  # noqa: N802
+    def nvrtcGetCUBIN(self, program, code):
         _write(code, repr(self.compiled[-1][1]).encode()[-64:].ljust(64))
         return (self.good,)
 
-    def nvrtcDestroyProgram(self, program):  # noqa: N802
+    def nvrtcDestroyProgram(self, program):
         self.destroyed += 1
         return (self.good,)
 

@@ -232,8 +232,8 @@ def test_a_graph_refuses_what_waits(on_core):
     with pytest.raises(RuntimeError) as caught:
         gatherum.scatter_slices(data, index, [1.0], mode="drop")
     assert str(caught.value) == (
-        "scatter_slices: `updates` must be on the device while a CUDA graph is captured, got values "
-        "on the host; copy them before the capture"
+        "scatter_slices: `updates` must be on the device while a CUDA graph is captured, got "
+        "values on the host; copy them before the capture"
     )
     assert on_core.named("cuMemAllocAsync") == []
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from .. import arguments, arrays, errors
-from ..dtypes import AnyDType
+from ..dtypes import AnyDType, Extension
 from ..names import ModeName, ReductionName
 from .calls import Attributes, call
 from .protocols import Protocols
@@ -171,8 +171,5 @@ def look(op: str, operand: str, value: object) -> object:
     if (framework := _framework_of(value)) is None:
         return value
     looks = framework.view(op, operand, value).operand
-    return (
-        looks.shape,
-        looks.dtype if hasattr(looks.dtype, "str") else looks.dtype.name,
-        looks.strides,
-    )
+    dtype = looks.dtype.name if isinstance(looks.dtype, Extension) else looks.dtype
+    return looks.shape, dtype, looks.strides

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import arguments, errors
 from ..dtypes import AnyDType
 from ..operators import OPERATORS
-from ..plan import build, check_out
+from ..plan import Plan, build, check_out
 from ..shapes import contiguous_strides
 from ..signature import Operand, Signature, check_before_updates
 from . import run
@@ -81,37 +81,37 @@ def call(
     array
         The result, of the same framework.
     """
-    table = framework.view(op, "data", data)
-    places = _given(framework, op, "indices", indices, None)
-    of = table.operand, places.operand
-    check_before_updates(op, of[0].shape, of[1].shape, attributes.axis, of[0].dtype, of[1].dtype)
-    others = None
-    if OPERATORS[op].scatters:
-        others = _given(framework, op, "updates", updates, of[0].dtype)
-    target = None if out is None else framework.view(op, "out", out)
-    signature = Signature(
-        op, *of, None if others is None else others.operand, *attributes,
-        None if target is None else target.operand,
-    )  # fmt: skip
-    plan = _planned(signature)
-    item = fill(of[0].dtype) if others is None and attributes.mode in ("fill", "drop") else b""
-    views = {"data": table, "indices": places, "updates": others, "out": target}
-    number = _one_device(op, views)
+    operands = _operands(framework, op, data, indices, updates, attributes, out)
+    table, places, others, target = operands
+    plan = _planned(
+        Signature(
+            op,
+            table.operand,
+            places.operand,
+            None if others is None else others.operand,
+            attributes.axis,
+            attributes.reduction,
+            attributes.include_self,
+            attributes.mode,
+            attributes.negative,
+            None if target is None else target.operand,
+        )
+    )
+    dtype = table.operand.dtype
+    item = fill(dtype) if others is None and attributes.mode in ("fill", "drop") else b""
+    number = _one_device(op, operands)
     given = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(number, given)
-    _check_capture(op, attributes.mode, views, number, stream)
-    addresses, holders = _on_device(framework, views, number, stream)
+    _check_capture(op, attributes.mode, operands, number, stream)
+    at, holders = _on_device(framework, operands, number, stream)
+    result = out
     if target is None:
-        result, addresses["out"] = framework.empty(plan.shape, of[0].dtype, data, number, stream)
+        result, at["out"] = framework.empty(plan.shape, dtype, data, number, stream)
     else:
-        result = out
-        check_out(plan, *(_ghost(operand, addresses[name]) for name, operand in views.items()))
+        _check_overlaps(plan, operands, at)
     device = open_device(framework, number, stream)
     try:
-        run.run(
-            device, plan, addresses["data"], addresses["indices"], addresses["updates"],
-            addresses["out"], item,
-        )  # fmt: skip
+        run.run(device, plan, at["data"], at["indices"], at["updates"], at["out"], item)
     finally:
         framework.keep(holders, number, stream)
     return result
@@ -122,9 +122,37 @@ def open_device(framework: Framework, number: int, stream: int) -> Device:
     return Nvidia(framework, number, stream)
 
 
-def no_fill(_: AnyDType) -> bytes:
-    """Return zeros."""
-    return b""
+class Operands(NamedTuple):
+    """The operands of a call as they will look on the device."""
+
+    data: View
+    indices: Given
+    updates: Given | None
+    out: View | None
+
+    def named(self) -> Iterator[tuple[str, Given | None]]:
+        """Yield each with its name."""
+        return zip(self._fields, self, strict=True)
+
+
+def _operands(
+    framework: Framework,
+    op: str,
+    data: Any,
+    indices: Any,
+    updates: Any,
+    attributes: Attributes,
+    out: Any,
+) -> Operands:
+    """Return the operands, checked as far as their conversion needs."""
+    table = framework.view(op, "data", data)
+    places = _given(framework, op, "indices", indices, None)
+    to, of = table.operand, places.operand
+    check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+    others = None
+    if OPERATORS[op].scatters:
+        others = _given(framework, op, "updates", updates, to.dtype)
+    return Operands(table, places, others, None if out is None else framework.view(op, "out", out))
 
 
 def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType | None) -> Given:
@@ -152,10 +180,10 @@ def _values(array: NDArray[Any]) -> Values:
     return Values(compact, Operand(array.shape, array.dtype, strides))
 
 
-def _one_device(op: str, given: dict[str, Given | None]) -> int:
+def _one_device(op: str, given: Operands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
     found: int | None = None
-    for name, operand in given.items():
+    for name, operand in given.named():
         if not isinstance(operand, View) or operand.device is None:
             continue
         if found is None:
@@ -166,11 +194,9 @@ def _one_device(op: str, given: dict[str, Given | None]) -> int:
     return found or 0
 
 
-def _check_capture(
-    op: str, mode: str, given: dict[str, Given | None], number: int, stream: int
-) -> None:
+def _check_capture(op: str, mode: str, given: Operands, number: int, stream: int) -> None:
     """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
-    copied = [name for name, operand in given.items() if isinstance(operand, Values)]
+    copied = [name for name, operand in given.named() if isinstance(operand, Values)]
     if mode != "raise" and not copied:
         return
     driver = open_driver()
@@ -183,12 +209,12 @@ def _check_capture(
 
 
 def _on_device(
-    framework: Framework, given: dict[str, Given | None], number: int, stream: int
+    framework: Framework, given: Operands, number: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy what is not on the device; return the addresses, and what keeps the memory."""
-    addresses = dict.fromkeys(given, 0)
+    addresses = {name: 0 for name, _ in given.named()}
     holders: list[object] = []
-    for name, operand in given.items():
+    for name, operand in given.named():
         if isinstance(operand, View):
             addresses[name] = operand.address
             holders.append(operand.holder)
@@ -216,6 +242,11 @@ class _Interface:
         }
 
 
-def _ghost(given: Given | None, address: int) -> NDArray[Any] | None:
-    """Return an array whose address and strides alone have a meaning: its memory is a device's."""
-    return None if given is None else np.asarray(_Interface(address, given.operand))
+def _check_overlaps(plan: Plan, given: Operands, addresses: dict[str, int]) -> None:
+    """Raise ValueError for an `out` that shares memory with an input that it must not."""
+    # Arrays whose addresses and strides alone have a meaning: their memory is a device's.
+    ghosts = [
+        None if operand is None else np.asarray(_Interface(addresses[name], operand.operand))
+        for name, operand in given.named()
+    ]
+    check_out(plan, *ghosts)  # type: ignore[arg-type]  # data, indices and out are there

@@ -87,3 +87,4 @@ def writing_mode(call: Call) -> str:
     """
     mode = call.plan.signature.mode
     return "drop" if mode == "raise" else mode
+

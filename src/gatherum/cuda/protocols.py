@@ -67,13 +67,9 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The array for other frameworks, which wait for the stream that wrote it."""
-        # The protocol has no name for what NumPy itself does not know.
-        opaque = isinstance(self.dtype, Extension) or (
-            self.dtype.isbuiltin != 1 and self.dtype.names is None
-        )
         return {
             "shape": self.shape,
-            "typestr": f"|V{self.dtype.itemsize}" if opaque else self.dtype.str,
+            "typestr": _type_string(self.dtype),
             "data": (self._memory.address if 0 not in self.shape else 0, False),
             "strides": None,
             "stream": self._stream,
@@ -82,6 +78,12 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"<gatherum.cuda.DeviceArray of {self.dtype} {self.shape}>"
+
+
+def _type_string(dtype: AnyDType) -> str:
+    """Return a dtype's name in the protocol, which has none for what NumPy itself does not know."""
+    known = not isinstance(dtype, Extension) and (dtype.isbuiltin == 1 or dtype.names is not None)
+    return dtype.str if known else f"|V{dtype.itemsize}"  # type: ignore[union-attr]  # known
 
 
 class Protocols:

@@ -1,4 +1,4 @@
-"""The operators as ``torch.ops.gatherum``: definitions, and kernels for CPU, CUDA, and shapes alone.
+"""The operators as ``torch.ops.gatherum``: definitions; kernels for CPU, CUDA and shapes.
 
 Each operator has a functional form, and one that writes: `name_out` into a tensor of its own,
 and, for scatters, `name_` into the data. The argument `mode` is `bounds` here: functionalization
