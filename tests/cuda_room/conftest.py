@@ -1,4 +1,7 @@
-"""Every test here has a machine with CUDA devices that is none: see `doubles`."""
+"""A machine with CUDA devices that is none: see `doubles`, and `shim` for the kernels.
+
+The shim is a package of its own, for the tests of this folder and for `nox -s cuda`.
+"""
 
 import ctypes
 import sys

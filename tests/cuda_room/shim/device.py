@@ -31,7 +31,7 @@ MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
 # Kernels whose threads wait for each other.
 WAITING = ("fold_long",)
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
-_KERNEL_OPTIONS = ["-O1", "-fno-strict-aliasing", "-ffp-contract=off"]
+_KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off"]
 _CHECKS = "-fsanitize=alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero"
 
 

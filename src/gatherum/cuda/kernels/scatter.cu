@@ -24,7 +24,8 @@ struct Arguments {
   Tuple tuple;
 };
 
-__device__ __forceinline__ bool wins(const Arguments& call, Offset number, Offset position) {
+__device__ __forceinline__ bool wins([[maybe_unused]] const Arguments& call, [[maybe_unused]] Offset number,
+                                     [[maybe_unused]] Offset position) {
 #if WINNER_WIDTH != 0
   using Winner = typename Word<WINNER_WIDTH>::Type;
   return static_cast<const Winner*>(call.winners)[number] == static_cast<Winner>(position) + 1;
