@@ -13,9 +13,9 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.jax`
-(on JAX's arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as
-plain loops, to test against).
+Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.torch`
+and `gatherum.jax` (on their arrays), `gatherum.cuda` (on arrays of a GPU), `gatherum.onnx`,
+`gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).
 """
 
 import os
@@ -52,6 +52,7 @@ else:
     _refusal = ""
 
 if TYPE_CHECKING:
+    from . import cuda as cuda
     from . import directml as directml
     from . import files as files
     from . import jax as jax
@@ -89,6 +90,7 @@ __all__ = [
 
 # Rooms that are imported when they are first used, and what each of them needs.
 _ROOMS = {
+    "cuda": "cuda",
     "directml": "numpy",
     "files": "numpy",
     "jax": "jax",

@@ -41,6 +41,8 @@ _FRAMEWORKS = (
 )
 _BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
 _BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
+# Arrays on a CUDA device of any other framework, known by the protocols that their types have.
+CUDA = Framework("cuda", "copy it to the host first")
 # Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.
 _OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
 # Types that are no framework's, without a look at where they come from.
@@ -48,16 +50,26 @@ COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
 _looks: dict[str, Look] = {}
-# Frameworks with a room in this package, a module of the same name.
-_OWN_ROOMS = ("jax", "torch")
+_on_cuda: dict[str, Callable[[object], bool]] = {}
+# Frameworks with a room in this package, and the name of its module.
+_OWN_ROOMS = {"jax": "jax", "torch": "torch", "cupy": "cuda", "cuda": "cuda"}
 
 
-def register(framework: str, room: Room, look: Look | None = None) -> None:
-    """Send calls whose data are arrays of a framework to its room; plans see them by its look."""
-    name = _BY_MODULE[framework].name
+def register(
+    framework: str,
+    room: Room,
+    look: Look | None = None,
+    on_cuda: Callable[[object], bool] | None = None,
+) -> None:
+    """Send calls whose data are arrays of a framework to its room; plans see them by its look, and
+    ask it which are on a CUDA device.
+    """
+    name = framework if framework == CUDA.name else _BY_MODULE[framework].name
     _rooms[name] = room
     if look is not None:
         _looks[name] = look
+    if on_cuda is not None:
+        _on_cuda[name] = on_cuda
 
 
 class Foreign(NamedTuple):
@@ -76,10 +88,22 @@ def foreign(kind: type) -> Foreign | None:
             root = str(base.__module__).partition(".")[0]
             if framework := _BY_MODULE.get(root):
                 found = Foreign(framework, f"{framework.name}.{base.__name__}")
-                if len(_met) < _MET_MOST:
-                    _met[kind] = found
                 break
+        if found is None and _may_be_on_cuda(kind):
+            root = str(kind.__module__).partition(".")[0]
+            found = Foreign(CUDA, f"{root}.{kind.__name__}")
+        if found is not None and len(_met) < _MET_MOST:
+            _met[kind] = found
     return found
+
+
+def _may_be_on_cuda(kind: type) -> bool:
+    """Whether values of a type may be arrays on a CUDA device: they say so by its protocol, or by
+    DLPack's and NumPy cannot read them.
+    """
+    if hasattr(kind, "__cuda_array_interface__"):
+        return True
+    return hasattr(kind, "__dlpack_device__") and not hasattr(kind, "__array__")
 
 
 # Types that were met, so that their next array costs a look-up; they are kept alive, so not many.
@@ -117,8 +141,9 @@ def room_for(data: type) -> Room | None:
     if (found := foreign(data)) is None:
         return None
     name = found.framework.name
-    if name not in _rooms and name in _OWN_ROOMS and name in sys.modules:
-        import_module(f"{__package__}.{name}")
+    loaded = name in sys.modules or name == CUDA.name
+    if name not in _rooms and name in _OWN_ROOMS and loaded:
+        import_module(f"{__package__}.{_OWN_ROOMS[name]}")
     return _rooms.get(name)
 
 
@@ -130,6 +155,14 @@ def seen(op: str, operand: str, value: object) -> object:
         return value
     look = _looks.get(found.framework.name)
     return value if look is None else look(op, operand, value)
+
+
+def is_on_cuda(value: object) -> bool:
+    """Whether a value is an array on a CUDA device."""
+    if (found := foreign(type(value))) is None or room_for(type(value)) is None:
+        return False
+    asked = _on_cuda.get(found.framework.name)
+    return asked is not None and asked(value)
 
 
 def lacks_values(value: object) -> bool:

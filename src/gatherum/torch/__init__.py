@@ -49,5 +49,5 @@ __all__ = [
     "segment_csr",
 ]
 
-arrays.register("torch", room, memory.look)
+arrays.register("torch", room, memory.look, memory.is_on_cuda)
 memory.open_exchange()
