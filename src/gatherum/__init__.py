@@ -13,9 +13,10 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.dask`
-and `gatherum.jax` (on their arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference`
-(the operators as plain loops, to test against).
+Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.torch`,
+`gatherum.jax` and `gatherum.dask` (on their arrays), `gatherum.cuda` (on arrays of a GPU),
+`gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to
+test against).
 """
 
 import os
@@ -52,6 +53,7 @@ else:
     _refusal = ""
 
 if TYPE_CHECKING:
+    from . import cuda as cuda
     from . import dask as dask
     from . import directml as directml
     from . import files as files
@@ -90,6 +92,7 @@ __all__ = [
 
 # Rooms that are imported when they are first used, and what each of them needs.
 _ROOMS = {
+    "cuda": "cuda",
     "dask": "dask",
     "directml": "numpy",
     "files": "numpy",

@@ -153,11 +153,67 @@ def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
 
 
-def other_device(op: str, operand: str, expected: str, found: str) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; write "
-        f"{operand}.to(data.device)"
+def other_device(op: str, operand: str, expected: str, found: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; {instead}"
     )
+
+
+def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
+    place = "" if device is None else f" on {device}"
+    return TypeError(
+        f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
+        f"__cuda_array_interface__ or __dlpack__, got {found}{place}"
+    )
+
+
+def no_cuda_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for arrays on a CUDA device, except for tensors of torch; the "
+        "result is a new array"
+    )
+
+
+def raise_in_capture(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the "
+        "device; take 'clip', 'wrap', 'fill' or 'drop'"
+    )
+
+
+def copy_in_capture(op: str, operand: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `{operand}` must be on the device while a CUDA graph is captured, got values on "
+        "the host; copy them before the capture"
+    )
+
+
+def no_cuda_package(missing: str) -> ImportError:
+    return ImportError(
+        f"gatherum.cuda: {missing} is not installed; write pip install 'gatherum[cuda]'"
+    )
+
+
+def no_cuda_sort() -> ImportError:
+    return ImportError(
+        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
+        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
+    )
+
+
+def no_cuda_driver(why: object) -> RuntimeError:
+    return RuntimeError(
+        f"gatherum.cuda: no CUDA device answers ({why}); install NVIDIA's driver, or call it on "
+        "arrays in the host's memory"
+    )
+
+
+def driver_failed(name: str, status: str, why: str) -> RuntimeError:
+    return RuntimeError(f"gatherum.cuda: {name} failed with {status}: {why}")
+
+
+def not_compiled(name: str, log: str) -> RuntimeError:
+    return RuntimeError(f"gatherum.cuda: the kernel {name} does not compile: {log}")
 
 
 def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
@@ -172,7 +228,9 @@ def no_segments(op: str, size: int) -> ValueError:
 
 
 def no_device(op: str, found: str) -> NotImplementedError:
-    return NotImplementedError(f"{op}: tensors must be on the CPU, got {found}; write data.cpu()")
+    return NotImplementedError(
+        f"{op}: tensors must be on the CPU or on a CUDA device, got {found}; write data.cpu()"
+    )
 
 
 def out_of_gradients(op: str) -> RuntimeError:

@@ -80,8 +80,14 @@ class Explanation:
         tuple
             Seconds: the bytes over this machine's read bandwidth, which is measured once a process
             in about a second; and words on the measurement. What is in cache already, or read
-            twice, can take less. On a shared machine the bandwidth varies from run to run.
+            twice, can take less. On a shared machine the bandwidth varies from run to run. Of a
+            plan on a CUDA device it is the bandwidth of the device's own copies.
         """
+        if self.plan.device == "cuda":
+            from .cuda.description import copy_bandwidth
+
+            copies = copy_bandwidth()
+            return self.plan.bytes / copies, f"{copies / 1e9:.3g} GB/s, measured: a copy on cuda:0"
         from .bandwidth import quick_read
 
         read = quick_read(native.get_num_threads())
@@ -129,8 +135,7 @@ class Explanation:
         made = self.plan
         lines = [
             *made.call_lines(),
-            f"  kernel    {made.kernel}",
-            f"  algorithm {made.algorithm}: {made.reason}",
+            *made.way_lines(why=True),
             f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
         ]
         if self.way:
@@ -204,12 +209,13 @@ def explain(
     operator = find(op, "explain")
     values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
     operands = tuple(values.values())
+    device = "cuda" if arrays.is_on_cuda(data) else "cpu"
     values = {name: arrays.seen(operator.name, name, value) for name, value in values.items()}
     if not is_description(values["data"]):
         values["data"] = arguments.as_array(operator.name, "data", values["data"])
     if not is_description(values["indices"]):
         values["indices"] = arguments.as_indices(operator.name, values["indices"])
-    made = planned(operator, values["data"], values["indices"], values["updates"], given)
+    made = planned(operator, values["data"], values["indices"], values["updates"], given, device)
     if made.signature.updates is not None and not is_description(values["updates"]):
         dtype = made.signature.data.dtype
         values["updates"] = arguments.as_updates(operator.name, values["updates"], dtype)

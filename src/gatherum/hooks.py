@@ -101,7 +101,7 @@ def _check_operands(
 _OVERLAP_WORK = 10_000
 
 
-def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
     op = plan.signature.op
     out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
@@ -144,7 +144,7 @@ def invalid_index(
     return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
 
 
-def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
+def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
     """Raise IndexError for the invalid index at a linear position among the index tuples."""
     s = plan.signature
     if s.indices.dtype.kind == "u":
@@ -167,8 +167,8 @@ native.set_hooks(
     arguments.normalise_attributes,
     _make_plan,
     _check_operands,
-    _check_out,
+    check_out,
     _make_fill,
-    _raise_invalid,
+    raise_invalid,
     _raise_changed,
 )

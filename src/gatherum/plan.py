@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from importlib import import_module
+from typing import Any, NamedTuple, Unpack
 
 from . import arguments, arrays, errors, native, shapes
 from .dtypes import (
@@ -37,6 +38,33 @@ from .signature import (
 _run = native.run
 
 
+class Description(NamedTuple):
+    """What a plan does where it runs: by which way, why, and with how many bytes of scratch."""
+
+    algorithm: str
+    reason: str
+    scratch: int
+
+
+def _describe_here(plan: Plan) -> Description:
+    return Description(*native.describe(plan.program))
+
+
+# Where plans run, and what describes them there; a room adds its own.
+_describers: dict[str, Callable[[Plan], Description]] = {"cpu": _describe_here}
+
+
+def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
+    """Say what describes the plans of a device, which is named as its room is."""
+    _describers[name] = describe
+
+
+def _description(plan: Plan) -> Description:
+    if plan.device not in _describers:  # a plan that was pickled: its room is not yet imported
+        import_module(f"{__package__}.{plan.device}")
+    return _describers[plan.device](plan)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One call of an operator, without its data.
@@ -56,6 +84,8 @@ class Plan:
         Bytes that the call must read and write, indices included.
     program : Program
         The same for the core: a value that can be compared, sent as bytes, and run elsewhere.
+    device : str
+        Where it runs: ``"cpu"``, or ``"cuda"`` of arrays on a CUDA device.
     """
 
     signature: Signature
@@ -64,27 +94,29 @@ class Plan:
     nest: Nest
     bytes: int
     program: native.Program = field(repr=False, compare=False)
+    device: str = "cpu"
 
     @property
     def algorithm(self) -> str:
-        """The implementation that runs on the present number of threads, by name.
+        """The implementation that runs on the present number of threads, by name; on a CUDA device
+        the launches, in order.
 
         Every one gives the same bits; ``docs/performance.md`` says what each does.
         """
-        return native.describe(self.program)[0]
+        return _description(self).algorithm
 
     @property
     def reason(self) -> str:
         """Why this algorithm: the rule that chose it, with the numbers it looked at."""
-        return native.describe(self.program)[1]
+        return _description(self).reason
 
     @property
     def scratch(self) -> int:
         """Bytes of working memory on the present number of threads, at most.
 
-        Buffers of up to 4 MiB a thread come on top.
+        Buffers of up to 4 MiB a thread come on top; on a CUDA device what a library's sort takes.
         """
-        return native.describe(self.program)[2]
+        return _description(self).scratch
 
     def run(
         self,
@@ -130,12 +162,21 @@ class Plan:
             attributes += f", reduction={s.reduction!r}, include_self={s.include_self}"
         return [*lines, f"  with      {attributes}"]
 
+    def way_lines(self, why: bool = False) -> list[str]:
+        """Return lines that say by which way it runs, and why."""
+        reason = f": {self.reason}" if why else ""
+        if self.device != "cpu":
+            return [f"  device    {self.device}", f"  launches  {self.algorithm}{reason}"]
+        if why:
+            return [f"  kernel    {self.kernel}", f"  algorithm {self.algorithm}{reason}"]
+        return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]
+
     def _repr_html_(self) -> str | None:
         return None if _html_view is None else _html_view(self)
 
     def __str__(self) -> str:
         lines = self.call_lines()
-        lines.append(f"  kernel    {self.kernel}, algorithm {self.algorithm}")
+        lines += self.way_lines()
         for number, loop in enumerate(self.nest.loops):
             kind = ("loop", "line", "row")[(number >= self.nest.line) + (number > self.nest.line)]
             lines.append(
@@ -207,9 +248,12 @@ def planned(
     indices: object,
     updates: object,
     attributes: dict[str, object],
+    device: str = "cpu",
 ) -> Plan:
-    """Return the plan of an operator's call, as `plan` does."""
+    """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
     op, a = operator.name, _attributes(operator, attributes)
+    if arrays.is_on_cuda(data):
+        device = "cuda"
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
     data, indices = arrays.seen(op, "data", data), arrays.seen(op, "indices", indices)
@@ -236,7 +280,7 @@ def planned(
         s = replace(s, out=_describe(op, "out", out))
     made = build(s)
     check_fill(s, a["fill_value"])
-    return made
+    return made if device == made.device else replace(made, device=device)
 
 
 def check_fill(s: Signature, fill_value: object) -> None:

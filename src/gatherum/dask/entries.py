@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Shape
-from ..plan import invalid_index
+from ..hooks import invalid_index
 from ..report import invalid_component, number_entries
 from ..signature import Array
 from .call import Call

@@ -54,6 +54,8 @@ def _places(operator: Operator, data: Tensor, indices: Tensor, call: dict[str, A
     shape = tuple(data.shape)
     axis = operator.resolve(shape, tuple(indices.shape), call["axis"])
     mode = "drop" if call["mode"] == "fill" else call["mode"]
+    if mode == "raise" and indices.is_cuda:
+        mode = "drop"  # the call itself has found them valid, and to ask again would wait
     return Places(operator, indices, shape, axis, mode, call["negative"])
 
 

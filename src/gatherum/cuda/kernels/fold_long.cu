@@ -1,0 +1,142 @@
+// Folds the long runs in row-major order of the indices: one block a run, for rows of up to 32 items.
+//
+// The last three warps fetch the updates of the next few hundred entries, in no order, into shared memory;
+// the first warp folds those that lie there, one thread an item of the row, in order. So the chain of dependent
+// additions waits for shared memory, not for the device's. `longest` as in fold.cu.
+//
+// A run with more than `longest` entries holds a multiple of `longest`; the first such entry stands for it, and
+// its thread finds where the run begins and ends. No list of long runs is kept anywhere.
+//
+// The plan guarantees: as in fold.cu; blocks of THREADS. Cost: as in fold.cu, and one look at every
+// `longest`-th key.
+//
+// Waiting for a measurement on a device: kTile and `longest`.
+#include "arithmetic.cuh"
+#include "sorted.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  char* data;
+  const char* other;
+  const Record* guard;
+  int64 total;  // candidates: entries at multiples of `longest`
+  int64 longest;
+  Sorted sorted;
+};
+
+inline constexpr int kFolders = 32;
+inline constexpr int kTile = 512;
+
+using F = Fold<VALUE, Reduction::REDUCTION>;
+using Stored = typename F::Stored;
+using Sum = typename F::Sum;
+
+// The first entry in (low, high] of the key of entry high.
+__device__ __forceinline__ Offset begin_of(const Sorted& sorted, Offset low, Offset high) {
+  const Key key = sorted.keys[high];
+  while (high - low > 1) {
+    const Offset middle = low + (high - low) / 2;
+    if (sorted.keys[middle] == key)
+      high = middle;
+    else
+      low = middle;
+  }
+  return high;
+}
+
+// One past the last entry of the key of entry `inside`.
+__device__ __forceinline__ Offset end_of(const Sorted& sorted, Offset inside) {
+  const Key key = sorted.keys[inside];
+  const Offset count = static_cast<Offset>(sorted.count);
+  Offset reach = 1;
+  while (reach < count - inside && sorted.keys[inside + reach] == key) {
+    inside += reach;
+    reach = reach < count / 2 ? 2 * reach : reach;
+  }
+  Offset high = reach < count - inside ? inside + reach : count;
+  while (high - inside > 1) {
+    const Offset middle = inside + (high - inside) / 2;
+    if (sorted.keys[middle] == key)
+      inside = middle;
+    else
+      high = middle;
+  }
+  return high;
+}
+
+struct Run {
+  Offset begin, end;  // end 0: no long run
+};
+
+__device__ __forceinline__ Run run_at(const Arguments& call, Offset candidate) {
+  const Sorted& sorted = call.sorted;
+  const Offset longest = static_cast<Offset>(call.longest), j = candidate * longest;
+  const Key key = sorted.keys[j];
+  if (!sorted.is_destination(key)) return {0, 0};
+  if (j > 0 && sorted.keys[j - longest] == key) return {0, 0};
+  const Offset begin = begin_of(sorted, j > 0 ? j - longest : -1, j);
+  if (!sorted.has(begin + longest, key)) return {0, 0};
+  return {begin, end_of(sorted, begin + longest)};
+}
+
+// Fetches the updates of entries [begin, end), `items` of each, by all threads but the folders.
+__device__ __forceinline__ void fetch(const Arguments& call, Offset begin, Offset end, Sum* tile) {
+  const int items = static_cast<int>(call.sorted.each.extent);
+  const int n = static_cast<int>(end - begin) * items;
+  for (int i = static_cast<int>(threadIdx.x) - kFolders; i < n; i += THREADS - kFolders) {
+    const int row = i / items;
+    const Place p = place_of(call.sorted.row, i - row * items);
+    const char* update = call.other + call.sorted.update(begin + row) + p.other;
+    tile[i] = F::widen(load<Stored, VALUE_ALIGN>(update));
+  }
+}
+
+// Every thread of the block comes here with the same run.
+__device__ void fold_run(const Arguments& call, Run run, Sum (&tiles)[2][kTile]) {
+  const int items = static_cast<int>(call.sorted.each.extent), rows = kTile / items;
+  const int t = static_cast<int>(threadIdx.x);
+  const bool fetches = t >= kFolders, folds = t < items;
+  const Place p = place_of(call.sorted.row, folds ? t : 0);
+  char* const at = call.data + call.sorted.destination(call.sorted.keys[run.begin]) + p.data;
+  Sum a = {};
+  if (folds && INCLUDE_SELF) a = F::widen(load<Stored, VALUE_ALIGN>(at));
+  if (fetches) fetch(call, run.begin, run.begin + rows < run.end ? run.begin + rows : run.end, tiles[0]);
+  __syncthreads();
+  int current = 0;
+  for (Offset begin = run.begin; begin < run.end; begin += rows, current ^= 1) {
+    const Offset next = begin + rows, beyond = next + rows;
+    if (fetches && next < run.end) fetch(call, next, beyond < run.end ? beyond : run.end, tiles[current ^ 1]);
+    if (folds) {
+      const int n = next < run.end ? rows : static_cast<int>(run.end - begin);
+      const Sum* column = tiles[current] + t;
+      int r = 0;
+      if (!INCLUDE_SELF && begin == run.begin) a = column[r++ * items];
+#pragma unroll 8
+      for (; r < n; ++r) a = F::fold(a, column[r * items]);
+    }
+    __syncthreads();
+  }
+  const int64 entries = static_cast<int64>(run.end - run.begin);
+  if (folds) store<Stored, VALUE_ALIGN>(at, F::finish(a, entries + INCLUDE_SELF, true));
+}
+
+}  // namespace gatherum
+
+extern "C" __global__ void fold_long(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  __shared__ Sum tiles[2][kTile];
+  __shared__ Run runs[THREADS];
+  if (is_stopped(call.guard)) return;
+  const Offset total = static_cast<Offset>(call.total);
+  const Offset grid = static_cast<Offset>(gridDim.x) * THREADS;
+  for (Offset base = static_cast<Offset>(blockIdx.x) * THREADS; base < total; base += grid) {
+    const int n = total - base < THREADS ? static_cast<int>(total - base) : THREADS;
+    const int t = static_cast<int>(threadIdx.x);
+    if (t < n) runs[t] = run_at(call, base + t);
+    __syncthreads();
+    for (int i = 0; i < n; ++i)
+      if (runs[i].end > 0) fold_run(call, runs[i], tiles);
+    __syncthreads();
+  }
+}
