@@ -47,8 +47,9 @@ class Room:
         **attributes: Any,
     ) -> Array:
         fill = attributes.pop("fill_value", 0)
-        if updates is not None:  # a scalar or a list
-            updates = arguments.as_updates(op, updates, np.asarray(data).dtype)
+        data, indices = arguments.as_array(op, "data", data), arguments.as_indices(op, indices)
+        if updates is not None:  # an array, a scalar or a list
+            updates = arguments.as_updates(op, updates, data.dtype)
         plan = gatherum.plan(op, data, indices, updates, **attributes, out=out)
         result = np.empty(plan.shape, data.dtype) if out is None else out
         item = b""
