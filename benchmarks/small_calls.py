@@ -4,8 +4,8 @@
     python benchmarks/small_calls.py gather elements  # those whose name holds a word
     python benchmarks/small_calls.py --rounds 501
 
-In each round both of a pair run in a loop of about 2 ms, one after the other. What is printed is the
-median of the rounds' ratios, the quartiles, and the median time of both calls.
+In each round both of a pair run in a loop of about 2 ms, one after the other. What is printed is
+the median of the rounds' ratios, the quartiles, and the median time of both calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the six functions bind their arguments: as Python does, whether or not the core does it for it."""
+"""How the six functions bind their arguments: as Python does, whoever does it."""
 
 import inspect
 import pickle
