@@ -59,6 +59,7 @@ FIRST = {
     "plan_table.cpp": ("views", "plan", "hostile"),
     "plan_table.hpp": ("views", "plan", "cases"),
     "views.cpp": ("views", "plan", "hostile"),
+    "released.hpp": ("threads", "processes", "hostile"),
     "runs.cpp": ("views", "plan", "hostile"),
     "view_calls.cpp": ("views",),
     "dtypes.hpp": ("views",),

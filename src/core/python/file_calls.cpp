@@ -17,17 +17,6 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* name) {
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
 
-gatherum_rows_read read_released(const gatherum_rows& rows) {
-  Released released;
-  const gatherum_poll poll = released.poll();
-  for (;;) {
-    gatherum_rows_read result;
-    const gatherum_status status = gatherum_read_rows(&rows, &poll, &result);
-    if (status != GATHERUM_INTERRUPTED || released.interrupted()) return result;
-    // A signal handler has forked, and this is the child: it reads everything itself.
-  }
-}
-
 }  // namespace
 
 nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
@@ -57,7 +46,8 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
-  const gatherum_rows_read result = read_released(reads);
+  gatherum_rows_read result;
+  run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
   return nb::make_tuple(nb::str(result.status), result.error, result.position, result.until, result.bytes,
                         result.runs);
