@@ -28,12 +28,18 @@ struct ScatterRow {
       if (contiguous)
         apply(to + place.data, at.other + place.other);
       else
-        each_row_point(nest.rows(), nest.row_rank(), place,
-                       [&](const Place& p) { apply(to + p.data, at.other + p.other); });
+        move_row(to, place);
     }
   }
 
  private:
+  // Not inlined: beside it, rows of one block took a fifth longer.
+  GATHERUM_NOINLINE void move_row(char* to, const Place& place) const {
+    each_row_point(nest.rows(), nest.row_rank(), place, [to, from = at.other, apply = apply](const Place& p) {
+      apply(to + p.data, from + p.other);
+    });
+  }
+
   void prefetch_row(const Block& b, int i) const {
     if (i >= b.chosen) return;
     const int j = b.at(i);

@@ -21,6 +21,7 @@ Fold = _core.Fold
 call = _core.call
 entry = _core.entry
 answer_calls_of = _core.answer_calls_of
+answer_runs_of = _core.answer_runs_of
 run = _core.entry_of_plans()
 call_on_views = _core.call_on_views
 View = _core.View

@@ -148,7 +148,7 @@ class Plan:
         ValueError
             If an operand looks different from what the plan was made for.
         """
-        return _run(self, data, indices, updates, fill_value, out)
+        return _run(self, data, indices, updates, out, fill_value)
 
     def call_lines(self) -> list[str]:
         """Return lines that say what is called: the result, the operands, the attributes."""
@@ -187,6 +187,8 @@ class Plan:
         lines.append(f"  moves     {self.bytes} bytes, scratch {self.scratch} bytes")
         return "\n".join(lines)
 
+
+native.answer_runs_of(Plan.run)
 
 _html_view: Callable[[Plan], str] | None = None
 

@@ -14,6 +14,7 @@ using Order = std::span<const Argument>;
 constexpr std::array kGatherOrder = {kData, kIndices, kAxis, kMode, kNegative, kFill, kOut};
 constexpr std::array kScatterOrder = {kData,        kIndices, kUpdates,  kAxis, kReduction,
                                       kIncludeSelf, kMode,    kNegative, kOut};
+constexpr std::array kRunOrder = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
 
 Order order_of(bool scatters) {
   if (scatters) return kScatterOrder;
@@ -62,9 +63,15 @@ PyObject* call_operator(PyObject* op, PyObject* const* given, Py_ssize_t n) {
   return guarded([&] { return call(a.data()); });
 }
 
-PyObject* call_plan(PyObject* name, PyObject* const* a, Py_ssize_t n) {
-  if (!has_arguments(name, n, 6)) return nullptr;
-  return guarded([&] { return run_plan(a[0], a[1], a[2], a[3], a[4], a[5]); });
+nb::object run(const Arguments& a) {
+  return run_plan(a[kOp], a[kData], a[kIndices], a[kUpdates], a[kFill], a[kOut]);
+}
+
+PyObject* call_plan(PyObject* name, PyObject* const* given, Py_ssize_t n) {
+  if (!has_arguments(name, n, kRunOrder.size())) return nullptr;
+  Arguments a;
+  for (size_t i = 0; i < kRunOrder.size(); ++i) a[kRunOrder[i]] = given[i];
+  return guarded([&] { return run(a); });
 }
 
 nb::object interned(nb::str name) {
@@ -76,13 +83,14 @@ nb::object interned(nb::str name) {
 // A Python function that the core answers.
 struct Answered {
   Order order;
+  bool runs_plan = false;
   std::array<PyObject*, kArguments> names{};  // of its parameters, interned
   Arguments arguments;                        // with its defaults
   size_t positional = 0;
   unsigned required = 0;               // a bit for each parameter without default
   vectorcallfunc by_python = nullptr;  // runs its body
 };
-std::array<Answered, 6> answered;
+std::array<Answered, 7> answered;
 size_t answered_count = 0;
 
 // Puts what a call was given into `a`. False: it is no such call.
@@ -109,7 +117,7 @@ PyObject* answer(PyObject* self, PyObject* const* given, size_t flags, PyObject*
   Arguments a = function.arguments;
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
   if (!bind(function, given, n, keywords, a)) return function.by_python(self, given, flags, keywords);
-  return guarded([&] { return call(a.data()); });
+  return guarded([&] { return function.runs_plan ? run(a) : call(a.data()); });
 }
 
 constexpr auto kAnswers = []<size_t... I>(std::index_sequence<I...>) {
@@ -133,18 +141,17 @@ nb::object entry_of_plans() {
   return nb::steal(PyCFunction_New(&runs, nb::str("run").ptr()));
 }
 
+namespace {
+
 #if PY_VERSION_HEX >= 0x030C0000 && !defined(PYPY_VERSION)
 
-void answer_calls_of(nb::handle function, bool scatters) {
+void answer_with(nb::handle function, Answered made) {
   if (!PyFunction_Check(function.ptr()) || answered_count == answered.size())
     throw nb::type_error("gatherum: not a function that the core answers");
   const nb::object code = function.attr("__code__"), names = code.attr("co_varnames");
   const auto defaults = nb::cast<nb::tuple>(function.attr("__defaults__"));
   const auto named = nb::cast<nb::dict>(function.attr("__kwdefaults__"));
-  Answered made;
-  made.order = order_of(scatters);
   made.positional = nb::cast<size_t>(code.attr("co_argcount"));
-  made.arguments = without_arguments(interned(nb::str(function.attr("__name__"))).release());
   for (size_t i = 0; i < made.order.size(); ++i) {
     const nb::object name = names[i];
     made.names[i] = name.inc_ref().ptr();
@@ -164,8 +171,24 @@ void answer_calls_of(nb::handle function, bool scatters) {
 
 #else
 
-void answer_calls_of(nb::handle, bool) {}
+void answer_with(nb::handle, const Answered&) {}
 
 #endif
+
+}  // namespace
+
+void answer_calls_of(nb::handle function, bool scatters) {
+  Answered made;
+  made.order = order_of(scatters);
+  made.arguments = without_arguments(interned(nb::str(function.attr("__name__"))).release());
+  answer_with(function, made);
+}
+
+void answer_runs_of(nb::handle function) {
+  Answered made;
+  made.order = kRunOrder;
+  made.runs_plan = true;
+  answer_with(function, made);
+}
 
 }  // namespace gatherum

@@ -27,17 +27,6 @@ bool set_where(gatherum_rows& reads, const RowsWhere& where) {
          reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
 }
 
-gatherum_rows_read read_released(const gatherum_rows& rows) {
-  Released released;
-  const gatherum_poll poll = released.poll();
-  for (;;) {
-    gatherum_rows_read result;
-    const gatherum_status status = gatherum_read_rows(&rows, &poll, &result);
-    if (status != GATHERUM_INTERRUPTED || released.interrupted()) return result;
-    // A signal handler has forked, and this is the child: it reads everything itself.
-  }
-}
-
 }  // namespace
 
 nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
@@ -61,7 +50,8 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
-  const gatherum_rows_read result = read_released(reads);
+  gatherum_rows_read result;
+  run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
   return nb::make_tuple(nb::str(result.status), result.error, result.position, result.until, result.bytes,
                         result.runs);

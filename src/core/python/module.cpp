@@ -72,6 +72,7 @@ NB_MODULE(_core, m) {
   m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
   m.def("entry_of_plans", &entry_of_plans);
   m.def("answer_calls_of", &answer_calls_of, nb::arg("function"), nb::arg("scatters"));
+  m.def("answer_runs_of", &answer_runs_of, nb::arg("function"));
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
   bind_view_calls(m);
