@@ -255,6 +255,7 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, con
 namespace {
 
 bool is_contiguous(const View& view) {
+  if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank) return true;
   int64_t stride = view.item;
   for (int i = view.rank - 1; i >= 0; --i) {
     if (view.shape[i] != 1 && view.strides[i] != stride) return false;

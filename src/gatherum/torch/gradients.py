@@ -102,7 +102,7 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
         places, values = _saved(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = _C._are_functorch_transforms_active()
-        in_core = not onward and fused.applies(*ctx.fold, (data, updates))
+        in_core = not onward and fused.applies(places, ctx.fold, (data, updates))
         differentiate = fused.call if in_core else _composed
         of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
         if of_updates is not None:
