@@ -52,4 +52,4 @@ __all__ = [
 ]
 
 arrays.register("torch", room, memory.look)
-memory.open_exchange()
+memory.open_exchange(gradients.record)
