@@ -6,21 +6,23 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
+template <int64_t kMost>
 GroupGradients::Part part_of(const Combine& how) {
+  using G = GroupGradients;
   const bool product = how.reduction == Reduction::mul;
   switch (how.value) {
     case Value::float16:
-      return &GroupGradients::extreme<Half>;
+      return &G::extreme<Half, kMost>;
     case Value::bfloat16:
-      return &GroupGradients::extreme<Bfloat16>;
+      return &G::extreme<Bfloat16, kMost>;
     case Value::float32:
-      return product ? &GroupGradients::product<float> : &GroupGradients::extreme<float>;
+      return product ? &G::product<float, kMost> : &G::extreme<float, kMost>;
     case Value::float64:
-      return product ? &GroupGradients::product<double> : &GroupGradients::extreme<double>;
+      return product ? &G::product<double, kMost> : &G::extreme<double, kMost>;
     case Value::complex64:
-      return &GroupGradients::product<Complex<float>>;
+      return &G::product<Complex<float>, kMost>;
     case Value::complex128:
-      return &GroupGradients::product<Complex<double>>;
+      return &G::product<Complex<double>, kMost>;
     case Value::none:
     case Value::boolean:
     case Value::int8:
@@ -40,7 +42,9 @@ void group_gradients(const GroupedScatter& call, const Gradients& at, int64_t un
                      int64_t share, int64_t shares, char* scratch) {
   const FloatMode mode;
   const Positions positions{kept * share / shares, kept * (share + 1) / shares};
-  const GroupGradients gradients(call, at, unit, part_of(call.combine));
+  const bool items = call.nest->block == call.nest->item;
+  const auto part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
+  const GroupGradients gradients(call, at, unit, part);
   with_groups(call, scratch, [&](const auto& groups) { groups.each(positions, kept, gradients); });
 }
 

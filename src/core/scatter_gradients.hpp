@@ -35,6 +35,7 @@ inline constexpr Complex<double> kOne<Complex<double>> = {1, 0};
 
 class GroupGradients {
  public:
+  static constexpr int64_t kPart = 256;
   // A part of a row, short enough for what is kept of it to live on the stack: where it begins in what lies
   // like the output, and in what lies like the updates.
   struct RowPart {
@@ -61,13 +62,14 @@ class GroupGradients {
     });
   }
 
-  template <class V>
+  // Of rows of at most kMost elements.
+  template <class V, int64_t kMost>
   void product(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::mul>;
     using T = typename F::Stored;
     static_assert(std::is_same_v<T, typename F::Sum>);  // partial products are kept where gradients go
-    const int64_t n = row.elements;
-    T folded[kPart];
+    const int64_t n = kMost == 1 ? 1 : row.elements;
+    T folded[kMost];
     std::fill_n(folded, n, kOne<T>);
     if (at_.of_updates != nullptr) {
       if (include_self_) load_row(at_.data + row.data, n, folded);
@@ -80,7 +82,7 @@ class GroupGradients {
       }
       std::fill_n(folded, n, kOne<T>);
     }
-    T gradient[kPart];
+    T gradient[kMost];
     load_row(at_.gradient + row.data, n, gradient);
     const auto times_gradient = [&](T factor, int64_t e) {
       return F::template fold<Selected>(gradient[e], conjugate(factor));
@@ -94,17 +96,17 @@ class GroupGradients {
       for (int64_t e = 0; e < n; ++e)
         folded[e] = F::template fold<Selected>(value<T>(at_.updates + offset, e), folded[e]);
     }
-    store_of_data<T>(row, [&](int64_t e) { return times_gradient(folded[e], e); });
+    store_of_data<T>(row.data, n, [&](int64_t e) { return times_gradient(folded[e], e); });
   }
 
-  template <class V>
+  template <class V, int64_t kMost>
   void extreme(const Group& group, const RowPart& row) const {
     using F = Arithmetic<V, Reduction::mean>;
     using T = typename F::Stored;
     using Sum = typename F::Sum;
-    const int64_t n = row.elements;
-    Sum result[kPart];
-    int64_t count[kPart];
+    const int64_t n = kMost == 1 ? 1 : row.elements;
+    Sum result[kMost];
+    int64_t count[kMost];
     const auto widened = [](const char* from, int64_t e) {
       return F::template widen<Selected>(value<T>(from, e));
     };
@@ -115,8 +117,8 @@ class GroupGradients {
     for (int64_t e = 0; e < n; ++e) result[e] = widened(at_.result + row.data, e);
     for (int64_t e = 0; e < n; ++e) count[e] = include_self_ && is_result(at_.data + row.data, e) ? 1 : 0;
     for (int64_t begin = 0; begin < group.n; begin += kMostCounted)
-      add_counts<T>(group, begin, row, is_result, count);
-    T share[kPart];
+      add_counts<T, kMost>(group, begin, row, is_result, count);
+    T share[kMost];
     for (int64_t e = 0; e < n; ++e)
       share[e] = F::template narrow<Selected>(
           divide(widened(at_.gradient + row.data, e), std::max<int64_t>(count[e], 1)));
@@ -125,11 +127,11 @@ class GroupGradients {
       store_row(at_.of_updates + offset, n,
                 [&](int64_t e) { return is_result(at_.updates + offset, e) ? share[e] : T{}; });
     }
-    store_of_data<T>(row, [&](int64_t e) { return is_result(at_.data + row.data, e) ? share[e] : T{}; });
+    store_of_data<T>(row.data, n,
+                     [&](int64_t e) { return is_result(at_.data + row.data, e) ? share[e] : T{}; });
   }
 
  private:
-  static constexpr int64_t kPart = 256;
   // So many are counted in 32 bits, of which a vector holds as many as of floats.
   static constexpr int64_t kMostCounted = int64_t{1} << 30;
 
@@ -163,22 +165,24 @@ class GroupGradients {
 
   // What the old values get, where anything is wanted for them.
   template <class T, class Make>
-  GATHERUM_INLINE void store_of_data(const RowPart& row, const Make& make) const {
+  GATHERUM_INLINE void store_of_data(int64_t offset, int64_t n, const Make& make) const {
     if (at_.of_data == nullptr) return;
-    store_row(at_.of_data + row.data, row.elements, [&](int64_t e) { return include_self_ ? make(e) : T{}; });
+    store_row(at_.of_data + offset, n, [&](int64_t e) { return include_self_ ? make(e) : T{}; });
   }
 
-  template <class T, class IsResult>
-  void add_counts(const Group& group, int64_t begin, const RowPart& row, const IsResult& is_result,
-                  int64_t* count) const {
+  template <class T, int64_t kMost, class IsResult>
+  GATHERUM_INLINE void add_counts(const Group& group, int64_t begin, const RowPart& row,
+                                  const IsResult& is_result, int64_t* count) const {
     using Count = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
-    Count counted[kPart] = {};
+    const int64_t n = kMost == 1 ? 1 : row.elements;
+    Count counted[kMost];
+    std::fill_n(counted, n, Count{0});
     for (int64_t t = begin; t < std::min(group.n, begin + kMostCounted); ++t) {
       fetch<T>(group, t, row);
       const char* updates = at_.updates + row.other + offset_of_update(group[t]);
-      for (int64_t e = 0; e < row.elements; ++e) counted[e] += is_result(updates, e) ? 1 : 0;
+      for (int64_t e = 0; e < n; ++e) counted[e] += is_result(updates, e) ? 1 : 0;
     }
-    for (int64_t e = 0; e < row.elements; ++e) count[e] += counted[e];
+    for (int64_t e = 0; e < n; ++e) count[e] += counted[e];
   }
 
   GATHERUM_INLINE int64_t offset_of_update(int64_t t) const {

@@ -205,6 +205,7 @@ def set_torch(
     watchers: list[Callable[[], Any]],
     grad_enabled: Callable[[], bool],
     is_neg: Callable[[Any], bool],
+    record: Callable[..., Any],
     forward_mode: object,
 ) -> None: ...
 def differentiate_tensors(
@@ -222,6 +223,19 @@ def differentiate_tensors(
     of_data: bool,
     of_updates: bool,
 ) -> tuple[Any, Any]: ...
+def call_on_plain_tensors(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill: object,
+    out: object,
+) -> Any | None: ...
 def call_on_tensors(
     op: str,
     data: object,

@@ -233,6 +233,10 @@ def no_device(op: str, found: str) -> NotImplementedError:
     )
 
 
+def no_onnx(op: str, what: str, instead: str) -> NotImplementedError:
+    return NotImplementedError(f"{op}: ONNX has no {what} for it; {instead}")
+
+
 def out_of_gradients(op: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: `out` cannot be given where a gradient is recorded; leave `out` out, or call it "

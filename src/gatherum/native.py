@@ -27,6 +27,7 @@ call_on_views = _core.call_on_views
 View = _core.View
 set_torch = _core.set_torch
 call_on_tensors = _core.call_on_tensors
+call_on_plain_tensors = _core.call_on_plain_tensors
 differentiate_tensors = _core.differentiate_tensors
 set_hooks = _core.set_hooks
 clear_plans = _core.clear_plans

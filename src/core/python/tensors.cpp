@@ -1,7 +1,8 @@
 #include "tensors.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <cstdlib>
+#include <new>
 
 #include "../include/gatherum.h"
 #include "dlpack.hpp"
@@ -18,6 +19,7 @@ struct Torch {
   // Functions without arguments: a true answer says that calls are looked at by something.
   std::vector<nb::object> watchers;
   nb::object grad_enabled, is_neg;
+  nb::object record;        // makes a call of which a gradient is wanted
   nb::object forward_mode;  // a module with the level of forward mode, -1 for none
 };
 
@@ -97,17 +99,18 @@ struct TensorView {
 
 // --- Results
 
-void set_error(void*, const char*, const char* message) { PyErr_SetString(PyExc_RuntimeError, message); }
-
-// A large result in memory of the core, freed by whoever drops the last tensor of it, on any thread.
+// A tensor of the core's own memory, freed by whoever drops the last tensor of it, on any thread. Behind it
+// lie the sizes and steps of its dimensions, and then the elements, unless there are so many that they have
+// huge pages of their own. (Memory of torch's, which it would make a tensor of twice: 0.4 us a call more.)
 struct OwnResult {
   dlpack::ManagedTensor managed;
-  int64_t shape[kMaxLoops], strides[kMaxLoops];
+  bool large;
 };
 
 void release_own(dlpack::ManagedTensor* managed) {
-  gatherum_free(managed->tensor.data);
-  delete static_cast<OwnResult*>(managed->context);
+  auto* result = static_cast<OwnResult*>(managed->context);
+  if (result->large) gatherum_free(managed->tensor.data);
+  std::free(result);
 }
 
 class Result {
@@ -122,14 +125,30 @@ class Result {
   void* allocate(const Shape& of, dlpack::DataType type, int64_t item) {
     int64_t bytes = item;
     for (int i = 0; i < of.rank; ++i) bytes *= of.extent[i];
-    int64_t extents[kMaxLoops];
-    std::copy_n(of.extent, of.rank, extents);
-    dlpack::Tensor like = {nullptr, {dlpack::kCpu, 0}, of.rank, type, extents, nullptr, 0};
-    if (bytes >= kLargeResult)
-      managed_ = own(like, static_cast<size_t>(bytes));
-    else if (torch().api->allocate(&like, &managed_, nullptr, set_error) != 0)
-      nb::raise_python_error();
-    return static_cast<char*>(managed_->tensor.data) + managed_->tensor.byte_offset;
+    const bool large = bytes >= kLargeResult;
+    const size_t sizes = 2 * static_cast<size_t>(of.rank) * sizeof(int64_t);
+    const size_t elements = large ? 0 : static_cast<size_t>(bytes) + kCacheLine;
+    auto* const memory = static_cast<char*>(std::malloc(sizeof(OwnResult) + sizes + elements));
+    if (memory == nullptr) throw std::bad_alloc();
+    auto* const shape = reinterpret_cast<int64_t*>(memory + sizeof(OwnResult));
+    int64_t stride = 1;
+    for (int i = of.rank - 1; i >= 0; --i) {
+      shape[i] = of.extent[i];
+      shape[of.rank + i] = stride;
+      stride *= of.extent[i];
+    }
+    char* const behind = memory + sizeof(OwnResult) + sizes;
+    void* at = behind + (-reinterpret_cast<uintptr_t>(behind) % kCacheLine);
+    if (large) at = gatherum_allocate(static_cast<size_t>(bytes));
+    if (at == nullptr) {
+      std::free(memory);
+      throw std::bad_alloc();
+    }
+    const dlpack::Tensor tensor = {at, {dlpack::kCpu, 0}, of.rank, type, shape, shape + of.rank, 0};
+    auto* const result = new (memory) OwnResult{{}, large};
+    result->managed = {{dlpack::kMajor, 0}, result, release_own, 0, tensor};
+    managed_ = &result->managed;
+    return at;
   }
 
   nb::object take() {
@@ -141,23 +160,6 @@ class Result {
   }
 
  private:
-  static dlpack::ManagedTensor* own(const dlpack::Tensor& like, size_t bytes) {
-    void* memory = gatherum_allocate(bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    auto* result = new OwnResult;
-    int64_t stride = 1;
-    for (int i = like.ndim - 1; i >= 0; --i) {
-      result->shape[i] = like.shape[i];
-      result->strides[i] = stride;
-      stride *= like.shape[i];
-    }
-    result->managed = {{dlpack::kMajor, 0}, result, release_own, 0, like};
-    result->managed.tensor.data = memory;
-    result->managed.tensor.shape = result->shape;
-    result->managed.tensor.strides = result->strides;
-    return &result->managed;
-  }
-
   dlpack::ManagedTensor* managed_ = nullptr;
 };
 
@@ -189,6 +191,16 @@ nb::object run(const Attributes& attributes, const TensorCall& call, const Views
   return call.out.is_none() ? result.take() : nb::borrow(call.out);
 }
 
+// The same through autograd, without torch's dispatcher: there is nothing that it would look for.
+nb::object recorded(const TensorCall& call) {
+  PyObject* const given[] = {call.op.ptr(),           call.data.ptr(), call.indices.ptr(),
+                             call.updates.ptr(),      call.axis.ptr(), call.reduction.ptr(),
+                             call.include_self.ptr(), call.mode.ptr(), call.negative.ptr()};
+  nb::object result = nb::steal(PyObject_Vectorcall(torch().record.ptr(), given, std::size(given), nullptr));
+  if (!result.is_valid()) nb::raise_python_error();
+  return result;
+}
+
 Attributes attributes_in(const TensorCall& call) {
   return attributes_of(call.op, call.axis, call.reduction, call.include_self, call.mode, call.negative);
 }
@@ -210,13 +222,13 @@ nb::object call_on_plain_tensors(const TensorCall& call) {
   if (std::any_of(t.watchers.begin(), t.watchers.end(), answers) || in_forward_mode()) return {};
   bool tracked = false;
   for (size_t i = 0; i < n; ++i) tracked = tracked || requires_grad(operands[i]);
-  if (tracked && answers(t.grad_enabled)) return {};
+  tracked = tracked && answers(t.grad_enabled);
   const Attributes attributes = attributes_in(call);  // may run Python code: before the views
   Views views;
   TensorView seen[3];
   for (size_t i = 0; i < n; ++i)
     if (!seen[i].read(operands[i], views[i]) || seen[i].complex || is_negated(operands[i])) return {};
-  return run(attributes, call, views, seen[0].type);
+  return tracked ? recorded(call) : run(attributes, call, views, seen[0].type);
 }
 
 nb::object call_on_tensors(const TensorCall& call) {
@@ -233,7 +245,7 @@ nb::object call_on_tensors(const TensorCall& call) {
 namespace {
 
 void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, const nb::list& watchers,
-               nb::handle grad_enabled, nb::handle is_neg, nb::handle forward_mode) {
+               nb::handle grad_enabled, nb::handle is_neg, nb::handle record, nb::handle forward_mode) {
   const auto* api =
       static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
   if (api == nullptr) nb::raise_python_error();
@@ -246,6 +258,7 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, con
        {},
        nb::borrow(grad_enabled),
        nb::borrow(is_neg),
+       nb::borrow(record),
        nb::borrow(forward_mode)};
   for (nb::handle watcher : watchers) t.watchers.push_back(nb::borrow(watcher));
 }
@@ -255,6 +268,7 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, con
 namespace {
 
 bool is_contiguous(const View& view) {
+  if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank) return true;
   int64_t stride = view.item;
   for (int i = view.rank - 1; i >= 0; --i) {
     if (view.shape[i] != 1 && view.strides[i] != stride) return false;
@@ -342,6 +356,24 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
                         of_updates ? results[1].take() : nb::none());
 }
 
+// Binds what takes a call on tensors.
+template <class Make>
+void def_call(nb::module_& m, const char* name, const Make& make) {
+  m.def(
+      name,
+      [make](nb::str op, nb::handle data, nb::handle indices, nb::handle updates, nb::handle axis,
+             nb::handle reduction, nb::handle include_self, nb::handle mode, nb::handle negative,
+             nb::handle fill, nb::handle out) {
+        PyObject* interned = op.release().ptr();
+        PyUnicode_InternInPlace(&interned);
+        const nb::object held = nb::steal(interned);
+        return make({held, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out});
+      },
+      nb::arg("op"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(), nb::arg("axis"),
+      nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
+      nb::arg("fill").none(), nb::arg("out").none());
+}
+
 }  // namespace
 
 void bind_tensors(nb::module_& m) {
@@ -350,21 +382,13 @@ void bind_tensors(nb::module_& m) {
         nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
         nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
-        nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"), nb::arg("forward_mode"));
-  m.def(
-      "call_on_tensors",
-      [](nb::str op, nb::handle data, nb::handle indices, nb::handle updates, nb::handle axis,
-         nb::handle reduction, nb::handle include_self, nb::handle mode, nb::handle negative, nb::handle fill,
-         nb::handle out) {
-        PyObject* name = op.release().ptr();
-        PyUnicode_InternInPlace(&name);
-        const nb::object held = nb::steal(name);
-        return call_on_tensors(
-            {held, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out});
-      },
-      nb::arg("op"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(), nb::arg("axis"),
-      nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
-      nb::arg("fill").none(), nb::arg("out").none());
+        nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"), nb::arg("record"),
+        nb::arg("forward_mode"));
+  def_call(m, "call_on_tensors", call_on_tensors);
+  def_call(m, "call_on_plain_tensors", [](const TensorCall& call) {
+    nb::object result = call_on_plain_tensors(call);
+    return result.is_valid() ? result : nb::none();
+  });
 }
 
 }  // namespace gatherum

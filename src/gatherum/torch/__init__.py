@@ -30,12 +30,14 @@ from .segments import (
     scatter_sum,
     segment_csr,
 )
+from .translations import onnx_translations
 
 __all__ = [
     "gather",
     "gather_csr",
     "gather_elements",
     "gather_nd",
+    "onnx_translations",
     "scatter",
     "scatter_add",
     "scatter_elements",
@@ -50,4 +52,4 @@ __all__ = [
 ]
 
 arrays.register("torch", room, memory.look, on_cuda=memory.is_on_cuda)
-memory.open_exchange()
+memory.open_exchange(gradients.record)

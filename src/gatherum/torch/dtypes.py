@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 
 from .. import dtypes, errors
@@ -48,6 +50,7 @@ def of_name(name: str) -> torch.dtype | None:
     return _BY_NAME.get(name)
 
 
+@cache
 def has_sums(dtype: torch.dtype) -> bool:
     """Whether items can be added up: those of 8 bits that are no integers only move."""
     return is_reducible(dtypes.dtype_of(_CODES[dtype]), "add")

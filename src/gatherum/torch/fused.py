@@ -23,10 +23,14 @@ LIBRARY.define(
 )
 
 
-def applies(reduction: str, include_self: bool, wanted: tuple[bool, bool]) -> bool:
-    """Whether the core has the gradients; old values that are replaced need none of it."""
+def applies(places: Places, fold: tuple[str, bool], wanted: tuple[bool, bool]) -> bool:
+    """Whether the core's pass has the gradients, and pays: it puts the updates of a place side by
+    side, which costs extremes of single items more than it saves.
+    """
+    reduction, include_self = fold
     of_data, of_updates = wanted
-    return keeps(reduction) and (of_updates or (of_data and include_self))
+    pays = reduction == "mul" or len(places.moved()) > len(places.destinations().moved())
+    return keeps(reduction) and pays and (of_updates or (of_data and include_self))
 
 
 def call(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...], gradient: Tensor,

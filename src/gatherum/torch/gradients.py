@@ -19,7 +19,7 @@ from torch._functorch.autograd_function import enable_single_level_autograd_func
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from .. import errors
+from .. import errors, native
 from ..operators import OPERATORS, Operator
 from . import dtypes, fused
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
@@ -50,15 +50,6 @@ def _recording() -> Iterator[None]:
         yield
 
 
-def _places(operator: Operator, data: Tensor, indices: Tensor, call: dict[str, Any]) -> Places:
-    shape = tuple(data.shape)
-    axis = operator.resolve(shape, tuple(indices.shape), call["axis"])
-    mode = "drop" if call["mode"] == "fill" else call["mode"]
-    if mode == "raise" and indices.is_cuda:
-        mode = "drop"  # the call itself has found them valid, and to ask again would wait
-    return Places(operator, indices, shape, axis, mode, call["negative"])
-
-
 class _Gather(_SingleLevelFunction):  # type: ignore[misc]
     """A gather; back, the sum of what has been taken from each place."""
 
@@ -66,8 +57,12 @@ class _Gather(_SingleLevelFunction):  # type: ignore[misc]
     def forward(
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *rest: Any
     ) -> Any:
-        _save(ctx, _places(operator, data, indices, gather_call(*rest)))
+        _save(ctx, operator, data, indices, gather_call(*rest))
         ctx.unused = (None,) * (1 + len(rest))
+        if keyset is None:  # see `record`
+            axis, mode, negative = rest
+            more = axis, "none", True, mode, negative, None, None
+            return native.call_on_tensors(operator.name, data, indices, None, *more)
         return _below_recording(overload(operator.name), keyset, (data, indices, *rest))
 
     @staticmethod
@@ -90,10 +85,13 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
         updates: Tensor, *rest: Any,
     ) -> Any:  # fmt: skip
-        call = scatter_call(*rest)
-        result = _below_recording(overload(operator.name), keyset, (data, indices, updates, *rest))
+        call, operands = scatter_call(*rest), (data, indices, updates, *rest)
+        if keyset is None:  # see `record`
+            result = native.call_on_tensors(operator.name, *operands, None, None)
+        else:
+            result = _below_recording(overload(operator.name), keyset, operands)
         values = (data, updates, result) if keeps(call["reduction"]) else ()
-        _save(ctx, _places(operator, data, indices, call), *values)
+        _save(ctx, operator, data, indices, call, *values)
         ctx.fold = call["reduction"], call["include_self"]
         ctx.updates_shape = updates.shape
         ctx.unused = (None,) * len(rest)
@@ -105,7 +103,7 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = _C._are_functorch_transforms_active()
         on_cpu = gradient.device.type == "cpu"
-        in_core = on_cpu and not onward and fused.applies(*ctx.fold, (data, updates))
+        in_core = on_cpu and not onward and fused.applies(places, ctx.fold, (data, updates))
         differentiate = fused.call if in_core else _composed
         of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
         if of_updates is not None:
@@ -145,16 +143,23 @@ def _tangent(places: Places, factors: Partials, data: Any, updates: Any) -> Tens
 _NO_VALUES: tuple[Any, ...] = (None, None, None)
 
 
-def _save(ctx: Any, places: Places, *values: Tensor) -> None:
+def _save(ctx: Any, operator: Operator, data: Tensor, indices: Tensor, call: dict[str, Any],
+          *values: Tensor) -> None:  # fmt: skip
     """Keep what the derivatives need; tensors where torch can see them."""
-    ctx.save_for_backward(places.indices, *values)
-    ctx.save_for_forward(places.indices, *values)
-    ctx.places = places._replace(indices=None)
+    ctx.save_for_backward(indices, *values)
+    if _may_have_tangents() or _C._are_functorch_transforms_active():
+        ctx.save_for_forward(indices, *values)
+    ctx.call = operator, data.shape, call["axis"], call["mode"], call["negative"]
 
 
 def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
     indices, *values = ctx.saved_tensors
-    return ctx.places._replace(indices=indices), tuple(values)
+    operator, shape, axis, mode, negative = ctx.call
+    shape, mode = tuple(shape), "drop" if mode == "fill" else mode
+    if mode == "raise" and indices.is_cuda:
+        mode = "drop"  # the call itself has found them valid, and to ask again would wait
+    axis = operator.resolve(shape, tuple(indices.shape), axis)
+    return Places(operator, indices, shape, axis, mode, negative), tuple(values)
 
 
 def _composed(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...],
@@ -194,12 +199,26 @@ def _recorded_gradients(
     return _below(overload(fused.NAME), keyset, operands)
 
 
+def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, axis: int,
+           reduction: str, include_self: bool, mode: str, negative: bool) -> Any:  # fmt: skip
+    """Make a call on plain tensors of which a gradient is wanted: no transform, mode or subclass
+    is near, so that torch's dispatcher would come back here, after ten times as long.
+    """
+    operator = OPERATORS[op]
+    if updates is None:
+        return _Gather.apply(None, operator, data, indices, axis, mode, negative)
+    more = axis, reduction, include_self, mode, negative
+    return _Scatter.apply(None, operator, data, indices, updates, *more)
+
+
 def _recorded(operator: Operator) -> Callable[..., Any]:
     """Return the Autograd kernel of an operator's functional form."""
     op = overload(operator.name)
     function = _Scatter if operator.scatters else _Gather
 
     def kernel(keyset: Any, *operands: Any) -> Any:
+        if (found := _plain(operator, *operands)) is not None:
+            return found
         if _C._are_functorch_transforms_active():
             with enable_single_level_autograd_function():
                 return function.apply(keyset, operator, *operands)
@@ -208,6 +227,19 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
         return function.apply(keyset, operator, *operands)
 
     return kernel
+
+
+def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
+    """Return the result of a call on plain tensors, without the kernels below, which take several
+    times as long as a small call; None where there is more to look at.
+    """
+    updates = rest[0] if operator.scatters else None
+    call = scatter_call(*rest[1:]) if operator.scatters else gather_call(*rest)
+    axis, reduction, include_self, mode, negative, fill = call.values()
+    if fill != 0:
+        return None
+    more = axis, reduction, include_self, mode, negative, None, None
+    return native.call_on_plain_tensors(operator.name, data, indices, updates, *more)
 
 
 def _records(operands: tuple[Any, ...]) -> bool:

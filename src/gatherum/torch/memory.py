@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -48,13 +49,15 @@ def run(
     return native.call_on_tensors(op, data, indices, updates, *attributes, item, out)
 
 
-def open_exchange() -> None:
-    """Tell the core how to reach the memory of tensors, and what to ask before it does."""
+def open_exchange(record: Callable[..., Tensor]) -> None:
+    """Tell the core how to reach the memory of tensors, what to ask before it does, and what makes
+    a call of which a gradient is wanted.
+    """
     watchers = [
         _C._len_torch_dispatch_stack,
         _C._len_torch_function_stack,
         _C._are_functorch_transforms_active,
-        _C._get_tracing_state,
+        _C._is_tracing,
     ]
     native.set_torch(
         Tensor.__dlpack_c_exchange_api__,
@@ -63,6 +66,7 @@ def open_exchange() -> None:
         watchers,
         torch.is_grad_enabled,
         Tensor.is_neg,
+        record,
         forward_ad,
     )
 

@@ -129,9 +129,10 @@ class Places(NamedTuple):
     def total(self, updates: Tensor) -> Tensor:
         """Add updates up in each place, in a type that has sums, and return their own."""
         dtype = updates.dtype
-        wide = updates if dtypes.has_sums(dtype) else updates.to(dtypes.wide(dtype))
-        zero = wide.new_zeros(()).expand(self.shape)  # one zero, read from everywhere
-        return self.put(zero, wide, "add").to(dtype)
+        if not dtypes.has_sums(dtype):
+            return self.total(updates.to(dtypes.wide(dtype))).to(dtype)
+        zero = updates.new_zeros(()).expand(self.shape)  # one zero, read from everywhere
+        return self.put(zero, updates, "add")
 
     def emptied(self, table: Tensor) -> Tensor:
         """Return a tensor of the data's shape with zeros wherever an index points."""

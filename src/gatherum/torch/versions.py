@@ -16,7 +16,7 @@ UNDERSCORED = (
     "_C._after_autograd_keyset",
     "_C._any_requires_grad",
     "_C._are_functorch_transforms_active",
-    "_C._get_tracing_state",
+    "_C._is_tracing",
     "_C._len_torch_dispatch_stack",
     "_C._len_torch_function_stack",
     "_VF._unpack_dual",

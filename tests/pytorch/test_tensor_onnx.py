@@ -1,0 +1,163 @@
+"""The ops exported to ONNX: ONNX's own evaluator and our backend give what the tensors gave."""
+
+import warnings
+
+import numpy as np
+import pytest
+from tensors import room, torch
+
+onnx = pytest.importorskip("onnx", reason="install onnx to test the export: pip install onnx")
+pytest.importorskip("onnxscript", reason="install onnxscript to test the export")
+
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+import gatherum.onnx  # noqa: E402
+
+
+def export(function, operands, dynamic=None):
+    class Model(torch.nn.Module):
+        def forward(self, *given):
+            return function(*given)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter itself
+        program = torch.onnx.export(
+            Model().eval(), operands, dynamo=True, verbose=False,
+            dynamic_shapes=None if dynamic is None else (dynamic,),
+            custom_translation_table=room.onnx_translations(),
+        )  # fmt: skip
+    return program.model_proto
+
+
+def check(function, operands, dynamic=None, others=()):
+    """Compare the results of an exported function, for operands of other sizes, too."""
+    model = export(function, operands, dynamic)
+    onnx.checker.check_model(model, full_check=True)
+    names = [i.name for i in model.graph.input]
+    for given in (operands, *others):
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, given, strict=True)}
+        expected = [tensor.numpy() for tensor in function(*given)]
+        for found in (
+            ReferenceEvaluator(model).run(None, feeds),
+            gatherum.onnx.backend.prepare(model).run(feeds),
+        ):
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6, strict=True)
+    return [node.op_type for node in model.graph.node]
+
+
+def numbers(*shape):
+    return torch.randint(1, 9, shape, generator=torch.Generator().manual_seed(1)) / 4
+
+
+def test_gathers():
+    def function(data, rows, one, tuples):
+        return (
+            room.gather(data, rows),
+            room.gather(data, rows % 3, -1),
+            room.gather(data, one),
+            room.gather_elements(data, rows[:, None] % 3, 1),
+            room.gather_nd(data, tuples),
+            room.gather_nd(data, rows[:, None]),
+            room.gather_nd(data, rows[:, None] % 3, 1),
+        )
+
+    tuples = torch.tensor([[3, 1], [-1, -3]])
+    nodes = check(function, (numbers(4, 3), torch.tensor([3, 0, -1, 3]), torch.tensor(2), tuples))
+    counts = [nodes.count(node) for node in ("Gather", "GatherElements", "GatherND")]
+    assert counts == [3, 1, 3]
+
+
+FOLDS = [
+    {"reduction": reduction, "include_self": include_self}
+    for reduction in ("add", "mul", "max", "min")
+    for include_self in (True, False)
+]
+# Operator, axis, shapes of indices and updates, each with places that repeat and without.
+SCATTERS = {
+    "elements": ("scatter_elements", 0, (4, 3), (4, 3)),
+    "elements across": ("scatter_elements", 1, (4, 3), (4, 3)),
+    "slices": ("scatter_slices", 0, (3,), (3, 3)),
+    "slices of tables": ("scatter_slices", -1, (1, 3), (4, 1, 3)),
+    "one slice": ("scatter_slices", 1, (), ()),
+    "rows": ("scatter_nd", 0, (3, 1), (3,)),
+    "tuples": ("scatter_nd", 0, (3, 2), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_scatters(name):
+    op, axis, where, moved = SCATTERS[name]
+
+    def call(data, indices, updates, **fold):
+        return getattr(room, op)(data, indices, updates, axis, **fold)
+
+    def function(data, indices, updates, unique):
+        folded = [call(data, indices, updates, **fold) for fold in FOLDS]
+        return *folded, call(data, unique, updates)
+
+    indices = torch.randint(3, where, generator=torch.Generator().manual_seed(2))
+    unique = torch.arange(3)
+    if len(where) == 2:
+        across = axis != 0
+        unique = unique.expand(where) if across else torch.arange(where[0])[:, None].expand(where)
+        unique = unique % 3 if op == "scatter_nd" else unique
+    elif not where:
+        unique = torch.tensor(-1)
+    nodes = check(function, (numbers(4, 3), indices, numbers(*moved) + 1, unique.clone()))
+    assert ("ScatterElements" if op == "scatter_elements" else "ScatterND") in nodes
+
+
+def test_other_sizes_and_types():
+    n, m = torch.export.Dim("n", min=2), torch.export.Dim("m", min=2)
+
+    def function(data, indices, updates):
+        return (
+            room.gather(data, indices),
+            room.scatter_slices(data, indices, updates, reduction="add"),
+            room.scatter_nd(data, indices[:, None], 2.5, reduction="max"),
+        )
+
+    example = numbers(5, 3), torch.tensor([1, 0, 2], dtype=torch.int16), numbers(3, 3)
+    other = numbers(9, 3), torch.tensor([8, 8], dtype=torch.int16), numbers(2, 3)
+    check(function, example, ({0: n}, {0: m}, {0: m}), [other])
+
+
+def test_functions_of_torch_scatter():
+    def function(src, index):
+        return tuple(
+            room.scatter(src, index, 0, dim_size=4, reduce=word)
+            for word in ("sum", "mul", "max", "min")
+        )
+
+    check(function, (numbers(6, 3), torch.tensor([0, 2, 2, 0, 1, 2])))
+
+
+def test_an_index_that_may_not_be_negative_is_out_of_bounds():
+    model = export(lambda d, i: (room.gather(d, i, negative=False),), (numbers(4), torch.arange(3)))
+    names = [i.name for i in model.graph.input]
+    feeds = dict(zip(names, (np.ones(4, np.float32), np.array([0, -1, 1])), strict=True))
+    with pytest.raises(IndexError):
+        ReferenceEvaluator(model).run(None, feeds)
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        gatherum.onnx.backend.prepare(model).run(feeds)
+
+
+REFUSED = {
+    "gather: ONNX has no `mode` 'clip' for it": lambda d, i: room.gather(d, i, mode="clip"),
+    "scatter_nd: ONNX has no `reduction` 'mean' for it": lambda d, i: room.scatter_nd(
+        d, i[:, None], 1.0, reduction="mean"
+    ),
+    "scatter_nd: ONNX has no `batch_dims` for it": lambda d, i: room.scatter_nd(
+        d, i[:, None], 1.0, 1
+    ),
+    "gather_nd: ONNX has no tuples of no index for it": lambda d, i: room.gather_nd(
+        d, i[:, None][:, :0]
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_what_onnx_cannot_say_is_refused(sentence):
+    with pytest.raises(Exception, match=sentence):
+        export(lambda d, i: (REFUSED[sentence](d, i),), (numbers(3, 3), torch.tensor([0, 1, 1])))
