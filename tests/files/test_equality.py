@@ -12,7 +12,7 @@ from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
 from gatherum import files
 from gatherum.files import gathering, passing
 from gatherum.files.budget import Budget
-from gatherum.files.rows import partition
+from gatherum.files.tables import partition
 from gatherum.plan import apply
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
