@@ -69,7 +69,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     """Make the inputs; return the run, the output's path and what it must hold in the end."""
     rng = np.random.default_rng(0)
     table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
-    form = "zarr3" if "zarr" in name else "npy"
+    form = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
     if name.startswith("gather"):
         gathering.SPILLED = -1000 if "passing" in name else 10**6
         passing.SETBACK_BYTES = 20_000
