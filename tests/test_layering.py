@@ -29,7 +29,7 @@ ROWS = [
     {"errors", "version", "bandwidth", "names", "surface", "_core"},
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
-    "gathers", "scatters", "options", "run", "results", "inputs", "operands", "progress",
+    "gathers", "scatters", "stream", "options", "run", "results", "inputs", "operands", "progress",
     "gathering", "passing", "windows", "scattering", "formats", "memory", "durable", "requests",
     "tables", "disk", "budget", "stats",
 ]  # fmt: skip

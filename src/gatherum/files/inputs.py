@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore, Target
-from gatherum.files.formats.format import Location, Opening
-from gatherum.files.operands import Held, open_operand
+from gatherum.files.formats.format import Opening
+from gatherum.files.formats.storage import Source
 from gatherum.files.requests import IndexRule, Requests
 from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
@@ -28,33 +28,27 @@ class Inputs:
     ----------
     op : str
         The operator's name.
-    operands : dict
-        Where each operand is, by its role.
+    sources : dict
+        The opened operands, by their roles.
     attributes : dict
         The operator's attributes.
     fill_value : scalar
         What an invalid index gives in mode ``fill``.
     opening : Opening
         What they are opened with.
-    in_place : bool
-        Whether the table is to be changed.
     """
 
     def __init__(
-        self, op: str, operands: dict[str, Location | Held], attributes: dict[str, Any],
-        fill_value: object, opening: Opening, *, in_place: bool = False,
+        self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
+        fill_value: object, opening: Opening,
     ) -> None:  # fmt: skip
-        self.op, self.operands, self.attributes = op, operands, attributes
+        self.op, self.sources, self.attributes = op, sources, attributes
         self.fill_value, self.opening = fill_value, opening
         self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
-        self.sources = {
-            role: open_operand(where, opening, written=in_place and role == "table")
-            for role, where in operands.items()
-        }
-        self.table = self.sources["table"]
+        self.table = sources["table"]
         self._laid: dict[str, FlatArray] = {}
         # or what the operator in memory would raise
-        described = [(source.shape, source.dtype) for source in self.sources.values()]
+        described = [(source.shape, source.dtype) for source in sources.values()]
         self.shape = plan(self.row.name, *described, **attributes).shape
 
     def check_unchanged(self) -> None:

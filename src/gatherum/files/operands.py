@@ -18,7 +18,7 @@ from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import filled_first
 
-__all__ = ["Held", "Operand", "Path", "find", "open_operand"]
+__all__ = ["Held", "Operand", "Path", "find", "open_all"]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, a NumPy array, or an array object of Zarr or h5py
@@ -70,11 +70,20 @@ def _is_stored(operand: object) -> bool:
     )
 
 
-def open_operand(where: Location | Held, opening: Opening, *, written: bool) -> Source:
-    """Open an operand and check all that its header claims; no element is read.
+def open_all(
+    operands: dict[str, Location | Held], opening: Opening, *, in_place: bool = False
+) -> dict[str, Source]:
+    """Open operands and check all that their headers claim; no element is read.
 
-    `written`: the operand is the table that is changed in place.
+    `in_place`: the table is to be changed.
     """
+    return {
+        role: _open(where, opening, written=in_place and role == "table")
+        for role, where in operands.items()
+    }
+
+
+def _open(where: Location | Held, opening: Opening, *, written: bool) -> Source:
     if isinstance(where, Held):
         source = _open_held(where, opening)
     else:

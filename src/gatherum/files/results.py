@@ -29,7 +29,6 @@ def gathered(inputs: Inputs) -> NDArray[Any]:
     rows = result.reshape(context.requests.count, -1)
     for panel in layout.panels():
         _fill_panel(context, layout.rows(panel), rows, panel, inputs.fill())
-    inputs.check_unchanged()
     return result
 
 
@@ -68,5 +67,4 @@ def scattered(inputs: Inputs) -> NDArray[Any]:
     copy = replace(table.array, file=MemoryFile(result, context.meter), offset=0)
     layout = table.layout(context.requests.depth, context.budget)
     inputs.scatter(context, FlatTarget(context, layout, table.array, copy, lambda: None))
-    inputs.check_unchanged()
     return result

@@ -18,7 +18,7 @@ from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.gathering import Gather
 from gatherum.files.inputs import Inputs
-from gatherum.files.operands import Held, Operand, Path, find
+from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.progress import shown
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
@@ -67,8 +67,11 @@ class Call:
             if out is not None:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)
-            inputs = Inputs(self.op, operands, self.attributes, self.fill_value, opening)
-            return scattered(inputs) if inputs.row.scatters else gathered(inputs)
+            sources = open_all(operands, opening)
+            inputs = Inputs(self.op, sources, self.attributes, self.fill_value, opening)
+            result = scattered(inputs) if inputs.row.scatters else gathered(inputs)
+            inputs.check_unchanged()
+            return result
 
     def _check_array(self, operands: dict[str, Location | Held]) -> None:
         """Refuse what only makes sense with an output file."""
@@ -93,9 +96,8 @@ class Session:
             check_absent(out, "overwrite=False")
         if not call.in_place:
             check_target(self.op, out, operands, self.meter)
-        self.inputs = Inputs(
-            call.op, operands, call.attributes, call.fill_value, opening, in_place=call.in_place
-        )
+        sources = open_all(operands, opening, in_place=call.in_place)
+        self.inputs = Inputs(call.op, sources, call.attributes, call.fill_value, opening)
         self.table = self.inputs.table
         if call.in_place:
             self._check_in_place(operands)
