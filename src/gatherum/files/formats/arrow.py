@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.disk import DiskFile
 from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
@@ -45,14 +46,20 @@ class Arrow(Format):
     def open(self, location: Location, opening: Opening) -> Source:
         """Open a column, and check that it is one of numbers."""
         file = opening.file(location.file)
-        groups = _groups(location, file, opening)
+        raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
+        opening.at_end(raw.close)
+        kind = ParquetGroups if location.file.lower().endswith(".parquet") else ArrowGroups
+        with _plain_errors(f"{location}: cannot be read"):
+            groups = kind(raw)
         names = groups.schema.names
         name = choose_member(location, "column", location.member, names)
         if names.count(name) > 1:
             raise ValueError(f"{location}: the file has {names.count(name)} columns of that name")
+        with _plain_errors(f"{location}: cannot be read"):
+            groups.choose(name)
         dtype, width = _described(location, groups.schema.field(name).type)
         shape = (sum(groups.lengths), *width)
-        column = Column(location.text, groups, name, shape, dtype, opening.meter)
+        column = Column(location.text, groups, shape, dtype, opening.meter)
         checked_shape(location.text, shape)
         # a group is decoded as a whole, and its rows are copied out of it
         opening.budget.check_chunk(
@@ -63,51 +70,60 @@ class Arrow(Format):
 
 
 class ParquetGroups:
-    """The row groups of a Parquet file."""
+    """One column of the row groups of a Parquet file."""
 
     def __init__(self, raw: Any) -> None:
         from pyarrow import parquet
 
         self._file = parquet.ParquetFile(raw)
         self.schema = self._file.schema_arrow
-        about = self._file.metadata
+        self.lengths: list[int] = []
+
+    def choose(self, name: str) -> None:
+        """Take this column."""
+        self._name, about = name, self._file.metadata
         self.lengths = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
 
-    def read(self, number: int, name: str) -> Any:
-        """Return one column of one group."""
-        return self._file.read_row_group(number, columns=[name]).column(0)
+    def read(self, number: int) -> Any:
+        """Return the column of one group."""
+        return self._file.read_row_group(number, columns=[self._name]).column(0)
 
 
 class ArrowGroups:
-    """The record batches of an Arrow file."""
+    """One column of the record batches of an Arrow file."""
 
     def __init__(self, raw: Any) -> None:
         import pyarrow
 
-        self._file = pyarrow.ipc.open_file(raw)
+        self._raw, self._file = raw, pyarrow.ipc.open_file(raw)
         self.schema = self._file.schema
-        batches = range(self._file.num_record_batches)
-        self.lengths = [self._file.get_batch(i).num_rows for i in batches]
+        self.lengths: list[int] = []
 
-    def read(self, number: int, name: str) -> Any:
-        """Return one column of one batch."""
-        return self._file.get_batch(number).column(name)
+    def choose(self, name: str) -> None:
+        """Take this column; the others are not read."""
+        import pyarrow
+
+        options = pyarrow.ipc.IpcReadOptions(included_fields=[self.schema.names.index(name)])
+        self._raw.seek(0)
+        self._file = pyarrow.ipc.open_file(self._raw, options=options)
+        # only a batch itself says how long it is
+        self.lengths = [len(self.read(i)) for i in range(self._file.num_record_batches)]
+
+    def read(self, number: int) -> Any:
+        """Return the column of one batch."""
+        return self._file.get_batch(number).column(0)
 
 
-def _groups(location: Location, file: DiskFile, opening: Opening) -> ParquetGroups | ArrowGroups:
+@contextmanager
+def _plain_errors(where: str) -> Iterator[None]:
+    """Turn what pyarrow raises for damaged files into one line about this one."""
     import pyarrow
 
-    raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
-    opening.at_end(raw.close)
-    kind = ParquetGroups if location.file.lower().endswith(".parquet") else ArrowGroups
     try:
-        return kind(raw)
+        yield
     except (OSError, ValueError, pyarrow.ArrowException) as error:
-        raise ValueError(f"{location}: cannot be read: {_line(error)}") from None
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{where}: {line}") from None
 
 
 def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -141,10 +157,10 @@ class Column:
     """A column as an array in chunks; a chunk has as many rows as the largest group."""
 
     def __init__(
-        self, name: str, groups: ParquetGroups | ArrowGroups, column: str,
+        self, name: str, groups: ParquetGroups | ArrowGroups,
         shape: tuple[int, ...], dtype: np.dtype[Any], meter: Meter,
     ) -> None:  # fmt: skip
-        self._name, self._groups, self._column, self._meter = name, groups, column, meter
+        self._name, self._groups, self._meter = name, groups, meter
         self.shape, self.dtype = shape, dtype
         self.chunks = (max(1, *groups.lengths, 1), *(max(1, n) for n in shape[1:]))
         self._ends = list(accumulate(groups.lengths))
@@ -175,10 +191,8 @@ class Column:
         return self._last[1]
 
     def _decoded(self, number: int) -> NDArray[Any]:
-        import pyarrow
-
-        try:
-            column = self._groups.read(number, self._column)
+        with _plain_errors(f"{self._name}: group {number}"):
+            column = self._groups.read(number)
             if column.null_count:
                 raise ValueError("has values that are missing")
             numbers = _numbers(column) if self.shape[1:] else column
@@ -186,8 +200,6 @@ class Column:
                 raise ValueError("has values that are missing")
             found = np.asarray(numbers.to_numpy(), self.dtype)
             return found.reshape(self._groups.lengths[number], *self.shape[1:])
-        except (OSError, ValueError, pyarrow.ArrowException) as error:
-            raise ValueError(f"{self._name}: group {number}: {_line(error)}") from None
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Refuse: columns are only read."""
