@@ -94,6 +94,13 @@ def dask(session: nox.Session) -> None:
     session.run("python", "docs/examples.py", "docs/dask.md")
 
 
+@nox.session
+def arrow(session: nox.Session) -> None:
+    """Test Parquet and Arrow files; ``--`` gives pytest's arguments."""
+    install(session, "[arrow]", *group("test"))
+    session.run("pytest", "tests/files/test_arrow.py", *session.posargs)
+
+
 @nox.session(name="wheel")
 def test_wheel(session: nox.Session) -> None:
     """Run the tests on the wheel where no compiler can be found, away from the sources."""

@@ -32,8 +32,9 @@ ROWS = [
     {"errors", "version", "bandwidth", "names", "surface", "_core"},
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
-    "api", "run", "gathering", "passing", "windows", "scattering", "formats", "durable", "requests",
-    "rows", "disk", "budget", "stats",
+    "gathers", "scatters", "stream", "options", "run", "results", "inputs", "operands", "progress",
+    "gathering", "passing", "windows", "scattering", "formats", "memory", "durable", "requests",
+    "tables", "disk", "budget", "stats",
 ]  # fmt: skip
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "reference.py")

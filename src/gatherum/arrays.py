@@ -39,8 +39,8 @@ _FRAMEWORKS = (
     Framework("tensorflow", "write {}.numpy()"),
     Framework("cupy", "write cupy.asnumpy({})"),
     Framework("dask", "write {}.compute()"),
-    Framework("zarr", f"{_WHOLE}, or give gatherum.files its path"),
-    Framework("h5py", f"{_WHOLE}, or store it as Zarr or .npy for gatherum.files"),
+    Framework("zarr", f"{_WHOLE}, or give it to gatherum.files"),
+    Framework("h5py", f"{_WHOLE}, or give it to gatherum.files"),
 )
 _BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
 _BY_MODULE["jaxlib"] = _BY_MODULE["jax"]

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from gatherum.files.disk import PAGE
 from gatherum.files.durable.context import Context
 from gatherum.files.passing import Passing
-from gatherum.files.rows.flat import FlatArray
-from gatherum.files.rows.partition import Buckets
-from gatherum.files.rows.table import Panel, RowTable
-from gatherum.files.rows.writer import Writer
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.partition import Buckets
+from gatherum.files.tables.table import Panel, RowTable
+from gatherum.files.tables.writer import Writer
 from gatherum.files.windows import Windows, valid
 
 __all__ = ["Gather"]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.rows.flat import FlatRows
-from gatherum.files.rows.partition import Buckets, Partition
-from gatherum.files.rows.table import RowTable, Wanted, ahead
-from gatherum.files.rows.writer import Writer
+from gatherum.files.tables.flat import FlatRows
+from gatherum.files.tables.partition import Buckets, Partition
+from gatherum.files.tables.table import RowTable, Wanted, ahead
+from gatherum.files.tables.writer import Writer
 from gatherum.files.windows import Windows
 
 __all__ = ["Passing"]

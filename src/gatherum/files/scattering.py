@@ -12,9 +12,9 @@ from gatherum.accumulator import Accumulator, element_bytes
 from gatherum.dtypes import needs_accumulator
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore
-from gatherum.files.rows.flat import FlatArray, FlatRows
-from gatherum.files.rows.partition import Buckets, Partition
-from gatherum.files.rows.table import Block, Panel, RowTable, blocks, taken
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.partition import Buckets, Partition
+from gatherum.files.tables.table import Block, Panel, RowTable, blocks, taken
 from gatherum.names import ReductionName
 from gatherum.plan import apply
 

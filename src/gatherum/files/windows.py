@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from gatherum.files.disk import byte_view
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.journal import Record
-from gatherum.files.rows.flat import FlatArray
-from gatherum.files.rows.table import Panel, RowTable, Wanted, ahead
-from gatherum.files.rows.writer import Writer
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.table import Panel, RowTable, Wanted, ahead
+from gatherum.files.tables.writer import Writer
 
-__all__ = ["Windows", "valid"]
+__all__ = ["Windows", "best_order", "valid"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -144,6 +144,13 @@ class Windows:
             done += last - first
             for row, values in enumerate(part, start):
                 self.out.write(row * self.row_length + first, values)
+
+
+def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
+    """Put rows in the order that is cheapest to read them in."""
+    if table.is_far_apart(numbers.size) and table.cached_share(numbers) >= CACHED_SHARE:
+        return Wanted.as_asked(numbers, places)
+    return Wanted.sorted(numbers, places)
 
 
 def valid(numbers: Ints, invalid: Mask | None) -> Ints:

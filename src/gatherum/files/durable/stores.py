@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.build import CREATE, Build
 from gatherum.files.durable.context import Context
-from gatherum.files.rows.flat import FlatArray
-from gatherum.files.rows.layouts import FlatLayout, FortranLayout
-from gatherum.files.rows.table import Block, Layout, Panel, RowTable
 from gatherum.files.stats import Meter
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.layouts import FlatLayout, FortranLayout
+from gatherum.files.tables.table import Block, Layout, Panel, RowTable
 
 __all__ = ["BlockStore", "FlatPatchTarget", "FlatTarget", "PatchTarget", "Target", "lay_patch"]
 

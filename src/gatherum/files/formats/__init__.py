@@ -2,7 +2,9 @@
 
 import os
 
+from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.format import Format, Location
+from gatherum.files.formats.hdf5 import Hdf5
 from gatherum.files.formats.npy import Npy
 from gatherum.files.formats.npz import Npz
 from gatherum.files.formats.safetensors import Safetensors
@@ -10,7 +12,7 @@ from gatherum.files.formats.zarr import Zarr
 
 __all__ = ["FORMATS", "locate"]
 
-FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Zarr()]
+FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
 
 
 def locate(path: str | os.PathLike[str]) -> Location:

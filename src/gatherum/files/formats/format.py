@@ -14,8 +14,8 @@ from gatherum.files.durable.build import CREATE, Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatTarget, Target
 from gatherum.files.formats.storage import Source
-from gatherum.files.rows.flat import FlatArray
 from gatherum.files.stats import Meter
+from gatherum.files.tables.flat import FlatArray
 from gatherum.regular import check_regular
 
 __all__ = ["Format", "Location", "Opening", "choose_member", "find_named"]

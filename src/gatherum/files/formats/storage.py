@@ -10,12 +10,12 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, Target
-from gatherum.files.rows.boxes import FlatBoxes, copy_boxes, filled_first
-from gatherum.files.rows.flat import FlatArray
-from gatherum.files.rows.grid import BoxArray
-from gatherum.files.rows.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
-from gatherum.files.rows.table import Layout
 from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.grid import BoxArray
+from gatherum.files.tables.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
+from gatherum.files.tables.table import Layout
 
 __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage"]
 

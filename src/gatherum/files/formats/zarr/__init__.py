@@ -17,9 +17,9 @@ from gatherum.files.formats.zarr.arrays import (
     metadata_name,
 )
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
-from gatherum.files.rows.boxes import FlatBoxes, chunk_boxes, filled_first
-from gatherum.files.rows.flat import FlatArray
 from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import FlatBoxes, chunk_boxes, filled_first
+from gatherum.files.tables.flat import FlatArray
 
 __all__ = ["Zarr"]
 

@@ -9,8 +9,8 @@ from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore
 from gatherum.files.formats.zarr.arrays import METADATA, ZarrArray
-from gatherum.files.rows.layouts import BoxLayout
-from gatherum.files.rows.table import Block, Panel, RowTable
+from gatherum.files.tables.layouts import BoxLayout
+from gatherum.files.tables.table import Block, Panel, RowTable
 
 __all__ = ["ZarrCopyTarget", "ZarrPatchTarget", "lay_chunks"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import byte_view
-from gatherum.files.rows.table import Block, Ints, Panel, Wanted, blocks, distinct
+from gatherum.files.tables.table import Block, Ints, Panel, Wanted, blocks, distinct
 from gatherum.plan import apply
 
 __all__ = ["BoxArray", "GridRows"]

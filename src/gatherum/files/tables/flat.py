@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gatherum import native
 from gatherum.files.disk import PAGE, DiskFile, StoredRows, byte_view
-from gatherum.files.rows.table import Block, Ints, Panel, Wanted
+from gatherum.files.tables.table import Block, Ints, Panel, Wanted
 
 __all__ = ["FlatArray", "FlatRows"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.rows.flat import FlatArray, FlatRows
-from gatherum.files.rows.grid import BoxArray
-from gatherum.files.rows.table import Block, Panel
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.grid import BoxArray
+from gatherum.files.tables.table import Block, Panel
 
 __all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes", "filled_first"]
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 
 from gatherum.files.budget import Budget
-from gatherum.files.rows.boxes import FlatBoxes, filled_first
-from gatherum.files.rows.flat import FlatArray, FlatRows
-from gatherum.files.rows.grid import BoxArray, GridRows
-from gatherum.files.rows.table import Panel, RowTable, panels
+from gatherum.files.tables.boxes import FlatBoxes, filled_first
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.grid import BoxArray, GridRows
+from gatherum.files.tables.table import Panel, RowTable, panels
 
 __all__ = ["BoxLayout", "FlatLayout", "FortranLayout", "flat_layout"]
 
