@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "hooks.hpp"
+#include "known_calls.hpp"
 #include "released.hpp"
 #include "runs.hpp"
 #include "tensors.hpp"
@@ -132,11 +133,21 @@ nb::object call_on_tensors_of(const nb::handle* a) {
                                 a[kIncludeSelf], a[kMode], a[kNegative], nb::none(), a[kOut]});
 }
 
+nb::object call_as_before(const nb::handle* a) {
+  if (PyArray_CheckExact(a[kData].ptr()) || !a[kOut].is_none()) return {};
+  return run_as_before({a[kOp],
+                        a[kData],
+                        a[kIndices],
+                        a[kUpdates],
+                        {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+}
+
 }  // namespace
 
 nb::object call(nb::handle* a) {
   if (is_tensor(a[kData]))
     if (nb::object result = call_on_tensors_of(a); result.is_valid()) return result;
+  if (nb::object result = call_as_before(a); result.is_valid()) return result;
   nb::object normalised;
   nb::handle plain[kArguments];
   const nb::object listed = array_of_integers(a[kIndices]);
@@ -161,6 +172,7 @@ nb::object call(nb::handle* a) {
 
 void leave() {
   clear_plans();
+  forget_calls();
   // What a daemon thread that is still in a call keeps alive is no leak to warn of.
   if (Released::count() > 0) nb::set_leak_warnings(false);
 }
