@@ -13,6 +13,7 @@ the goal for it stands beside it.
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import jax
@@ -30,17 +31,25 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes of large cases")
     parser.add_argument("--threads", type=int, default=2, help="ours; JAX takes all processors")
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="cpu: the time of all threads, which other processes change less",
+    )
     options = parser.parse_args()
+    clock = time.process_time if options.clock == "cpu" else time.perf_counter
     gatherum.set_num_threads(options.threads)
     print(f"jax {jax.__version__}, gatherum {gatherum.__version__}, {options.threads} threads, "
-          f"{options.rounds} rounds, scale {options.scale:g}\n")  # fmt: skip
+          f"{options.rounds} rounds, scale {options.scale:g}, "
+          f"{options.clock} time\n")  # fmt: skip
     print("| case | jax | ours | jax / ours | goal |\n|---|---:|---:|---:|---:|")
     rng = np.random.default_rng(0)
     for make in (eager, jitted, rows, elements, bins, row_sums):
         if options.only in make.__name__:
             for case in make(options.scale, rng):
                 check(case)
-                print(measured(case, options.rounds), flush=True)
+                print(measured(case, options.rounds, clock), flush=True)
     return 0
 
 

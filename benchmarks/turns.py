@@ -21,13 +21,16 @@ class Case:
     times: dict[str, list[float]] = field(default_factory=lambda: {"ours": [], "theirs": []})
 
 
-def measured(case: Case, rounds: int) -> str:
+Clock = Callable[[], float]
+
+
+def measured(case: Case, rounds: int, clock: Clock = time.perf_counter) -> str:
     """Take times in turns, each round beginning with the other, and return a row of a table."""
-    peer = min(case.peers, key=lambda call: min(seconds(call, case.loops) for _ in range(2)))
+    peer = min(case.peers, key=lambda call: min(seconds(call, case.loops, clock) for _ in range(2)))
     pair = [("ours", case.ours), ("theirs", peer)]
     for number in range(rounds):
         for name, call in pair[:: 1 if number % 2 else -1]:
-            case.times[name].append(seconds(call, case.loops))
+            case.times[name].append(seconds(call, case.loops, clock))
     theirs, ours = case.times["theirs"], case.times["ours"]
     ratios = sorted(t / o for t, o in zip(theirs, ours, strict=True))
     low, _, high = statistics.quantiles(ratios, n=4) if rounds > 1 else ratios * 3
@@ -39,11 +42,11 @@ def measured(case: Case, rounds: int) -> str:
     )
 
 
-def seconds(call: Call, loops: int) -> float:
-    start = time.perf_counter()
+def seconds(call: Call, loops: int, clock: Clock) -> float:
+    start = clock()
     for _ in range(loops):
         call()
-    return (time.perf_counter() - start) / loops
+    return (clock() - start) / loops
 
 
 def shown(times: list[float]) -> str:
