@@ -1,4 +1,4 @@
-"""The handler of XLA's custom calls, called as the runtime calls it: with forged frames, without JAX.
+"""The handler of XLA's custom calls, under forged frames: called as by the runtime, without JAX.
 
 Each check of the handler is broken by one frame. Results lie between guards, which stay as they
 are.
