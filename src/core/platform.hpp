@@ -67,6 +67,15 @@ GATHERUM_INLINE void prefetch(const void* p) {
 #endif
 }
 
+// The same into the second cache: for more lines than the first one holds.
+GATHERUM_INLINE void prefetch_second(const void* p) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+#else
+  __builtin_prefetch(p, 0, 2);
+#endif
+}
+
 GATHERUM_INLINE void prefetch_write(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);

@@ -5,6 +5,7 @@
 
 #include "../platform.hpp"
 #include "hooks.hpp"
+#include "known_calls.hpp"
 #include "released.hpp"
 #include "runs.hpp"
 #include "tensors.hpp"
@@ -147,11 +148,24 @@ GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   return run_call(attributes, operands, plain[kFill]);
 }
 
+nb::object call_as_before(const nb::handle* a) {
+  if (!a[kOut].is_none()) return {};
+  return run_as_before({a[kOp],
+                        a[kData],
+                        a[kIndices],
+                        a[kUpdates],
+                        {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+}
+
 }  // namespace
 
 nb::object call(nb::handle* a) {
-  if (!PyArray_CheckExact(a[kData].ptr()) && is_tensor(a[kData]))
-    if (nb::object result = call_on_tensors_of(a); result.is_valid()) return result;
+  if (!PyArray_CheckExact(a[kData].ptr())) {
+    nb::object result;
+    if (is_tensor(a[kData])) result = call_on_tensors_of(a);
+    if (!result.is_valid()) result = call_as_before(a);
+    if (result.is_valid()) return result;
+  }
   nb::object listed;
   if (PyList_CheckExact(a[kIndices].ptr()) && (listed = array_of_integers(a[kIndices])).is_valid())
     a[kIndices] = listed;
@@ -164,6 +178,7 @@ nb::object call(nb::handle* a) {
 
 void leave() {
   clear_plans();
+  forget_calls();
   // What a daemon thread that is still in a call keeps alive is no leak to warn of.
   if (Released::count() > 0) nb::set_leak_warnings(false);
 }

@@ -11,6 +11,7 @@
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "hooks.hpp"
+#include "known_calls.hpp"
 #include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
@@ -79,6 +80,7 @@ NB_MODULE(_core, m) {
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
+  bind_known_calls(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
 
