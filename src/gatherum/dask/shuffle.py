@@ -37,7 +37,15 @@ from .call import Call
 from .entries import Part, Route
 from .tasks import Ref, Tasks
 
-__all__ = ["TESTED", "VERSION", "Shuffle", "receive_fold", "receive_merge", "send_cut", "send_taken"]
+__all__ = [
+    "TESTED",
+    "VERSION",
+    "Shuffle",
+    "receive_fold",
+    "receive_merge",
+    "send_cut",
+    "send_taken",
+]
 
 # Versions of distributed whose machinery this was tested with.
 TESTED = ("2026.8.0",)
@@ -59,7 +67,9 @@ def packed(sender: int, rows: Array, values: Array) -> Shard:
 
 
 def _bytes(array: Array) -> Array:
-    """Return a copy of the bytes of an array: what is sent keeps nothing else alive."""
+    """Return the bytes of an array; what is sent keeps nothing else alive."""
+    if array.base is None and array.flags.c_contiguous and array.nbytes:
+        return array.reshape(-1).view(np.uint8)
     return np.frombuffer(array.tobytes(), np.uint8)
 
 
@@ -173,29 +183,44 @@ def receive(id: ShuffleId, number: int, run: int) -> list[Shard]:
 _NONE = np.empty(0, np.uint8)
 
 
-def send_parts(id: ShuffleId, number: int, way: Route) -> int:
-    """Send every owner the rows that a block of entries asks it for."""
-    owners = np.flatnonzero(np.diff(way.starts))
-    parts = ((int(n), way.part(int(n), int(n) + 1).rows) for n in owners)
-    return send(id, number, [(n, packed(number, rows, _NONE)) for n, rows in parts])
+def send_parts(id: ShuffleId, number: int, way: Route, owners: Sequence[range]) -> int:
+    """Send runs of owners what a block of entries asks them for."""
+    shards = []
+    for n, run in enumerate(owners):
+        part = way.part(run.start, run.stop)
+        if part.rows.size:
+            shards.append((n, packed(number, part.rows, part.starts)))
+    return send(id, number, shards)
 
 
 def send_taken(
-    id: ShuffleId, number: int, call: Call, checked: None, block: Array, ways: Sequence[Route]
+    id: ShuffleId,
+    number: int,
+    call: Call,
+    checked: None,
+    blocks: Sequence[Array],
+    first: int,
+    ways: Sequence[Route],
 ) -> int:
-    """Send every block of entries the rows that it asks an owner for."""
-    parts = [way.part(number, number + 1) for way in ways]
-    return _send_rows(id, number, call, checked, block, parts, range(len(parts)))
+    """Send every block of entries the rows that it asks a run of owners for."""
+    parts = [way.part(first, first + len(blocks)) for way in ways]
+    return _send_rows(id, number, call, checked, blocks, parts, range(len(parts)))
 
 
 def send_asked(
-    id: ShuffleId, number: int, call: Call, checked: None, block: Array, asked: ShuffleId, run: int
+    id: ShuffleId,
+    number: int,
+    call: Call,
+    checked: None,
+    blocks: Sequence[Array],
+    asked: ShuffleId,
+    run: int,
 ) -> int:
-    """Do as `send_taken`, where another shuffle has brought what an owner is asked for."""
+    """Do as `send_taken`, where another shuffle has brought what the owners are asked for."""
     shards = receive(asked, number, run)
-    rows = [unpacked(shard, np.dtype(np.uint8))[0] for shard in shards]
-    parts = [Part(np.array([0, len(each)]), each) for each in rows]
-    return _send_rows(id, number, call, checked, block, parts, [each.sender for each in shards])
+    pairs = [unpacked(shard, np.dtype(np.int64)) for shard in shards]
+    parts = [Part(starts, rows) for rows, starts in pairs]
+    return _send_rows(id, number, call, checked, blocks, parts, [each.sender for each in shards])
 
 
 def _send_rows(
@@ -203,34 +228,46 @@ def _send_rows(
     number: int,
     call: Call,
     checked: None,
-    block: Array,
+    blocks: Sequence[Array],
     parts: Sequence[Part],
     receivers: Sequence[int],
 ) -> int:
     shards = []
     for receiver, part in zip(receivers, parts, strict=True):
         if part.rows.size:
-            (rows,) = work.take(call, checked, [block], [part])
+            (rows,) = work.take(call, checked, blocks, [part])
             shards.append((receiver, packed(number, _NONE, rows)))
     return send(id, number, shards)
 
 
 def receive_merge(
-    id: ShuffleId, number: int, run: int, call: Call, way: Route, shape: Shape
+    id: ShuffleId,
+    number: int,
+    run: int,
+    call: Call,
+    way: Route,
+    shape: Shape,
+    owners: Sequence[range],
 ) -> Array:
-    """Return a block of a gather's result."""
+    """Return a block of a gather's result; `owners` are the runs that send."""
     shards = receive(id, number, run)
-    owners = [range(shard.sender, shard.sender + 1) for shard in shards]
+    sent = [owners[shard.sender] for shard in shards]
     rows = [unpacked(shard, call.dtype)[1] for shard in shards]
-    (found,) = work.merge(call, way, [shape], owners, rows)
+    (found,) = work.merge(call, way, [shape], sent, rows)
     return found
 
 
 def send_cut(
-    id: ShuffleId, number: int, call: Call, checked: None, way: Route, shape: Shape, block: Array
+    id: ShuffleId,
+    number: int,
+    call: Call,
+    checked: None,
+    way: Route,
+    shapes: Sequence[Shape],
+    blocks: Sequence[Array],
 ) -> int:
-    """Send every owner the updates that a block has for it, in their order."""
-    values = work.cut(call, checked, way, [shape], [block])
+    """Send every owner the updates that a run of blocks has for it, in their order."""
+    values = work.cut(call, checked, way, shapes, blocks)
     shards = []
     for n in np.flatnonzero(np.diff(way.starts)).tolist():
         part, given = work.values_of(call, way, values, n, n + 1)
@@ -252,47 +289,47 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     a first shuffle brings each owner what it is asked for.
     """
     entries = [range(n, n + 1) for n in range(len(tasks.entries))]
+    owners = tasks.node("owners", tasks.owner_groups())
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
         ways = [routes[(*shared, n)] for n in range(len(entries))]
-        asked, answer = None, None
+        asked = None
         if whole:
             answer = tasks.add("ways", shared, list, List(*ways))
         else:
-            asked = Shuffle(tasks, "ask", shared, len(tasks.owners))
+            asked = Shuffle(tasks, "ask", shared, len(tasks.owner_groups()))
             for n, way in enumerate(ways):
-                asked.send(n, send_parts, way)
+                asked.send(n, send_parts, way, owners)
             answer = asked.barrier()
         for free in tasks.layout.free_places():
             moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
-            for n in range(len(tasks.owners)):
-                block = tasks.data(tasks.layout.data_at(shared, free, tasks.owners[n]))
-                given = tasks.call, checked, block
+            for n, run in enumerate(tasks.owner_groups()):
+                given = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
                 if asked is None:
-                    moved.send(n, send_taken, *given, answer)
+                    moved.send(n, send_taken, *given, run.start, answer)
                 else:
                     moved.send(n, send_asked, *given, asked.id, answer)
-            run = moved.barrier()
-            for n, run_of in enumerate(entries):
-                (place,) = tasks.entered(shared, free, run_of)
-                shape = tasks.layout.moved_shape(place)
-                tasks.result(place, receive_merge, moved.id, n, run, tasks.call, ways[n], shape)
+            sent = moved.barrier()
+            for n, place in enumerate(tasks.entered(shared, free, range(len(entries)))):
+                want = tasks.call, ways[n], tasks.layout.moved_shape(place), owners
+                tasks.result(place, receive_merge, moved.id, n, sent, *want)
 
 
 def scatter_by_shuffle(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
-    entries = [range(n, n + 1) for n in range(len(tasks.entries))]
+    entries = tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
         for free in tasks.layout.free_places():
             moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
-            for n, run_of in enumerate(entries):
-                (place,) = tasks.entered(shared, free, run_of)
-                given = routes[(*shared, n)], tasks.layout.moved_shape(place), tasks.update(place)
-                moved.send(n, send_cut, tasks.call, checked, *given)
-            run = moved.barrier()
-            for n, owner in enumerate(tasks.owners):
-                place = tasks.layout.data_at(shared, free, owner)
-                tasks.result(place, receive_fold, moved.id, n, run, tasks.call, tasks.data(place))
+            for n, run in enumerate(entries):
+                places = tasks.entered(shared, free, run)
+                shapes = [tasks.layout.moved_shape(place) for place in places]
+                blocks = List(*(tasks.update(place) for place in places))
+                given = checked, routes[(*shared, n)], shapes, blocks
+                moved.send(n, send_cut, tasks.call, *given)
+            sent = moved.barrier()
+            for n, place in enumerate(tasks.owned(shared, free, range(len(tasks.owners)))):
+                tasks.result(place, receive_fold, moved.id, n, sent, tasks.call, tasks.data(place))
