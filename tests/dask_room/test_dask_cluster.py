@@ -131,13 +131,12 @@ def test_the_first_invalid_index_is_named(way):
 
 
 def test_another_version_of_distributed_warns_and_takes_tasks(client, monkeypatch):
-    from gatherum.dask import shuffle, ways
+    from gatherum.dask import versions, ways
 
-    monkeypatch.setattr(shuffle, "TESTED", ("0.0",))
+    monkeypatch.setattr(versions, "TESTED", ("0.0",))
     monkeypatch.setattr(ways, "SMALL_BYTES", -1)
-    rng = np.random.default_rng(3)
     operands = da.from_array(DATA, chunks=(50, 7)), da.from_array(INDICES, chunks=70)
-    with dask.config.set({"gatherum.way": "shuffle"}):
-        with pytest.warns(UserWarning, match="rows move as tasks: its shuffles are tested with"):
-            result = gatherum.gather(*operands)
+    said = pytest.warns(UserWarning, match="rows move as tasks: its shuffles are tested with")
+    with dask.config.set({"gatherum.way": "shuffle"}), said:
+        result = gatherum.gather(*operands)
     assert digest(result.compute()) == digest(gatherum.gather(DATA, INDICES))

@@ -2,7 +2,7 @@
 
 Every task that sends hands its rows over and is done; after a barrier, every task that receives
 reads its rows from its own disk. A task holds its own chunk, whatever the rest weighs. What is not
-public in distributed is used here alone, in versions that have been tested.
+public in distributed is used here alone, and only in the versions that `versions` lists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from dask import config
 from dask.task_spec import List
-from distributed import __version__ as VERSION
 from distributed.shuffle._core import (
     P2PBarrierTask,
     ShuffleId,
@@ -36,19 +35,6 @@ from . import work
 from .call import Call
 from .entries import Part, Route
 from .tasks import Ref, Tasks
-
-__all__ = [
-    "TESTED",
-    "VERSION",
-    "Shuffle",
-    "receive_fold",
-    "receive_merge",
-    "send_cut",
-    "send_taken",
-]
-
-# Versions of distributed whose machinery this was tested with.
-TESTED = ("2026.8.0",)
 
 
 class Shard(NamedTuple):
@@ -78,7 +64,7 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
     values = np.asarray(shard.values).view(np.uint8)
     return (
         np.asarray(shard.rows).view(f"u{shard.item}"),
-        np.ndarray(shard.shape, dtype, buffer=memoryview(values)),
+        np.ndarray(shard.shape, dtype, buffer=values),
     )
 
 

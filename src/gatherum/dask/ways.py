@@ -82,15 +82,14 @@ def choose(call: Call, layout: Layout) -> Way:
 def _can_shuffle() -> bool:
     """Whether calls run on a cluster whose machinery is known."""
     try:
+        from distributed import __version__ as VERSION
         from distributed import default_client
 
         default_client()
     except (ImportError, ValueError):
         return False
-    try:
-        from .shuffle import TESTED, VERSION
-    except ImportError:
-        TESTED, VERSION = (), "another version"
+    from .versions import TESTED
+
     if VERSION in TESTED:
         return True
     warnings.warn(
