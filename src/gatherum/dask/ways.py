@@ -75,7 +75,8 @@ def choose(call: Call, layout: Layout) -> Way:
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
     wanted = config.get("gatherum.way", "shuffle" if pairs > MOST_PAIRS else "tasks")
     if wanted == "shuffle" and 0 not in map(sum, layout.moved) and _can_shuffle():
-        return Way("shuffle", f"{reason}, {pairs} pairs of tasks", chunk)
+        # A sender's rows wait in buffers beside it: smaller pieces need less memory.
+        return Way("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
     return Way("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
 
 
