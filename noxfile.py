@@ -89,7 +89,8 @@ def jax(session: nox.Session) -> None:
 @nox.session
 def dask(session: nox.Session) -> None:
     """Test Dask's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
-    install(session, "[dask]", *group("test"))
+    # xarray: an example of the page.
+    install(session, "[dask]", *group("test"), "xarray")
     session.run("pytest", "tests/dask_room", *session.posargs)
     session.run("python", "docs/examples.py", "docs/dask.md")
 

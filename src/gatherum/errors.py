@@ -145,6 +145,20 @@ def no_dask_out(op: str) -> TypeError:
     )
 
 
+def not_a_store(op: str, store: object) -> TypeError:
+    return TypeError(
+        f"{op}_into: `store` must be a Zarr array in a directory, or its path, got "
+        f"{type(store).__name__}"
+    )
+
+
+def compressed_member(location: object) -> ValueError:
+    return ValueError(
+        f"from_file: {location} is compressed, so that no part of it can be read alone; write it "
+        "with np.savez or np.save"
+    )
+
+
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 

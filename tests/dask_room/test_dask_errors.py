@@ -55,10 +55,11 @@ def test_nothing_is_computed_while_a_call_is_made():
         never, dtype=int, meta=np.empty(0, int)
     )
     u = x[:2].rechunk((1, 5))
+    t = i[:, None]
     made = [
-        gatherum.gather(x, i), gatherum.gather_elements(x, i[:, None]), gatherum.gather_nd(x, i[:, None]),
-        gatherum.scatter_slices(x, i, u), gatherum.scatter_nd(x, i[:, None], u, reduction="add"),
-        gatherum.scatter_elements(x, i[:, None], u[:, :1], reduction="mean"),
+        gatherum.gather(x, i), gatherum.gather_elements(x, t), gatherum.gather_nd(x, t),
+        gatherum.scatter_slices(x, i, u), gatherum.scatter_nd(x, t, u, reduction="add"),
+        gatherum.scatter_elements(x, t, u[:, :1], reduction="mean"),
     ]  # fmt: skip
     assert [one.shape for one in made] == [(2, 5), (2, 1), (2, 5), (12, 5), (12, 5), (12, 5)]
     gatherum.plan("gather", x, i)
@@ -122,9 +123,7 @@ def test_other_collections_of_dask():
     for call in (gatherum.gather, gatherum.plan, gatherum.explain):
         name = () if call is gatherum.gather else ("gather",)
         for operands in ((LAZY, late), (late, [0])):
-            with pytest.raises(
-                TypeError, match=r"must be a NumPy array, got a dask.Delayed; write"
-            ):
+            with pytest.raises(TypeError, match=r"must be a NumPy array, got a dask\.Delayed"):
                 call(*name, *operands)
 
 

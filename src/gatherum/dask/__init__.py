@@ -15,15 +15,21 @@ from .api import (
     scatter_slices,
     tell,
 )
+from .files import from_file
 from .operands import look
+from .stores import scatter_elements_into, scatter_nd_into, scatter_slices_into
 
 __all__ = [
+    "from_file",
     "gather",
     "gather_elements",
     "gather_nd",
     "scatter_elements",
+    "scatter_elements_into",
     "scatter_nd",
+    "scatter_nd_into",
     "scatter_slices",
+    "scatter_slices_into",
 ]
 
 arrays.register("dask", room, look, tell)

@@ -22,9 +22,9 @@ class Call:
     signature: Signature
     fill: bytes
 
-    @cached_property
+    @property
     def operator(self) -> Operator:
-        """The operator's row."""
+        """The operator's row: never a copy from another process, rows are compared by identity."""
         return self.signature.operator
 
     @cached_property

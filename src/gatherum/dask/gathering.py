@@ -20,6 +20,11 @@ def gather_tasks(tasks: Tasks) -> None:
     if tasks.way.name == "tasks":
         _by_routes(tasks)
         return
+    if tasks.way.name == "shuffle":
+        from .shuffle import gather_by_shuffle
+
+        gather_by_shuffle(tasks, is_small(tasks.index_bytes))
+        return
     layout, checked = tasks.layout, tasks.check()
     for shared in layout.shared_places():
         for free in layout.free_places():

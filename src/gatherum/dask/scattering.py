@@ -26,6 +26,10 @@ def scatter_tasks(tasks: Tasks) -> None:
     layout = tasks.layout
     if tasks.way.name == "blockwise":
         _fold_blocks(tasks)
+    elif tasks.way.name == "shuffle":
+        from .shuffle import scatter_by_shuffle
+
+        scatter_by_shuffle(tasks)
     else:
         _fold_by_routes(tasks)
     reached = set(layout.shared_places())

@@ -57,7 +57,7 @@ class Tasks:
         self.data, self.indices, *updates = (each.blocks(self.made) for each in sources)
         self._updates = updates[0] if updates else None
         self.refuses = call.refuses
-        self.call = self._node("call", call)
+        self.call = self.node("call", call)
         self.entries = layout.entry_places()
         self.owners = layout.keyed_places()
         item = max(call.dtype.itemsize, 1)
@@ -105,7 +105,7 @@ class Tasks:
     def routes(self, entries: Sequence[range]) -> dict[Place, Ref]:
         """Add the tasks that order entries by the owners of their rows."""
         found = {}
-        keyed = self._node("chunks", self.layout.keyed)
+        keyed = self.node("chunks", self.layout.keyed)
         for shared in self.layout.shared_places():
             shape = self.layout.column_shape(shared)
             for number, run in enumerate(entries):
@@ -136,7 +136,8 @@ class Tasks:
                 found.append(self.add("examine", at, find_invalid, *given))
         return self.add("check", (), refuse_invalid, self.call, List(*found))
 
-    def _node(self, step: str, value: object) -> Ref:
+    def node(self, step: str, value: object) -> Ref:
+        """Add a value that many tasks share, and return what refers to it."""
         key = f"{self.operator.name}-{step}-{self.token}"
         self.made[key] = DataNode(key, value)
         return TaskRef(key)

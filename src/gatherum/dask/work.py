@@ -116,8 +116,19 @@ def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequen
     three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
     if call.one_update:
         return three[0]
-    whole = _joined(three, 1)
-    return apply("gather", whole, way.order, axis=1)
+    if len(three) == 1:
+        return apply("gather", three[0], way.order, axis=1)
+    places = np.full(way.size, -1, np.int64)
+    places[way.order] = np.arange(way.order.size)
+    before, _entries, after = three[0].shape
+    out, offset = np.empty((before, way.order.size, after), call.dtype), 0
+    for block in three:
+        here = places[offset : offset + block.shape[1]]
+        # What the call drops has no place.
+        put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
+        apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
+        offset += block.shape[1]
+    return out
 
 
 def _three(call: Call, block: Array, shape: Shape) -> Array:
