@@ -217,7 +217,7 @@ def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch):
     for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
         monkeypatch.setattr(run, "_SMALL_TABLE", small)
         if small:
-            monkeypatch.setattr(run, "_sort_bytes", lambda work: 0)
+            monkeypatch.setattr(run, "_sort_bytes", lambda *_: 0)
         assert same_bits(room.scatter_nd(data, indices[..., None], updates, **how), expected)
         assert launched(room)[1:] == names
 
@@ -404,7 +404,7 @@ def test_the_compile_table_has_the_macros_of_every_call(room):
         seen |= set(room.last.launches)
     for kernel in seen:
         axes = AXES[kernel.name]
-        folds_of = {"VALUE", "REDUCTION"}
+        folds_of = {"VALUE", "REDUCTION", "LANES", "CARRIED"}
         assert {name for name, _ in kernel.macros} - folds_of == set(axes) - folds_of, kernel
         for name, value in kernel.macros:
             assert name in folds_of or value in map(str, axes[name]), (kernel, name)
