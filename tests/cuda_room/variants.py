@@ -44,7 +44,7 @@ FOLDS = [
     if not (value == "bool" and reduction == "mean")
     and not (value.startswith("complex") and reduction in ("max", "min"))
 ]
-_FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1), "INCLUDE_SELF": (1, 0)}
+_FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
 _FOLD |= {"LANES": (1,), "CARRIED": (0,)}
 AXES: dict[str, Axes] = {
     "check": CHECKING,
@@ -76,8 +76,8 @@ def variants(name: str) -> Iterator[Kernel]:
             for reduction in ("add", "max", "min"):
                 yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold"):
-        for number, (value, reduction) in enumerate(FOLDS):
-            kind = {"VALUE": f"value_{value}", "REDUCTION": reduction, "INCLUDE_SELF": number % 2}
+        for value, reduction in FOLDS:
+            kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
             size = BYTES[value]
             yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
             if size <= 8:

@@ -90,18 +90,17 @@ def fold(call: Call, guard: Buffer | None) -> None:
         "VALUE": _value(s),
         "VALUE_ALIGN": align,
         "REDUCTION": s.reduction,
-        "INCLUDE_SELF": int(s.include_self),
         "LANES": lanes,
         "CARRIED": carried_bytes(s, work),
     }
     parts = points(row)
     longest = LONGEST if work.entries > LONGEST else 0
-    total = [work.entries * parts, longest]
+    total = [work.entries * parts, longest, s.include_self]
     _launch(call, "fold", pairs, row, guard, total, [], macros)
     if longest:
         macros |= {"THREADS": LONG_THREADS, "FOLDERS": FOLDERS}
         stretches = -(-parts // FOLDERS)
-        total = [-(-work.entries // longest) * stretches, longest]
+        total = [-(-work.entries // longest) * stretches, longest, s.include_self]
         _launch(call, "fold_long", pairs, row, guard, total, [stretches], macros)
 
 

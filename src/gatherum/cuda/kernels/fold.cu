@@ -2,7 +2,7 @@
 //
 //   D[e] = finish(fold(...fold(a, u[i])..., u[i + n - 1]))   for the run i..i+n-1 of e, u[j] entry j's update
 //
-// a is the old value, or, without INCLUDE_SELF, the first update, copied. Destinations without a run keep their
+// a is the old value, or, without include_self, the first update, copied. Destinations without a run keep their
 // bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. A run of more than
 // `longest` entries (0: no limit) is left to fold_long.cu: its thread alone would wait for each load.
 //
@@ -20,6 +20,7 @@ struct Arguments {
   const Record* guard;
   int64 total;  // entries times the parts of a row
   int64 longest;
+  int64 include_self;  // 1 where the old value takes part
   Sorted sorted;
 };
 
@@ -32,6 +33,7 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
   using namespace gatherum;
   if (is_stopped(call.guard)) return;
   const Sorted& sorted = call.sorted;
+  const bool self = call.include_self != 0;
   const Offset total = static_cast<Offset>(call.total), longest = static_cast<Offset>(call.longest);
   for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
     const Offset begin = sorted.each.divide(f);
@@ -40,8 +42,8 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
     if (longest > 0 && sorted.has(begin + longest, key)) continue;
     const Place p = place_of(sorted.row, f - begin * static_cast<Offset>(sorted.each.extent));
     char* const at = call.data + sorted.destination(key) + p.data;
-    Sums a = widen(INCLUDE_SELF ? load_items(at) : update_of(sorted, call.other, begin, p.other));
-    Offset j = begin + (INCLUDE_SELF ? 0 : 1);
+    Sums a = widen(self ? load_items(at) : update_of(sorted, call.other, begin, p.other));
+    Offset j = begin + (self ? 0 : 1);
     while (sorted.has(j, key)) {
       Items u[kAhead];
       int n = 0;
@@ -56,6 +58,6 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
         if (k < n) fold_into(a, widen(u[k]));
       j += n;
     }
-    finish(at, a, j - begin);
+    finish(at, a, j - begin, self);
   }
 }

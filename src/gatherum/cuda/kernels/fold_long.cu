@@ -22,6 +22,7 @@ struct Arguments {
   const Record* guard;
   int64 total;  // candidates, which are the entries at multiples of `longest`, times the stretches
   int64 longest;
+  int64 include_self;
   Sorted sorted;
   Divisor stretches;  // of a row
 };
@@ -96,11 +97,11 @@ __device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Off
 // Every thread of the block comes here with the same run.
 __device__ void fold_run(const Arguments& call, const Run& run, Sums (&tiles)[2][kTile]) {
   const int rows = kTile / run.parts, t = static_cast<int>(threadIdx.x);
-  const bool fetches = t >= FOLDERS, folds = t < run.parts;
+  const bool self = call.include_self != 0, fetches = t >= FOLDERS, folds = t < run.parts;
   const Place p = place_of(call.sorted.row, run.first + (folds ? t : 0));
   char* const at = call.data + call.sorted.destination(call.sorted.keys[run.begin]) + p.data;
   Sums a = {};
-  if (folds && INCLUDE_SELF) a = widen(load_items(at));
+  if (folds && self) a = widen(load_items(at));
   if (fetches) fetch(call, run, run.begin, tiles[0]);
   __syncthreads();
   int current = 0;
@@ -111,13 +112,13 @@ __device__ void fold_run(const Arguments& call, const Run& run, Sums (&tiles)[2]
       const int n = next < run.end ? rows : static_cast<int>(run.end - begin);
       const Sums* column = tiles[current] + t;
       int r = 0;
-      if (!INCLUDE_SELF && begin == run.begin) a = column[r++ * run.parts];
+      if (!self && begin == run.begin) a = column[r++ * run.parts];
 #pragma unroll 8
       for (; r < n; ++r) fold_into(a, column[r * run.parts]);
     }
     __syncthreads();
   }
-  if (folds) finish(at, a, run.end - run.begin);
+  if (folds) finish(at, a, run.end - run.begin, self);
 }
 
 }  // namespace gatherum

@@ -47,8 +47,8 @@ __device__ __forceinline__ void fold_into(Sums& a, const Sums& b) {
 }
 
 // Stores what `entries` updates, and the old value if it takes part, were folded to.
-__device__ __forceinline__ void finish(char* at, const Sums& a, Offset entries) {
-  const int64 count = static_cast<int64>(entries) + INCLUDE_SELF;
+__device__ __forceinline__ void finish(char* at, const Sums& a, Offset entries, bool self) {
+  const int64 count = static_cast<int64>(entries) + (self ? 1 : 0);
   Items items;
 #pragma unroll
   for (int l = 0; l < LANES; ++l) items.item[l] = F::finish(a.item[l], count, count > 1);

@@ -17,7 +17,6 @@
 //   LANES         neighbouring items of a row that a thread folds side by side
 //   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
 //   REDUCTION     add, mul, max, min or mean
-//   INCLUDE_SELF  1 where the old value takes part in a fold
 //   THREADS, FOLDERS   threads of a block, and how many of them fold, where the kernel depends on it
 //   EACH          chunks that a thread has under way at a time
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
