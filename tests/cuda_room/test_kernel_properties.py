@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow  # every variant of a kernel is compiled
 
 # Each example may compile a few kernels.
 FEW = settings(
-    max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "30")), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "30")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -69,4 +69,3 @@ def _raise_first(call: Call, record: Buffer, only: int = -1) -> None:
     # Not found: another stream has changed the indices meanwhile.
     position = ~inverse & (1 << 64) - 1 if found else -1
     raise_invalid(call.plan, position, component + max(only, 0), value)
-

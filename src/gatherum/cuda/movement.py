@@ -87,4 +87,3 @@ def writing_mode(call: Call) -> str:
     """
     mode = call.plan.signature.mode
     return "drop" if mode == "raise" else mode
-

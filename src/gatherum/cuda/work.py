@@ -113,7 +113,9 @@ def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
     numbers = iter(_strides(sizes))
     positions = iter(_strides([step.extent for step in tuples if not step.data]))
     tuples = tuple(
-        step._replace(number=next(numbers)) if step.data else step._replace(position=next(positions))
+        step._replace(number=next(numbers))
+        if step.data
+        else step._replace(position=next(positions))
         for step in tuples
     )
     return tuples, tuple(part._replace(number=next(numbers)) for part in parts), sizes
