@@ -8,10 +8,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from shim.room import Room
 
 from canaries import byte_rows, strays
 from gatherum import reference
-from shim.room import Room
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
 pytestmark = pytest.mark.slow  # every variant of a kernel is compiled

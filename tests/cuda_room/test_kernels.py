@@ -5,16 +5,16 @@ from math import prod
 
 import numpy as np
 import pytest
+from shim.device import AT_ONCE, COMPILER, ShimDevice
+from shim.room import Room
+from variants import AXES
 
 import gatherum
 from cases import CASES
 from gatherum import reference
 from gatherum.cuda import folds, run
 from gatherum.cuda.tables import Step, alignment, divisor, reach
-from shim.device import AT_ONCE, COMPILER, ShimDevice
-from shim.room import Room
 from strategies import INDEX_DTYPES, MODES, REDUCTIONS_OF, same_bits
-from variants import AXES
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++, which compiles the kernels")
 slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a third of a second
@@ -114,7 +114,7 @@ def test_the_cases(case, room):
 def values(shape, dtype, rng=RNG):
     """Values of every size, with the special ones, and with bits of any kind."""
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
         return np.frombuffer(rng.bytes(prod(shape) * dtype.itemsize), dtype).reshape(shape).copy()
