@@ -39,7 +39,12 @@ class OnDevice:
             raise AttributeError(op)
         return partial(self._call, op)
 
-    def _call(self, op: str, *operands: Array, **attributes: Any) -> Array:
-        native = (a.astype(a.dtype.newbyteorder("="), copy=False) for a in operands)
-        found = getattr(api, op)(*map(self.there, native), **attributes)
+    def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
+        found = getattr(api, op)(*map(self._moved, operands), **attributes)
         return self.back(found, operands[0].dtype)
+
+    def _moved(self, value: Any) -> Any:
+        """Return an array on the device; lists and numbers as they are."""
+        if not isinstance(value, np.ndarray):
+            return value
+        return self.there(value.astype(value.dtype.newbyteorder("="), copy=False))
