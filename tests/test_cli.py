@@ -342,6 +342,7 @@ def test_each_extra_brings_what_its_message_asks_for():
         "onnx": {"onnx"},
         "jax": {"jax"},
         "torch": {"torch"},
+        "cuda": {"cuda", "nvidia"},  # cuda-bindings, nvidia-cuda-nvrtc
         "zarr": {"zarr"},
         "safetensors": {"ml_dtypes"},  # gatherum reads the files itself, but not those dtypes
         "peers": {"onnx", "onnxruntime", "numba", "jax"},

@@ -92,7 +92,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 13
+    assert len(sections) == 14
 
 
 def test_the_oracle_stands_apart() -> None:

@@ -24,7 +24,7 @@ def machine(monkeypatch):
     """A driver's double, which the room takes for the driver."""
     double = DriverDouble()
     opened = driver.Driver(double)
-    for module in ("driver", "calls", "nvidia", "protocols"):
+    for module in ("driver", "calls", "nvidia", "protocols", "cub", "description"):
         monkeypatch.setattr(f"gatherum.cuda.{module}.open_driver", lambda: opened)
     return double
 
@@ -60,7 +60,8 @@ def on_shim(machine, monkeypatch):
         order = np.argsort(pairs[0], kind="stable")
         found = [framework.allocate(pair.nbytes, device, stream) for pair in pairs]
         for memory, pair in zip(found, pairs, strict=True):
-            ctypes.memmove(memory.address, pair[order].ctypes.data, pair.nbytes)
+            moved = pair[order]
+            ctypes.memmove(memory.address, moved.ctypes.data, moved.nbytes)
         return tuple(found)
 
     monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)

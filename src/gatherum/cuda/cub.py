@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from .. import errors
+from .driver import open_driver
+
+# A sorter is shared by all calls of the same types, and holds the pointers of the last one.
+_sorting = Lock()
 
 
 class _Array:
@@ -51,8 +56,6 @@ def radix_sort(
         compute = import_module("cuda.compute")
     except ImportError:
         raise errors.no_cuda_sort() from None
-    from .driver import open_driver
-
     found = [framework.allocate(count * width, device, stream) for width in widths]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths[0]),
@@ -60,7 +63,7 @@ def radix_sort(
         "d_in_values": _Array(payload.address, count, widths[1]),
         "d_out_values": _Array(found[1].address, count, widths[1]),
     }
-    with open_driver().on(device):
+    with _sorting, open_driver().on(device):
         sorter = compute.make_radix_sort(**operands, order=compute.SortOrder.ASCENDING)
         more = {"num_items": count, "begin_bit": 0, "end_bit": bits, "stream": _Stream(stream)}
         nbytes = sorter(temp_storage=None, **operands, **more)
