@@ -147,7 +147,9 @@ def test_importing_the_package_is_light() -> None:
     heavy |= {"importlib.metadata"}  # took as long as all the rest
     heavy |= {
         f"gatherum.{room}"
-        for room in ("cli", "dask", "files", "pictures", "directml", "jax", "onnx", "reference")
+        for room in (
+            "cli", "cuda", "dask", "files", "pictures", "directml", "jax", "onnx", "reference",
+        )
     }
     loaded = fresh_python(
         "import sys, numpy; before = set(sys.modules); import gatherum\n"

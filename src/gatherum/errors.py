@@ -204,7 +204,8 @@ def copy_in_capture(op: str, operand: str) -> RuntimeError:
 
 def no_cuda_package(missing: str) -> ImportError:
     return ImportError(
-        f"gatherum.cuda: {missing} is not installed; write pip install 'gatherum[cuda]'"
+        f"gatherum.cuda: {missing} is not installed; write pip install cuda-bindings "
+        "nvidia-cuda-nvrtc"
     )
 
 
@@ -219,6 +220,12 @@ def no_cuda_driver(why: object) -> RuntimeError:
     return RuntimeError(
         f"gatherum.cuda: no CUDA device answers ({why}); install NVIDIA's driver, or call it on "
         "arrays in the host's memory"
+    )
+
+
+def no_cuda_arrays() -> OSError:
+    return OSError(
+        "gatherum.cuda: neither torch nor CuPy has a CUDA device here; install one of them for CUDA"
     )
 
 

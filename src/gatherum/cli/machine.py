@@ -63,18 +63,25 @@ def info() -> None:
 
 
 @commands.command()
-def verify() -> None:
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where the calls run: on this processor, or on a CUDA device.",
+)
+def verify(device: str) -> None:
     """Compare digests of all answers with the published ones.
 
     There is a digest for every operator, dtype and reduction, computed from generated calls. The
-    digests are the same on every machine, instruction set and number of threads. Exit status 1
-    means that some differ; they are listed. This takes several seconds.
+    digests are the same on every machine, instruction set and number of threads, and on a CUDA
+    device. Exit status 1 means that some differ; they are listed. This takes several seconds.
 
     Example: GATHERUM_NUM_THREADS=1 gatherum verify
     """
     from ..verify import verify as compare
 
-    found = compare()
+    found = compare(device)
     click.echo(str(found))
     if not found.agrees:
         raise click.exceptions.Exit(1)

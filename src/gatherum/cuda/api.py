@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -122,7 +123,8 @@ def _framework_of(value: object) -> Framework | None:
     if (found := arrays.foreign(type(value))) is None:
         return None
     if found.framework.name == "cupy":
-        return _cupy()
+        loaded = "cupy" in sys.modules
+        return _cupy() if loaded and _cupy().owns(value) else None
     return _protocols if found.framework is arrays.CUDA and _protocols.owns(value) else None
 
 

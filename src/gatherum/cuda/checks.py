@@ -33,10 +33,19 @@ def address(record: Buffer | None) -> int:
 
 def check(call: Call, record: Buffer, only: int = -1) -> None:
     """Check every index tuple, or one component of each."""
+    _launch("check", call, record, only)
+
+
+def find_first(call: Call, record: Buffer, only: int = -1) -> None:
+    """Read the first invalid tuple that a check has found again, for the sentence about it."""
+    _launch("first", call, record, only)
+
+
+def _launch(name: str, call: Call, record: Buffer, only: int) -> None:
     parts = call.work.parts if only < 0 else call.work.parts[only : only + 1]
     steps = tuple(step for step in call.work.checks if step.extent != 1)
     macros = call.index_macros("raise")
-    call.launch_nest("check", (record.address, call.indices), steps, parts, **macros)
+    call.launch_nest(name, (record.address, call.indices), steps, parts, macros)
 
 
 def raise_found(call: Call, record: Buffer | None) -> None:
@@ -61,10 +70,7 @@ def _raise_first(call: Call, record: Buffer, only: int = -1) -> None:
     """Find the first invalid index in row-major order, and raise IndexError for it."""
     call.device.clear(record, RECORD_BYTES)
     check(call, record, only)
-    parts = call.work.parts if only < 0 else call.work.parts[only : only + 1]
-    steps = tuple(step for step in call.work.checks if step.extent != 1)
-    macros = call.index_macros("raise")
-    call.launch_nest("first", (record.address, call.indices), steps, parts, **macros)
+    find_first(call, record, only)
     _, inverse, found, component, value = _read(call, record)
     # Not found: another stream has changed the indices meanwhile.
     position = ~inverse & (1 << 64) - 1 if found else -1

@@ -106,8 +106,8 @@ def _part(component: Component, from_end: bool) -> Part:
 
 
 def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
-    """Number the destinations, and the updates that may meet at one: mixed radixes, the last digit
-    fastest. Returns the radixes of the destinations, too.
+    """Return loops and components that number the destinations, and the updates that may meet at
+    one, by mixed radixes, the last digit fastest; and the radixes of the destinations.
     """
     sizes = [*(step.extent for step in tuples if step.data), *(part.size for part in parts)]
     numbers = iter(_strides(sizes))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..cuda import calls
+from ..cuda.transfers import OnDevice
 from ..cuda.views import View
 from ..dtypes import AnyDType
 from ..errors import Shape
@@ -113,3 +116,25 @@ def run(
 
     result: Tensor = calls.call(FRAMEWORK, op, data, indices, updates, attributes, item, out)
     return result
+
+
+def functions(number: int = 0) -> OnDevice:
+    """Return the six functions on NumPy arrays by way of tensors on a CUDA device."""
+    place = torch.device("cuda", number)
+
+    def there(array: NDArray[Any]) -> Tensor:
+        dtype = dtypes.of_name(array.dtype.name)
+        copied = np.array(array, order="C")
+        if dtype is None or not dtypes.is_of_numpy(dtype):
+            return torch.from_numpy(copied.view(f"u{copied.itemsize}")).view(dtype).to(place)
+        return torch.from_numpy(copied).to(place)
+
+    def back(tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
+        held = tensor.cpu()
+        if not dtypes.is_of_numpy(held.dtype):
+            held = held.view(dtypes.bits(held.dtype))
+        found: NDArray[Any] = held.numpy().view(dtype)
+        return found
+
+    name = f"{place}, {torch.cuda.get_device_name(place)}, tensors of torch {torch.__version__}"
+    return OnDevice(name, there, back)

@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -22,12 +23,15 @@ from numpy.typing import NDArray
 from gatherum.cuda import kernels
 from gatherum.cuda.device import Kernel
 
-__all__ = ["COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
+__all__ = ["AT_ONCE", "COMPILER", "NO_COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
 
 SHIM = Path(__file__).parent
-COMPILER = shutil.which("g++")
+COMPILER = shutil.which("g++") if sys.platform == "linux" else None
+NO_COMPILER = "needs g++ on Linux, which compiles the kernels"
 # Bytes around every scratch buffer that no kernel may change; what is inside it at first.
 MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
+# Whether threads run at once, under ThreadSanitizer, which Python is then started with.
+AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
 # Kernels whose threads wait for each other.
 WAITING = ("fold_long",)
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
@@ -52,8 +56,8 @@ def _text() -> bytes:
     return "\n".join(parts).encode()
 
 
-def _sanitizer(at_once: bool) -> list[str]:
-    return ["-fsanitize=thread"] if at_once else [_CHECKS, "-fno-sanitize-recover=all"]
+def _sanitizer() -> list[str]:
+    return ["-fsanitize=thread"] if AT_ONCE else [_CHECKS, "-fno-sanitize-recover=all"]
 
 
 def _build(name: str, source: Path, options: list[str]) -> ctypes.CDLL:
@@ -69,9 +73,9 @@ def _build(name: str, source: Path, options: list[str]) -> ctypes.CDLL:
 
 
 @cache
-def _runner(at_once: bool) -> ctypes.CDLL:
+def _runner() -> ctypes.CDLL:
     # Fibers leave their stacks alone; threads are instrumented, or nothing is known of their joins.
-    options = ["-O1", "-pthread", *(_sanitizer(True) if at_once else [])]
+    options = ["-O1", "-pthread", *(_sanitizer() if AT_ONCE else [])]
     runner = _build("runner", SHIM / "runner.cpp", options)
     runner.shim_launch.argtypes = [
         ctypes.c_void_p,
@@ -86,10 +90,10 @@ def _runner(at_once: bool) -> ctypes.CDLL:
 
 
 @cache
-def compiled(kernel: Kernel, at_once: bool = False) -> ctypes.CDLL:
+def compiled(kernel: Kernel) -> ctypes.CDLL:
     """The library of a kernel with its macros."""
-    _runner(at_once)
-    options = [*_KERNEL_OPTIONS, *_sanitizer(at_once), f"-I{kernels.FOLDER}"]
+    _runner()
+    options = [*_KERNEL_OPTIONS, *_sanitizer(), f"-I{kernels.FOLDER}"]
     options += ["-include", str(SHIM / "shim.hpp"), f"-DKERNEL={kernel.name}"]
     options += [f'-DKERNEL_FILE="{kernel.name}.cu"']
     options += [f"-D{name}={value}" for name, value in kernel.macros]
@@ -117,9 +121,8 @@ class ShimDevice:
 
     processors = 2
 
-    def __init__(self, seed: int = 0, at_once: bool = False) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self.seed = seed
-        self.at_once = at_once
         self.launches: list[Kernel] = []
         self.buffers: list[ShimBuffer] = []
         self.reads = 0
@@ -135,16 +138,14 @@ class ShimDevice:
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         assert 1 <= grid < 2**31 and 1 <= block <= 1024 and len(arguments) <= 32764
-        library = compiled(kernel, self.at_once)
+        library = compiled(kernel)
         library.shim_bytes.restype = ctypes.c_ulonglong
         assert library.shim_bytes() == len(arguments), kernel
         entry = ctypes.cast(library.shim_entry, ctypes.c_void_p)
         self.launches.append(kernel)
         self.seed += 1
         waits = kernel.name in WAITING
-        _runner(self.at_once).shim_launch(
-            entry, arguments, grid, block, waits, self.at_once, self.seed
-        )
+        _runner().shim_launch(entry, arguments, grid, block, waits, AT_ONCE, self.seed)
 
     def sort(
         self,
