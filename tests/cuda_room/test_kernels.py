@@ -130,8 +130,9 @@ def values(shape, dtype, rng=RNG):
     return np.ascontiguousarray(found).view(dtype).reshape(shape)
 
 
-# Runs of every length: none, one, a few, more than a thread folds alone, more than a tile holds.
-SHAPES = [((7,), 1500, ()), ((5,), 400, (3,)), ((3,), 150, (40,)), ((60,), 60, ())]
+# Runs of every length: none, one, a few, more than a thread folds alone, more than a tile holds;
+# rows, which are folded several items at a time.
+SHAPES = [((7,), 9000, ()), ((60,), 60, (16,))]
 
 
 @slow
@@ -145,7 +146,7 @@ def test_every_fold(room, reduction, dtype, include_self):
     how = {"reduction": reduction, "include_self": include_self}
     for size, count, row in SHAPES:
         data, updates = values((*size, *row), dtype), values((count, *row), dtype)
-        for indices in (RNG.integers(-size[0], size[0], count), np.arange(count) % 3 % size[0]):
+        for indices in (RNG.integers(-size[0], size[0], count), np.arange(count) // 3 % size[0]):
             with np.errstate(all="ignore"):
                 found = room.scatter_slices(data, indices, updates, **how)
             assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
@@ -217,7 +218,7 @@ def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch):
     for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
         monkeypatch.setattr(run, "_SMALL_TABLE", small)
         if small:
-            monkeypatch.setattr(run, "_sort_bytes", lambda work: 0)
+            monkeypatch.setattr(run, "_sort_bytes", lambda *_: 0)
         assert same_bits(room.scatter_nd(data, indices[..., None], updates, **how), expected)
         assert launched(room)[1:] == names
 
@@ -229,6 +230,18 @@ def test_one_update_for_each_destination_needs_no_table(room):
     found = room.scatter_elements(data, indices, updates, axis=1, mode="clip")
     assert same_bits(found, gatherum.scatter_elements(data, indices, updates, axis=1, mode="clip"))
     assert launched(room) == ["gather", "scatter"]
+
+
+@slow
+@pytest.mark.parametrize("row", [(3,), (40,), (5, 4), (1300,)], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
+def test_long_runs_of_rows(room, dtype, row):
+    data, indices = values((3, *row), dtype), RNG.integers(-3, 3, 150)
+    updates = np.moveaxis(values((*row, 150), dtype), -1, 0) if len(row) > 1 else None
+    updates = values((150, *row), dtype) if updates is None else updates
+    how = {"reduction": "mean", "include_self": False}
+    found = room.scatter_slices(data, indices, updates, **how)
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
 
 
 @slow
@@ -404,7 +417,7 @@ def test_the_compile_table_has_the_macros_of_every_call(room):
         seen |= set(room.last.launches)
     for kernel in seen:
         axes = AXES[kernel.name]
-        folds_of = {"VALUE", "REDUCTION"}
+        folds_of = {"VALUE", "REDUCTION", "LANES", "CARRIED"}
         assert {name for name, _ in kernel.macros} - folds_of == set(axes) - folds_of, kernel
         for name, value in kernel.macros:
             assert name in folds_of or value in map(str, axes[name]), (kernel, name)

@@ -44,7 +44,8 @@ FOLDS = [
     if not (value == "bool" and reduction == "mean")
     and not (value.startswith("complex") and reduction in ("max", "min"))
 ]
-_FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1), "INCLUDE_SELF": (1, 0)}
+_FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
+_FOLD |= {"LANES": (1,), "CARRIED": (0,)}
 AXES: dict[str, Axes] = {
     "check": CHECKING,
     "first": CHECKING,
@@ -52,10 +53,16 @@ AXES: dict[str, Axes] = {
     "pattern": {},
     "winners": {**WRITING, "WINNER_WIDTH": (4, 8)},
     "scatter": {**WRITING, **WIDTHS, "WINNER_WIDTH": (4, 8, 0)},
-    "keys": {**WRITING, "KEY_WIDTH": (4, 8), "PAYLOAD_WIDTH": (4, 8)},
+    "keys": {
+        **WRITING,
+        "KEY_WIDTH": (4, 8),
+        "PAYLOAD_WIDTH": (8, 4),
+        "CARRIED": (0, 1, 2, 4, 8),
+        "VALUE_ALIGN": (8, 4, 2, 1),
+    },
     "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
-    "fold_long": {**_FOLD, "THREADS": (128,)},
+    "fold_long": {**_FOLD, "THREADS": (128,), "FOLDERS": (32,)},
     "fold_atomic": {**WRITING, "VALUE": ("value_int32",), "REDUCTION": ("add",)},
 }
 
@@ -69,9 +76,13 @@ def variants(name: str) -> Iterator[Kernel]:
             for reduction in ("add", "max", "min"):
                 yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold"):
-        for number, (value, reduction) in enumerate(FOLDS):
-            kind = {"VALUE": f"value_{value}", "REDUCTION": reduction, "INCLUDE_SELF": number % 2}
-            yield _kernel(name, common, **kind, VALUE_ALIGN=BYTES[value])
+        for value, reduction in FOLDS:
+            kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            size = BYTES[value]
+            yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
+            if size <= 8:
+                kind |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
+                yield _kernel(name, common, **kind, VALUE_ALIGN=size)
         common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
     yield _kernel(name, common)
     for macro, values in axes.items():

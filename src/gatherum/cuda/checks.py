@@ -45,7 +45,7 @@ def _launch(name: str, call: Call, record: Buffer, only: int) -> None:
     parts = call.work.parts if only < 0 else call.work.parts[only : only + 1]
     steps = tuple(step for step in call.work.checks if step.extent != 1)
     macros = call.index_macros("raise")
-    call.launch_nest(name, (record.address, call.indices), steps, parts, **macros)
+    call.launch_nest(name, (record.address, call.indices), steps, parts, macros)
 
 
 def raise_found(call: Call, record: Buffer | None) -> None:

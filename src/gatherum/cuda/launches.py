@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..plan import Plan
 from . import tables
 from .device import Buffer, Device, Kernel
 from .tables import Fields, Parts, Steps
 from .work import Work, index_strides
+
+# Macros of a kernel by their names.
+Macros: TypeAlias = dict[str, object]
 
 # Threads of a block, and the chunks that a thread of a movement has under way at a time.
 THREADS = 256
@@ -33,7 +37,7 @@ class Call:
     indices: int
     other: int
 
-    def index_macros(self, mode: str) -> dict[str, object]:
+    def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices, and resolves them in a mode."""
         dtype = self.plan.signature.indices.dtype
         kind = "int" if dtype.kind == "i" else "uint"
@@ -66,8 +70,8 @@ class Call:
         first: Sequence[int],
         steps: Steps,
         parts: Parts,
+        macros: Macros,
         each: int = 1,
-        **macros: object,
     ) -> None:
         """Launch a kernel whose arguments are `first`, the total, the loops and the components."""
         bits = 32 if tables.reach(steps, parts, 16) < NARROW else 64
@@ -77,8 +81,8 @@ class Call:
         total = tables.points(steps)
         fields = [*first, total, *tables.loops(steps, bits, room)]
         fields += tables.tuple_of(parts, components)
-        macros |= {"OFFSET_BITS": bits, "LOOPS": room, "COMPONENTS": components}
-        self.launch(Kernel.of(name, **macros), total, fields, each=each)
+        own = {"OFFSET_BITS": bits, "LOOPS": room, "COMPONENTS": components}
+        self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
 
     def launch(
         self, kernel: Kernel, total: int, fields: Fields, *, threads: int = THREADS, each: int = 1

@@ -26,7 +26,7 @@ def gather(call: Call, record: Buffer | None, fill: bytes) -> None:
     macros = call.index_macros(call.plan.signature.mode) | {"WIDTH": width, "EACH": EACH}
     first = call.data, call.indices, call.other, address(record), 0, address(pattern), chunks
     steps = (*work.tuples, *work.chunks(width))
-    call.launch_nest("gather", first, steps, work.parts, EACH, **macros)
+    call.launch_nest("gather", first, steps, work.parts, macros, EACH)
 
 
 def _pattern(call: Call, fill: bytes, width: int) -> tuple[Buffer | None, int]:
@@ -52,7 +52,7 @@ def copy(call: Call, source: int, guard: Buffer | None) -> None:
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
     first = source, 0, call.data, 0, address(guard), 0, 1
     steps = with_chunks(steps, work.copy_block, width)
-    call.launch_nest("gather", first, steps, (), EACH, **macros)
+    call.launch_nest("gather", first, steps, (), macros, EACH)
 
 
 def scatter(call: Call, guard: Buffer | None, winners: Buffer | None) -> None:
@@ -63,7 +63,7 @@ def scatter(call: Call, guard: Buffer | None, winners: Buffer | None) -> None:
     macros["WINNER_WIDTH"] = winner_width(call.work) if winners else 0
     first = call.data, call.indices, call.other, address(guard), address(winners)
     steps = (*work.tuples, *work.chunks(width))
-    call.launch_nest("scatter", first, steps, work.parts, EACH, **macros)
+    call.launch_nest("scatter", first, steps, work.parts, macros, EACH)
 
 
 def find_winners(call: Call) -> Buffer:
@@ -72,7 +72,7 @@ def find_winners(call: Call) -> Buffer:
     table = call.cleared(call.work.destinations * width)
     macros = call.index_macros(writing_mode(call)) | {"WINNER_WIDTH": width}
     work = call.work
-    call.launch_nest("winners", (call.indices, table.address), work.tuples, work.parts, **macros)
+    call.launch_nest("winners", (call.indices, table.address), work.tuples, work.parts, macros)
     return table
 
 

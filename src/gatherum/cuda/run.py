@@ -16,6 +16,7 @@ Modes other than "raise" never wait for the device.
 from __future__ import annotations
 
 from ..plan import Plan
+from ..signature import Signature
 from . import folds, movement
 from .checks import (
     RECORD_BYTES,
@@ -103,23 +104,23 @@ def _write(call: Call, record: Buffer | None) -> None:
         (folds.fold_atomic if folds.is_atomic(call) else folds.fold)(call, record)
     elif call.work.positions <= 1:
         movement.scatter(call, record, None)
-    elif _has_table(call.work):
+    elif _has_table(call.plan.signature, call.work):
         movement.scatter(call, record, movement.find_winners(call))
     else:
         folds.scatter_sorted(call, record)
 
 
-def _has_table(work: Work) -> bool:
+def _has_table(s: Signature, work: Work) -> bool:
     """Whether winners are found by a table of all destinations, rather than by a sort."""
-    return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(work))
+    return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(s, work))
 
 
 def _table_bytes(work: Work) -> int:
     return work.destinations * movement.winner_width(work)
 
 
-def _sort_bytes(work: Work) -> int:
-    widths = folds.widths_of(work)
+def _sort_bytes(s: Signature, work: Work) -> int:
+    widths = folds.widths_of(s, work)
     return 2 * work.entries * (widths.key + widths.payload)
 
 
@@ -134,9 +135,10 @@ def scratch(plan: Plan) -> int:
         other folds                           16 n
 
     and 40 bytes for the record of mode "raise". ``4 d`` is ``8 d`` where ``2**32`` updates or more
-    may meet at one destination. ``16 n`` is keys and payload, twice, of 4 bytes each; keys have 8
-    from ``2**31`` destinations on, the payload has 8 from ``2**31`` tuples on. What a library's
-    sort takes beside its input and its output comes on top.
+    may meet at one destination. ``16 n`` is keys and payload, twice, of 4 bytes each. Keys have 8
+    from ``2**31`` destinations on; the payload has 8 from ``2**31`` tuples on, and where single
+    items of 8 bytes are folded. What a library's sort takes beside its input and its output comes
+    on top.
     """
     s, work = plan.signature, work_of(plan)
     record = RECORD_BYTES if s.mode == "raise" and work.checks else 0
@@ -145,5 +147,5 @@ def scratch(plan: Plan) -> int:
     if s.reduction == "none":
         if work.positions <= 1:
             return record
-        return record + (_table_bytes(work) if _has_table(work) else _sort_bytes(work))
-    return record + (0 if folds.may_be_atomic(s) else _sort_bytes(work))
+        return record + (_table_bytes(work) if _has_table(s, work) else _sort_bytes(s, work))
+    return record + (0 if folds.may_be_atomic(s) else _sort_bytes(s, work))

@@ -1,8 +1,9 @@
-// Folds the long runs in row-major order of the indices: one block a run, for rows of up to 32 items.
+// Folds the long runs in row-major order of the indices: one block a run and a stretch of its rows.
 //
 // The last three warps fetch the updates of the next few hundred entries, in no order, into shared memory;
-// the first warp folds those that lie there, one thread an item of the row, in order. So the chain of dependent
-// additions waits for shared memory, not for the device's. `longest` as in fold.cu.
+// the first warp folds those that lie there, one thread a part of the row (LANES items), in order. So the chain
+// of dependent additions waits for shared memory, not for the device's. Rows of more than 32 parts are done in
+// stretches of 32. `longest` as in fold.cu.
 //
 // A run with more than `longest` entries holds a multiple of `longest`; the first such entry stands for it, and
 // its thread finds where the run begins and ends. No list of long runs is kept anywhere.
@@ -11,8 +12,7 @@
 // `longest`-th key.
 //
 // Waiting for a measurement on a device: kTile and `longest`.
-#include "arithmetic.cuh"
-#include "sorted.cuh"
+#include "folding.cuh"
 
 namespace gatherum {
 
@@ -20,17 +20,14 @@ struct Arguments {
   char* data;
   const char* other;
   const Record* guard;
-  int64 total;  // candidates: entries at multiples of `longest`
+  int64 total;  // candidates, which are the entries at multiples of `longest`, times the stretches
   int64 longest;
+  int64 include_self;
   Sorted sorted;
+  Divisor stretches;  // of a row
 };
 
-inline constexpr int kFolders = 32;
-inline constexpr int kTile = 512;
-
-using F = Fold<VALUE, Reduction::REDUCTION>;
-using Stored = typename F::Stored;
-using Sum = typename F::Sum;
+inline constexpr int kTile = 8192 / sizeof(Sums);
 
 // The first entry in (low, high] of the key of entry high.
 __device__ __forceinline__ Offset begin_of(const Sorted& sorted, Offset low, Offset high) {
@@ -67,65 +64,68 @@ __device__ __forceinline__ Offset end_of(const Sorted& sorted, Offset inside) {
 
 struct Run {
   Offset begin, end;  // end 0: no long run
+  int first, parts;   // the stretch of the row
 };
 
-__device__ __forceinline__ Run run_at(const Arguments& call, Offset candidate) {
+__device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
   const Sorted& sorted = call.sorted;
+  const Offset candidate = call.stretches.divide(number);
   const Offset longest = static_cast<Offset>(call.longest), j = candidate * longest;
   const Key key = sorted.keys[j];
-  if (!sorted.is_destination(key)) return {0, 0};
-  if (j > 0 && sorted.keys[j - longest] == key) return {0, 0};
+  if (!sorted.is_destination(key)) return {0, 0, 0, 0};
+  if (j > 0 && sorted.keys[j - longest] == key) return {0, 0, 0, 0};
   const Offset begin = begin_of(sorted, j > 0 ? j - longest : -1, j);
-  if (!sorted.has(begin + longest, key)) return {0, 0};
-  return {begin, end_of(sorted, begin + longest)};
+  if (!sorted.has(begin + longest, key)) return {0, 0, 0, 0};
+  const Offset stretch = number - candidate * static_cast<Offset>(call.stretches.extent);
+  const int first = static_cast<int>(stretch) * FOLDERS;
+  const int left = static_cast<int>(sorted.each.extent) - first;
+  return {begin, end_of(sorted, begin + longest), first, left < FOLDERS ? left : FOLDERS};
 }
 
-// Fetches the updates of entries [begin, end), `items` of each, by all threads but the folders.
-__device__ __forceinline__ void fetch(const Arguments& call, Offset begin, Offset end, Sum* tile) {
-  const int items = static_cast<int>(call.sorted.each.extent);
-  const int n = static_cast<int>(end - begin) * items;
-  for (int i = static_cast<int>(threadIdx.x) - kFolders; i < n; i += THREADS - kFolders) {
-    const int row = i / items;
-    const Place p = place_of(call.sorted.row, i - row * items);
-    const char* update = call.other + call.sorted.update(begin + row) + p.other;
-    tile[i] = F::widen(load<Stored, VALUE_ALIGN>(update));
+// Fetches the updates of entries [begin, end), as far as the tile goes, by all threads but the folders.
+__device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Offset begin, Sums* tile) {
+  const int rows = kTile / run.parts;
+  const Offset left = run.end - begin;
+  const int n = (left < rows ? static_cast<int>(left) : rows) * run.parts;
+  for (int i = static_cast<int>(threadIdx.x) - FOLDERS; i < n; i += THREADS - FOLDERS) {
+    const int row = i / run.parts;
+    const Place p = place_of(call.sorted.row, run.first + i - row * run.parts);
+    tile[i] = widen(update_of(call.sorted, call.other, begin + row, p.other));
   }
 }
 
 // Every thread of the block comes here with the same run.
-__device__ void fold_run(const Arguments& call, Run run, Sum (&tiles)[2][kTile]) {
-  const int items = static_cast<int>(call.sorted.each.extent), rows = kTile / items;
-  const int t = static_cast<int>(threadIdx.x);
-  const bool fetches = t >= kFolders, folds = t < items;
-  const Place p = place_of(call.sorted.row, folds ? t : 0);
+__device__ void fold_run(const Arguments& call, const Run& run, Sums (&tiles)[2][kTile]) {
+  const int rows = kTile / run.parts, t = static_cast<int>(threadIdx.x);
+  const bool self = call.include_self != 0, fetches = t >= FOLDERS, folds = t < run.parts;
+  const Place p = place_of(call.sorted.row, run.first + (folds ? t : 0));
   char* const at = call.data + call.sorted.destination(call.sorted.keys[run.begin]) + p.data;
-  Sum a = {};
-  if (folds && INCLUDE_SELF) a = F::widen(load<Stored, VALUE_ALIGN>(at));
-  if (fetches) fetch(call, run.begin, run.begin + rows < run.end ? run.begin + rows : run.end, tiles[0]);
+  Sums a = {};
+  if (folds && self) a = widen(load_items(at));
+  if (fetches) fetch(call, run, run.begin, tiles[0]);
   __syncthreads();
   int current = 0;
   for (Offset begin = run.begin; begin < run.end; begin += rows, current ^= 1) {
-    const Offset next = begin + rows, beyond = next + rows;
-    if (fetches && next < run.end) fetch(call, next, beyond < run.end ? beyond : run.end, tiles[current ^ 1]);
+    const Offset next = begin + rows;
+    if (fetches && next < run.end) fetch(call, run, next, tiles[current ^ 1]);
     if (folds) {
       const int n = next < run.end ? rows : static_cast<int>(run.end - begin);
-      const Sum* column = tiles[current] + t;
+      const Sums* column = tiles[current] + t;
       int r = 0;
-      if (!INCLUDE_SELF && begin == run.begin) a = column[r++ * items];
+      if (!self && begin == run.begin) a = column[r++ * run.parts];
 #pragma unroll 8
-      for (; r < n; ++r) a = F::fold(a, column[r * items]);
+      for (; r < n; ++r) fold_into(a, column[r * run.parts]);
     }
     __syncthreads();
   }
-  const int64 entries = static_cast<int64>(run.end - run.begin);
-  if (folds) store<Stored, VALUE_ALIGN>(at, F::finish(a, entries + INCLUDE_SELF, true));
+  if (folds) finish(at, a, run.end - run.begin, self);
 }
 
 }  // namespace gatherum
 
 extern "C" __global__ void fold_long(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  __shared__ Sum tiles[2][kTile];
+  __shared__ Sums tiles[2][kTile];
   __shared__ Run runs[THREADS];
   if (is_stopped(call.guard)) return;
   const Offset total = static_cast<Offset>(call.total);

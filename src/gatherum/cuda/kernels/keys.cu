@@ -1,19 +1,21 @@
 // What is sorted where updates are put in order of their destination.
 //
 //   key[f] = number of the destination of tuple f, or how many destinations there are where it is invalid
-//   payload[f] = f
+//   payload[f] = f, or, where the sort carries the updates, the update
 //
 // A stable sort by the key keeps each destination's updates in row-major order of the indices, and puts the
-// invalid ones last.
+// invalid ones last. Single items of up to 8 bytes are carried, so that they are read side by side here and in
+// the fold, not one by one from all over the updates.
 //
 // The plan guarantees: loops over the tuples, without those of the row. Cost: the indices read once, keys and
-// payload written once.
+// payload written once; carried updates read once.
 #include "indices.cuh"
 
 namespace gatherum {
 
 struct Arguments {
   const char* index;
+  const char* other;
   typename Word<KEY_WIDTH>::Type* keys;
   typename Word<PAYLOAD_WIDTH>::Type* payload;
   int64 destinations;
@@ -32,6 +34,11 @@ extern "C" __global__ void keys(const __grid_constant__ gatherum::Arguments call
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
     const int64 key = t.valid ? static_cast<int64>(p.number + t.number) : call.destinations;
     call.keys[f] = static_cast<typename Word<KEY_WIDTH>::Type>(key);
-    call.payload[f] = static_cast<typename Word<PAYLOAD_WIDTH>::Type>(f);
+#if CARRIED != 0
+    const auto payload = load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.other + p.other);
+#else
+    const Offset payload = f;
+#endif
+    call.payload[f] = static_cast<typename Word<PAYLOAD_WIDTH>::Type>(payload);
   }
 }

@@ -13,10 +13,11 @@
 //   MODE          mode_raise, mode_clip, mode_wrap or mode_drop
 //   WIDTH         bytes moved as one: 1, 2, 4, 8 or 16; data and other are aligned to it
 //   VALUE         value_bool to value_complex128
-//   VALUE_ALIGN   bytes that every item of data and other is aligned to, at most its size
+//   VALUE_ALIGN   bytes that LANES items of data and other are aligned to, at most their size
+//   LANES         neighbouring items of a row that a thread folds side by side
+//   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
 //   REDUCTION     add, mul, max, min or mean
-//   INCLUDE_SELF  1 where the old value takes part in a fold
-//   THREADS       threads of a block, where the kernel depends on it
+//   THREADS, FOLDERS   threads of a block, and how many of them fold, where the kernel depends on it
 //   EACH          chunks that a thread has under way at a time
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
 #pragma once
@@ -81,32 +82,27 @@ __device__ __forceinline__ T bits_as(U value) {
   return same;
 }
 
-// Reads a value from an address that is a multiple of ALIGN: a device cannot read across that.
+// Reads a value from an address that is a multiple of ALIGN, by the widest words that such addresses allow.
 template <class T, int ALIGN>
 __device__ __forceinline__ T load(const char* at) {
-  if constexpr (ALIGN >= static_cast<int>(sizeof(T))) {
-    return *reinterpret_cast<const T*>(at);
-  } else {
-    using Piece = typename Word<ALIGN>::Type;
-    Piece pieces[sizeof(T) / ALIGN];
-    for (int i = 0; i < static_cast<int>(sizeof(T) / ALIGN); ++i)
-      pieces[i] = reinterpret_cast<const Piece*>(at)[i];
-    T value;
-    memcpy(&value, pieces, sizeof(T));
-    return value;
-  }
+  constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;
+  using Piece = typename Word<width>::Type;
+  Piece pieces[bytes / width];
+#pragma unroll
+  for (int i = 0; i < bytes / width; ++i) pieces[i] = reinterpret_cast<const Piece*>(at)[i];
+  T value;
+  memcpy(&value, pieces, sizeof(T));
+  return value;
 }
 
 template <class T, int ALIGN>
 __device__ __forceinline__ void store(char* at, T value) {
-  if constexpr (ALIGN >= static_cast<int>(sizeof(T))) {
-    *reinterpret_cast<T*>(at) = value;
-  } else {
-    using Piece = typename Word<ALIGN>::Type;
-    Piece pieces[sizeof(T) / ALIGN];
-    memcpy(pieces, &value, sizeof(T));
-    for (int i = 0; i < static_cast<int>(sizeof(T) / ALIGN); ++i) reinterpret_cast<Piece*>(at)[i] = pieces[i];
-  }
+  constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;
+  using Piece = typename Word<width>::Type;
+  Piece pieces[bytes / width];
+  memcpy(pieces, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < bytes / width; ++i) reinterpret_cast<Piece*>(at)[i] = pieces[i];
 }
 
 }  // namespace gatherum
