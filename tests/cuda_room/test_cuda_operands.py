@@ -55,9 +55,8 @@ def test_cases(on_core, case, functions):
     assert same_bits(of_device(call, functions=functions, lists=True), case.expected)
 
 
-@pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("op", OPERATORS)
-@given(data=st.data())
+@given(data=st.data(), lists=st.booleans())
 @MANY
 def test_calls_of_every_shape_and_dtype(on_core, op, lists, data):
     call = data.draw(calls([op], data_dtypes=NAMED))
@@ -148,6 +147,12 @@ def test_operands_are_not_copied_and_the_hosts_are(on_core):
     gatherum.scatter_nd(HostArray(data), [[0], [1]], np.broadcast_to(np.float64(3), (2, 3)))
     copied = [call[3] for call in on_core.named("cuMemcpyHtoDAsync")]
     assert copied == [16, 16, 8]  # a value that repeats is copied once
+
+
+def test_a_copied_value_keeps_its_bits(on_core):
+    true = np.array(0xCD, np.uint8).view(bool)
+    found = gatherum.scatter_nd(HostArray(np.zeros((), bool)), np.empty(0, int), true)
+    assert array_of(found).view(np.uint8) == 0xCD
 
 
 def test_scratch_and_copies_are_given_back(on_core):
