@@ -87,6 +87,27 @@ def jax(session: nox.Session) -> None:
     session.run("python", "docs/examples.py", "docs/jax.md")
 
 
+@nox.session
+def cuda(session: nox.Session) -> None:
+    """Test CUDA's arrays and kernels where there is no GPU; ``--`` gives pytest's arguments.
+
+    The kernels run on this processor in random orders, then on real threads under ThreadSanitizer,
+    and NVRTC compiles them for every architecture.
+    """
+    install(session, "[cuda]", *group("test"))
+    cache = str(Path("build", "shim").absolute())
+    session.run("pytest", "tests/cuda_room", *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
+    session.run(
+        "pytest", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
+        env={
+            "GATHERUM_SHIM_CACHE": cache,
+            "GATHERUM_SHIM_AT_ONCE": "1",
+            "LD_PRELOAD": preloaded(session, "libtsan.so"),
+            "TSAN_OPTIONS": "halt_on_error=1",
+        },
+    )  # fmt: skip
+
+
 @nox.session(name="wheel")
 def test_wheel(session: nox.Session) -> None:
     """Run the tests on the wheel where no compiler can be found, away from the sources."""
@@ -172,6 +193,16 @@ def bench(session: nox.Session) -> None:
     session.run("gatherum", "bench", *session.posargs)
 
 
+def preloaded(session: nox.Session, library: str) -> str:
+    """Return what is loaded first: Python is not built with the sanitizer, which must come before
+    all that it intercepts.
+    """
+    return " ".join(
+        str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
+        for name in (library, "libstdc++.so")
+    )
+
+
 def sanitized(session: nox.Session, sanitizer: str, library: str, **environment: str) -> None:
     """Build the core with a sanitizer, and test it; ``--`` tells tests/sanitized.py what to do."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
@@ -187,16 +218,11 @@ def sanitized(session: nox.Session, sanitizer: str, library: str, **environment:
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree("src/gatherum", site / "gatherum", ignore=shutil.ignore_patterns("*.so"))
     session.run("cmake", "--install", str(build), "--prefix", str(site))
-    # Python is not built with the sanitizer, which must come first, with all that it intercepts.
-    preloaded = [
-        str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
-        for name in (library, "libstdc++.so")
-    ]
     session.run(
         "python", "tests/sanitized.py", session.name, *session.posargs,
         env={
             "PYTHONPATH": str(site),
-            "LD_PRELOAD": " ".join(preloaded),
+            "LD_PRELOAD": preloaded(session, library),
             "SANITIZER": sanitizer,
             "GATHERUM_NUM_THREADS": "4",
             "GATHERUM_EXAMPLES": os.environ.get("GATHERUM_EXAMPLES", "60"),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gatherum
+from canaries import guarded, strays
 from gatherum import arguments
 from gatherum.cuda.device import Device
 from gatherum.cuda.run import run
@@ -51,7 +52,7 @@ class Room:
         if updates is not None:  # an array, a scalar or a list
             updates = arguments.as_updates(op, updates, data.dtype)
         plan = gatherum.plan(op, data, indices, updates, **attributes, out=out)
-        result = np.empty(plan.shape, data.dtype) if out is None else out
+        result = guarded(plan.shape, data.dtype) if out is None else out
         item = b""
         if plan.signature.mode in ("fill", "drop") and updates is None:
             item = arguments.fill_item(op, data.dtype, fill).tobytes()
@@ -59,6 +60,7 @@ class Room:
         device: Device = self.last
         run(device, plan, *map(address, (data, indices, updates, result)), item)
         assert not self.last.strays()
+        assert out is not None or strays(result) == []
         return result
 
 
