@@ -128,6 +128,7 @@ const Kernels& kernels() {
     all.number = number;
     add_slab_kernels(all);
     add_fold_kernels(all);
+    add_list_kernels(all);
     return all;
   }();
   return table;

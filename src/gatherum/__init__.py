@@ -5,6 +5,8 @@ Take from an array by index
     tuples of indices.
 Put back, and combine what meets: set, add, mul, max, min, mean
     `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
+Do both at once, or many times
+    `aggregate` reduces gathered rows into others without storing them.
 Look at a call without running it
     `plan`, `explain`, `index_report`.
 Settings
@@ -27,6 +29,7 @@ from .surface import plain_help
 try:
     from . import tracing as _tracing  # noqa: F401  # for torch.compile
     from .accumulator import Accumulator
+    from .aggregate import aggregate
     from .config import config, show_config
     from .explain import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
@@ -67,6 +70,7 @@ __all__ = [
     "IndexReport",
     "Plan",
     "__version__",
+    "aggregate",
     "clear_output_cache",
     "config",
     "explain",

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
 ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean"]
+FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean"]
 OperatorName: TypeAlias = Literal[
     "gather",
     "gather_elements",

@@ -409,7 +409,7 @@ def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, o
     for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
         if operand is None or (name == "data" and in_place):
             continue
-        if _shares_memory(out, operand):
+        if shares_memory(out, operand):
             raise errors.out_overlaps(op, name)
 
 
@@ -417,7 +417,8 @@ def _is_same_place(a: Array, b: Array) -> bool:
     return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
 
 
-def _shares_memory(a: Array, b: Array) -> bool:
+def shares_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays have a byte in common; what takes too long to find out counts as yes."""
     try:
         # NumPy's stubs know two of the values only.
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "hooks.hpp"
+#include "lists.hpp"
 #include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
@@ -72,6 +73,7 @@ NB_MODULE(_core, m) {
   m.def("entry_of_plans", &entry_of_plans);
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
+  bind_lists(m);
   bind_view_calls(m);
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
