@@ -6,7 +6,8 @@ Take from an array by index
 Put back, and combine what meets: set, add, mul, max, min, mean
     `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
 Do both at once, or many times
-    `aggregate` reduces gathered rows into others without storing them.
+    `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts
+    the indices of a call once for many runs.
 Look at a call without running it
     `plan`, `explain`, `index_report`.
 Settings
@@ -43,6 +44,7 @@ try:
         set_output_cache_limit,
     )
     from .plan import Plan, plan
+    from .prepare import Prepared, prepare
     from .report import IndexReport, index_report
     from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
@@ -69,6 +71,7 @@ __all__ = [
     "Explanation",
     "IndexReport",
     "Plan",
+    "Prepared",
     "__version__",
     "aggregate",
     "clear_output_cache",
@@ -83,6 +86,7 @@ __all__ = [
     "get_output_cache_limit",
     "index_report",
     "plan",
+    "prepare",
     "scatter_elements",
     "scatter_nd",
     "scatter_slices",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import errors, lowering, native
 from ._core import Reduction
-from .dtypes import core_mode, value_of
+from .dtypes import DType, core_mode, value_of
 from .lowering import Component, Loop, Nest
 from .shapes import Layout
 from .signature import Array
@@ -43,18 +45,10 @@ class Edges(NamedTuple):
         self, end: End, steps: Sequence[int], mode: str, negative: bool
     ) -> native.Program:
         """Return what walks the indices of one end, in order."""
-        component = Component(end.size, 1, 0)
         loops = [Loop(loop.extent, 0, step, 0) for loop, step in zip(self.loops, steps, strict=True)]
-        nest = Nest(len(loops) - 1, tuple(loops), (component,), 0) if loops else lowering.EMPTY
-        dtype = end.indices.dtype
-        return native.Program(
-            mode=core_mode(mode),
-            negative=negative,
-            index_width=dtype.itemsize,
-            index_signed=dtype.kind == "i",
-            index_swapped=not dtype.isnative,
-            checks=nest,
-        )
+        nest = Nest(len(loops) - 1, tuple(loops), (_numbers(end.size),), 0)
+        how = _index_fields(end.indices.dtype, mode, negative)
+        return native.Program(**how, checks=nest if loops else lowering.EMPTY)
 
     def make_lists(
         self, op: str, targets: End, sources: End | None, numbered: bool, mode: str, negative: bool
@@ -79,7 +73,7 @@ class Edges(NamedTuple):
         raise _invalid(op, end, position, value, mode)
 
     def row_program(
-        self, dtype: np.dtype, rows: Layout, out: Layout, reduction: str, include_self: bool
+        self, dtype: DType, rows: Layout, out: Layout, reduction: str, include_self: bool
     ) -> native.Program:
         """Return how rows of that layout are folded into destinations of another."""
         weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
@@ -93,6 +87,33 @@ class Edges(NamedTuple):
             checks=nest,
             copy=lowering.lower_copy(rows, out, dtype.itemsize),
         )
+
+
+def _numbers(size: int) -> Component:
+    """Return the component that numbers what an index addresses."""
+    return Component(size, 1, 0)
+
+
+def _index_fields(dtype: DType, mode: str, negative: bool) -> dict[str, Any]:
+    return {
+        "mode": core_mode(mode),
+        "negative": negative,
+        "index_width": dtype.itemsize,
+        "index_signed": dtype.kind == "i",
+        "index_swapped": not dtype.isnative,
+    }
+
+
+def resolved(indices: Array, size: int, mode: str, negative: bool) -> NDArray[np.int64]:
+    """Return what each index stands for in a dimension of that size: -1 where it is invalid."""
+    if indices.size == 0 or size == 0:
+        return np.full(indices.shape, -1)
+    loops = lowering.collapse(map(Loop, indices.shape, repeat(0), indices.strides, repeat(0)))
+    loops = loops or [lowering.ONCE]
+    nest = Nest(len(loops) - 1, tuple(loops), (_numbers(size),), 1)
+    how = _index_fields(indices.dtype, mode, negative)
+    program = native.Program(**how, nest=nest, checks=nest._replace(block=0), units=nest.line)
+    return native.number_destinations(program, indices, indices.size).reshape(indices.shape)
 
 
 def _invalid(op: str, end: End, position: int, value: int, mode: str) -> IndexError:

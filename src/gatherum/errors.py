@@ -426,5 +426,13 @@ def file_too_big(path: str | PathLike[str], limit: int) -> OSError:
     return OSError(f"{fspath(path)}: has more than {limit} bytes, which is too much to read whole")
 
 
+def other_prepared_dtype(op: str, expected: object, found: object) -> TypeError:
+    return TypeError(f"{op}: the call was prepared for `data` of {expected}, got {found}")
+
+
+def other_prepared_shape(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: the call was prepared for `data` of shape {expected}, got {found}")
+
+
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:
     return ValueError(f"{op}: the plan was made for `{operand}` {expected}, got {found}")

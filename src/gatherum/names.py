@@ -32,6 +32,17 @@ class IndexAttributes(TypedDict, total=False):
     fill_value: object
 
 
+class PrepareAttributes(TypedDict, total=False):
+    """What `prepare` takes beside the operands."""
+
+    axis: int
+    batch_dims: int
+    mode: ModeName
+    negative: bool
+    reduction: ReductionName
+    include_self: bool
+
+
 class PlanAttributes(IndexAttributes, total=False):
     """What `plan` and `explain` take beside the operands."""
 

@@ -400,8 +400,13 @@ _OVERLAP_WORK = 10_000
 
 
 def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+    check_memory(plan.signature.op, data, indices, updates, out)
+
+
+def check_memory(
+    op: str, data: Array, indices: Array, updates: Array | None, out: Array
+) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
-    op = plan.signature.op
     out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
     if not out.flags.writeable:
         raise errors.out_read_only(op)

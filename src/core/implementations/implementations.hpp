@@ -151,6 +151,8 @@ int64_t scratch_groups(const Program&, int threads);
 Run run_groups(const Program&, const Call&);
 
 // scatter_units.cpp
+bool applies_columns(const Program&, int threads, std::string* why);
+Run run_columns(const Program&, const Call&);
 bool applies_owned(const Program&, int threads, std::string* why);
 Run run_owned(const Program&, const Call&);
 bool applies_scatter_units(const Program&, int threads, std::string* why);
