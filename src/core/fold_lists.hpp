@@ -3,10 +3,11 @@
 //   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... that go to d
 //   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type
 //
-// The order comes from one stable counting sort: every edge's ends are read and checked once, kept as numbers,
-// counted a piece at a time, and put in their places (row_lists.cpp). The fold then goes from destination to
-// destination: rows are fetched ahead, accumulators stay in cache, and every destination is written once.
-// Cost: 8 bytes an edge written and read in order, 4 or 8 written here and there; then the rows of the table.
+// The order comes from one stable counting sort: every edge's ends are read and checked once, kept as
+// numbers, counted a piece at a time, and put in their places (row_lists.cpp). The fold then goes from
+// destination to destination: rows are fetched ahead, accumulators stay in cache, and every destination is
+// written once. Cost: 8 bytes an edge written and read in order, 4 or 8 written here and there; then the rows
+// of the table.
 #pragma once
 
 #include <algorithm>
@@ -84,9 +85,8 @@ Fold<V, Reduction::mul> product_of(Fold<V, R>);
 // Whether sums of the stored type itself are folded: they can stay in registers, and one look for NaNs at the
 // end gives the same bits as one a step, since a NaN stays one.
 template <class F>
-inline constexpr bool kInRegisters =
-    GATHERUM_LANES > 1 && (std::is_same_v<F, Fold<float, Reduction::add>> ||
-                           std::is_same_v<F, Fold<double, Reduction::add>>);
+inline constexpr bool kInRegisters = GATHERUM_LANES > 1 && (std::is_same_v<F, Fold<float, Reduction::add>> ||
+                                                            std::is_same_v<F, Fold<double, Reduction::add>>);
 
 // W bytes of the weights, put in the order of the lists.
 template <int W>

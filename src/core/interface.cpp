@@ -255,8 +255,7 @@ gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_en
                                     gatherum_error* error) noexcept {
   *lists = nullptr;
   const Program* from = sources == nullptr ? nullptr : &sources->program->value;
-  if (destinations < 0 || destinations > kMany ||
-      !RowLists::fit(destinations, targets->program->value, from))
+  if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
     return fail(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
   const auto ends = [](const gatherum_edge_ends* one) {
     if (one == nullptr) return EdgeEnds{};
@@ -266,15 +265,16 @@ gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_en
   int which = 0;
   gatherum_status status = GATHERUM_NO_MEMORY;
   if (made != nullptr) try {
-      status = report(made->value.make(destinations, ends(targets), ends(sources), numbered != 0,
-                                       poll_of(poll), which),
-                      error);
+      status = report(
+          made->value.make(destinations, ends(targets), ends(sources), numbered != 0, poll_of(poll), which),
+          error);
     } catch (const std::bad_alloc&) {
     }
   if (status == GATHERUM_OK) return *lists = made, status;
   delete made;
   if (status == GATHERUM_NO_MEMORY) return fail(status, error, "there is no memory for the lists");
-  if (status == GATHERUM_INVALID_INDEX && error != nullptr) error->operand = which == 0 ? "targets" : "sources";
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+    error->operand = which == 0 ? "targets" : "sources";
   return status;
 }
 

@@ -98,7 +98,7 @@ struct GroupedScatter {
 // Pieces are stretches of edges, in order. Numbers have 32 bits, or 64 where `wide`; all ones stand for none.
 struct ListStage {
   const Nest* targets;
-  const Nest* sources;  // of the same loops; null: an edge's row has its own number
+  const Nest* sources;         // of the same loops; null: an edge's row has its own number
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
   int64_t units, pieces;
   int64_t destinations;
@@ -196,9 +196,9 @@ struct Kernels {
   int64_t (*group_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
   void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,
                       int64_t shares, char* scratch);
-  // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when it
-  // met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in their order; `fold`
-  // folds the lists of destinations [begin, end), with weights in that order.
+  // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when
+  // it met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in
+  // their order; `fold` folds the lists of destinations [begin, end), with weights in that order.
   bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
   void (*list_place)(const ListStage&, int64_t piece);
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);

@@ -6,9 +6,8 @@ namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
 bool list_stage(const ListStage& call, const char* targets, const char* sources, int64_t piece) {
-  return by_number(call.wide, [&](auto number) {
-    return stage_edges<decltype(number)>(call, targets, sources, piece);
-  });
+  return by_number(call.wide,
+                   [&](auto number) { return stage_edges<decltype(number)>(call, targets, sources, piece); });
 }
 
 void list_place(const ListStage& call, int64_t piece) {
@@ -16,8 +15,7 @@ void list_place(const ListStage& call, int64_t piece) {
 }
 
 void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
-  by_item(call.rows->item,
-          [&](auto width) { order_weights<decltype(width)::value>(call, to, begin, end); });
+  by_item(call.rows->item, [&](auto width) { order_weights<decltype(width)::value>(call, to, begin, end); });
 }
 
 void list_fold(const ListFold& call, int64_t begin, int64_t end) {

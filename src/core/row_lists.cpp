@@ -68,7 +68,8 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
   const Program& to = *targets.program;
   const Nest& nest = to.checks;
   const Loop& line = nest.line_loop();
-  const int64_t edges = to.tuples, table = sources.program && to.tuples > 0 ? sources.program->checks.component[0].size : 0;
+  const int64_t edges = to.tuples,
+                table = sources.program && to.tuples > 0 ? sources.program->checks.component[0].size : 0;
   const EdgeEnds* const both[] = {&targets, &sources};
   for (invalid = 1; invalid >= 0; --invalid) {
     const EdgeEnds& ends = *both[invalid];
@@ -122,9 +123,8 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
                             reinterpret_cast<uint64_t*>(counts.get()), destinations_, stage.pieces)
                 : count_out(reinterpret_cast<uint32_t*>(starts_.get()),
                             reinterpret_cast<uint32_t*>(counts.get()), destinations_, stage.pieces);
-  const bool placed = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
-    chosen_kernels().list_place(stage, piece);
-  });
+  const bool placed = run_tasks(stage.pieces, threads, poll,
+                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
   return {placed ? Status::done : Status::interrupted, {}};
 }
 

@@ -276,20 +276,16 @@ def _frozen(s: Signature, indices: Array) -> Array:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
     axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
     sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, axis)]
-    columns = np.moveaxis(indices, -1, 0) if s.operator.tuples else indices[None]
-    whole = np.stack(
-        [resolved(column, size, s.mode, s.negative) for column, size in zip(columns, sizes, strict=True)]
-        or [np.empty(indices.shape[:-1], np.int64)],
-        -1,
-    )
-    if not sizes:
-        whole = whole[..., :0]
-    if s.mode not in ("fill", "drop") and (whole < 0).any():
-        *where, component = (int(n) for n in np.argwhere(whole < 0)[0])
-        place = (*where, component) if s.operator.tuples else tuple(where)
-        raise invalid_index(s, component, int(indices[place]), tuple(where))
+    whole = np.empty(indices.shape, np.int64)
     if not s.operator.tuples:
-        whole = whole[..., 0]
+        whole[...] = resolved(indices, sizes[0], s.mode, s.negative)
+    for c, size in enumerate(sizes if s.operator.tuples else ()):
+        # With an ellipsis: of one tuple alone, too, a component is an array.
+        whole[..., c] = resolved(indices[..., c], size, s.mode, s.negative)
+    if s.mode not in ("fill", "drop") and (whole < 0).any():
+        place = tuple(int(n) for n in np.argwhere(whole < 0)[0])
+        *where, component = place if s.operator.tuples else (*place, 0)
+        raise invalid_index(s, component, int(indices[place]), tuple(where))
     narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
     kept = np.ascontiguousarray(whole, narrow).reshape(indices.shape)
     kept.flags.writeable = False

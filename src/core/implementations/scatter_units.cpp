@@ -84,8 +84,9 @@ Columns columns_of(const Program& p, const char* out, int64_t i, int64_t n) {
   const auto cut = [&](int64_t share) {
     if (share == 0 || share == n) return share * p.nest.block / n;
     const int64_t about = p.nest.block * share / n;
-    const auto past = static_cast<int64_t>((reinterpret_cast<uintptr_t>(out) + static_cast<uintptr_t>(about)) %
-                                           static_cast<uintptr_t>(kCacheLine));
+    const auto past =
+        static_cast<int64_t>((reinterpret_cast<uintptr_t>(out) + static_cast<uintptr_t>(about)) %
+                             static_cast<uintptr_t>(kCacheLine));
     return (about - past) / p.item * p.item;
   };
   return {cut(i), cut(i + 1) - cut(i)};

@@ -79,11 +79,12 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
   at.out_step = PyArray_STRIDE(as_array(out), 0);
   at.fresh = fresh ? 1 : 0;
   gatherum_error error{};
-  const bool is_long = PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) +
-                           gatherum_lists_bytes(lists.get()) >=
-                       kLongBytes;
-  run(is_long, error,
-      [&](const gatherum_poll* poll) { return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error); });
+  const bool is_long =
+      PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) + gatherum_lists_bytes(lists.get()) >=
+      kLongBytes;
+  run(is_long, error, [&](const gatherum_poll* poll) {
+    return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error);
+  });
 }
 
 }  // namespace
