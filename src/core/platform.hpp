@@ -298,6 +298,16 @@ inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes)
 #endif
 }
 
+// Says that nobody needs what the pages hold: the system takes them where it wants memory, and tools count
+// them as free to take. What is written later is kept. Nothing where that cannot be said.
+inline void offer_pages([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+#if GATHERUM_POSIX && defined(MADV_FREE)
+  const int before = errno;
+  madvise(p, bytes, MADV_FREE);
+  errno = before;
+#endif
+}
+
 inline void unmap_huge(void* p, size_t bytes) {
 #if GATHERUM_POSIX
   munmap(p, bytes);

@@ -5,6 +5,9 @@ Take from an array by index
     tuples of indices.
 Put back, and combine what meets: set, add, mul, max, min, mean
     `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
+Do both at once, or many times
+    `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts
+    the indices of a call once for many runs.
 Look at a call without running it
     `plan`, `explain`, `index_report`.
 Settings
@@ -28,6 +31,7 @@ from .surface import plain_help
 try:
     from . import tracing as _tracing  # noqa: F401  # for torch.compile
     from .accumulator import Accumulator
+    from .aggregate import aggregate
     from .config import config, show_config
     from .explain import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
@@ -41,6 +45,7 @@ try:
         set_output_cache_limit,
     )
     from .plan import Plan, plan
+    from .prepare import Prepared, prepare
     from .report import IndexReport, index_report
     from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
@@ -69,7 +74,9 @@ __all__ = [
     "Explanation",
     "IndexReport",
     "Plan",
+    "Prepared",
     "__version__",
+    "aggregate",
     "clear_output_cache",
     "config",
     "explain",
@@ -82,6 +89,7 @@ __all__ = [
     "get_output_cache_limit",
     "index_report",
     "plan",
+    "prepare",
     "scatter_elements",
     "scatter_nd",
     "scatter_slices",

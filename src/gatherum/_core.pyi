@@ -1,6 +1,6 @@
 """The compiled core, as `native` uses it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -144,6 +144,29 @@ class Fold:
         self, data: object, sums: object, counts: object, dtype: object, out: object
     ) -> Array: ...
 
+class RowLists:
+    @property
+    def nbytes(self) -> int: ...
+    def fold(
+        self,
+        rows: Program,
+        table: object,
+        weights: object,
+        start: object,
+        fill: object,
+        out: object,
+        fresh: bool,
+    ) -> None: ...
+
+def make_lists(
+    destinations: int,
+    targets: Program,
+    target_indices: object,
+    sources: object,
+    source_indices: object,
+    numbered: bool,
+) -> Any: ...
+def new_result(dtype: object, shape: Sequence[int]) -> Any: ...
 def set_hooks(
     normalise: Callable[..., Any],
     normalise_attributes: Callable[..., Any],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +61,17 @@ def _keyword(op: str, value: object) -> str:
     if OPERATORS[op].scatters and word in REDUCTIONS:
         return f"reduction={word!r}"
     return f"mode={word!r}" if word in MODES else ""
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    """Return a number of items as an int of at least 0."""
+    try:
+        size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+    except TypeError:
+        raise errors.not_an_integer(op, name, value) from None
+    if size < 0:
+        raise errors.below_zero(op, name, size)
+    return size
 
 
 def as_shape(op: str, name: str, value: Iterable[object]) -> Shape:
@@ -165,6 +178,18 @@ def _convert(op: str, operand: str, value: object) -> Array:
     return array
 
 
+def pinned(*given: object) -> list[weakref.ref[Any]]:
+    """Return weak references to arrays and to those whose memory they show: ndarray.resize moves
+    no array that has one, neither in a finalizer nor in another thread.
+    """
+    pins = []
+    for array in given:
+        while isinstance(array, np.ndarray):
+            pins.append(weakref.ref(array))
+            array = array.base  # noqa: PLW2901  # the chain of owners
+    return pins
+
+
 def as_out(op: str, out: object) -> Array:
     """Return `out` as it is, an ndarray without a mask."""
     if is_plain(out):
@@ -172,14 +197,14 @@ def as_out(op: str, out: object) -> Array:
     raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
 
 
-def as_indices(op: str, value: object) -> Array:
+def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     """Return `indices` as an array; an empty list is one of integers."""
     held = list(_arrays_in(value))
     if held and not any(map(is_masked, held)):
-        raise errors.holds_arrays(op, value)
-    _refuse(op, "indices", value, held)
-    _refuse_text(op, "indices", value)
-    array = _convert(op, "indices", value)
+        raise errors.holds_arrays(op, value, operand)
+    _refuse(op, operand, value, held)
+    _refuse_text(op, operand, value)
+    array = _convert(op, operand, value)
     if isinstance(value, (list, tuple)) and array.size == 0 and array.dtype.kind == "f":
         return array.astype(np.int64)
     return array
@@ -191,13 +216,13 @@ def _as_numpy(op: str, dtype: AnyDType) -> DType:
     return dtype
 
 
-def as_updates(op: str, value: object, dtype: AnyDType) -> Array:
+def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> Array:
     """Return `updates` as an array; plain Python values and lists take the data's dtype."""
     if isinstance(value, np.generic) or not isinstance(
         value, (bool, int, float, complex, str, bytes, list, tuple)
     ):
-        return as_array(op, "updates", value)
-    return _convert_weak(op, "updates", value, _as_numpy(op, dtype))
+        return as_array(op, operand, value)
+    return _convert_weak(op, operand, value, _as_numpy(op, dtype))
 
 
 def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
@@ -205,7 +230,7 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     range of an integer; floats round, and what is finite stays so.
     """
     if dtype.names is not None:
-        return _convert_records(op, value, dtype)
+        return _convert_records(op, operand, value, dtype)
     _refuse(op, operand, value, _arrays_in(value))
     found = _convert(op, operand, value)
     if found.size == 0:
@@ -216,7 +241,7 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     if found.dtype.kind == "O" and all_integers(found):
         rank = 1
     if rank is None or wanted is None:
-        return _convert_same_kind(op, value, found, dtype)
+        return _convert_same_kind(op, operand, value, found, dtype)
     if rank > wanted:
         kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
         raise errors.loses_kind(op, operand, dtype, kind, value)
@@ -235,27 +260,27 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     return converted
 
 
-def _convert_records(op: str, value: object, dtype: DType) -> Array:
+def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Array:
     """Convert tuples, or lists of them, to records."""
-    _refuse(op, "updates", value, _arrays_in(value))
+    _refuse(op, operand, value, _arrays_in(value))
     try:
         return np.array(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise errors.not_convertible(op, dtype, value) from None
+        raise errors.not_convertible(op, operand, dtype, value) from None
 
 
-def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Array:
+def _convert_same_kind(op: str, operand: str, value: object, found: Array, dtype: DType) -> Array:
     """Convert strings and dates, which must come back unchanged."""
     if found.dtype.kind in KIND_RANK or (
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
-        raise errors.not_convertible(op, dtype, value)
+        raise errors.not_convertible(op, operand, dtype, value)
     try:
         converted = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise errors.not_convertible(op, dtype, value) from None
+        raise errors.not_convertible(op, operand, dtype, value) from None
     if found.dtype.kind == dtype.kind and not np.array_equal(found, converted):
-        raise errors.does_not_fit(op, "updates", dtype, value)
+        raise errors.does_not_fit(op, operand, dtype, value)
     return converted
 
 

@@ -68,8 +68,8 @@ def register(
 ) -> None:
     """Send calls whose data are arrays of a framework to its room.
 
-    Plans see its arrays by `look`, `explain` asks `tell` how a call on them runs, and `on_cuda` says
-    which of them are on a CUDA device.
+    Plans see its arrays by `look`, `explain` asks `tell` how a call on them runs, and `on_cuda`
+    says which of them are on a CUDA device.
     """
     name = framework if framework == CUDA.name else _BY_MODULE[framework].name
     _rooms[name] = room

@@ -294,9 +294,9 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
 
 
-def holds_arrays(op: str, value: object) -> TypeError:
+def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
     return TypeError(
-        f"{op}: `indices` must be one array, got a {type(value).__name__} that holds arrays; "
+        f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
         "np.argwhere, or np.stack(arrays, -1), makes index tuples"
     )
 
@@ -307,22 +307,23 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
     )
 
 
-def not_an_index_dtype(op: str, dtype: Any, tuples: bool) -> TypeError:
+def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     made = "np.argwhere makes index tuples" if tuples else "np.flatnonzero makes indices"
     hint = f"; {made} of a mask" if dtype.kind == "b" else ""
-    return TypeError(f"{op}: `indices` must have an integer dtype, got {dtype}{hint}")
+    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{hint}")
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
-    hint = "; write updates.astype(data.dtype)" if operand == "updates" else ""
+    written = operand in ("updates", "weights")
+    hint = f"; write {operand}.astype(data.dtype)" if written else ""
     return TypeError(
         f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{hint}"
     )
 
 
-def not_convertible(op: str, expected: np.dtype[Any], value: object) -> TypeError:
+def not_convertible(op: str, operand: str, expected: np.dtype[Any], value: object) -> TypeError:
     return TypeError(
-        f"{op}: `updates` must convert to the dtype of `data`, {expected}, got {_short(value)}"
+        f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )
 
 
@@ -424,6 +425,10 @@ def not_a_shape(op: str, name: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{name}` must be a tuple of integers, got {_short(value)}")
 
 
+def below_zero(op: str, name: str, value: int) -> ValueError:
+    return ValueError(f"{op}: `{name}` must be at least 0, got {value}")
+
+
 def negative_size(op: str, name: str, shape: Shape) -> ValueError:
     return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
 
@@ -467,21 +472,27 @@ def operand_changed(op: str, operand: str) -> ValueError:
     return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
 
 
-def _where(position: Sequence[object]) -> str:
-    return f"indices[{', '.join(map(str, position))}]" if position else "indices"
+def _where(operand: str, position: Sequence[object]) -> str:
+    return f"{operand}[{', '.join(map(str, position))}]" if position else operand
 
 
 def index_out_of_bounds(
-    op: str, value: object, axis: int, size: int, position: Sequence[object] | None, mode: str
+    op: str,
+    value: object,
+    axis: int,
+    size: int,
+    position: Sequence[object] | None,
+    mode: str,
+    operand: str = "indices",
 ) -> IndexError:
     """Name the first bad index; `position` is None when another thread changed it meanwhile."""
     if position is None:
-        return IndexError(f"{op}: an index was invalid, but `indices` changed during the call")
+        return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
     if mode in ("clip", "wrap"):
         problem = f"cannot be brought into axis {axis} of size {size} by mode {mode!r}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
-    return IndexError(f"{op}: index {value} {problem} ({_where(position)})")
+    return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")
 
 
 def not_an_accumulator(value: object) -> TypeError:
@@ -525,6 +536,14 @@ def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
 
 def file_too_big(path: str | PathLike[str], limit: int) -> OSError:
     return OSError(f"{fspath(path)}: has more than {limit} bytes, which is too much to read whole")
+
+
+def other_prepared_dtype(op: str, expected: object, found: object) -> TypeError:
+    return TypeError(f"{op}: the call was prepared for `data` of {expected}, got {found}")
+
+
+def other_prepared_shape(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: the call was prepared for `data` of shape {expected}, got {found}")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

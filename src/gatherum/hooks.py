@@ -102,8 +102,12 @@ _OVERLAP_WORK = 10_000
 
 
 def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+    """Do what `check_memory` does for a call of a plan."""
+    check_memory(plan.signature.op, data, indices, updates, out)
+
+
+def check_memory(op: str, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
-    op = plan.signature.op
     out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
     if not out.flags.writeable:
         raise errors.out_read_only(op)
@@ -111,7 +115,7 @@ def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, ou
     for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
         if operand is None or (name == "data" and in_place):
             continue
-        if _shares_memory(out, operand):
+        if shares_memory(out, operand):
             raise errors.out_overlaps(op, name)
 
 
@@ -119,7 +123,8 @@ def _is_same_place(a: Array, b: Array) -> bool:
     return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
 
 
-def _shares_memory(a: Array, b: Array) -> bool:
+def shares_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays have a byte in common; what takes too long to find out counts as yes."""
     try:
         # NumPy's stubs know two of the values only.
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]

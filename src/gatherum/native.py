@@ -18,6 +18,9 @@ implementation_names = _core.implementation_names
 thresholds = _core.thresholds
 set_thresholds = _core.set_thresholds
 Fold = _core.Fold
+RowLists = _core.RowLists
+make_lists = _core.make_lists
+new_result = _core.new_result
 call = _core.call
 entry = _core.entry
 answer_calls_of = _core.answer_calls_of
@@ -40,7 +43,7 @@ read_file_rows = _core.read_file_rows
 file_rows_bridge = _core.file_rows_bridge
 start_writing = _core.start_writing
 
-_DEFAULT_CACHE = 1 << 30
+_DEFAULT_CACHE = 256 << 20
 
 
 def read_program(data: bytes) -> Program:
@@ -140,7 +143,8 @@ def set_output_cache_limit(nbytes: int) -> None:
 
     The first touch of fresh memory costs more than a gather into it, so the memory of results of
     2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
-    (bytes), or else 1 GiB.
+    (bytes), or else 256 MiB. What is kept is offered to the system, which takes it as soon as it
+    wants memory (where it knows ``MADV_FREE``: Linux, macOS).
 
     Parameters
     ----------

@@ -12,6 +12,7 @@
 #include "folds.hpp"
 #include "hooks.hpp"
 #include "known_calls.hpp"
+#include "lists.hpp"
 #include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
@@ -76,6 +77,7 @@ NB_MODULE(_core, m) {
   m.def("answer_runs_of", &answer_runs_of, nb::arg("function"));
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
+  bind_lists(m);
   bind_view_calls(m);
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
