@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import dask.array as da
@@ -13,13 +15,12 @@ from dask.base import tokenize
 
 from .. import errors
 from ..errors import Shape
-from ..files.boxes import FlatBoxes
 from ..files.budget import Budget
-from ..files.disk import FlatArray
-from ..files.location import Location
-from ..files.readers import Source, open_source
+from ..files.formats import locate
+from ..files.formats.format import Location, Opening
+from ..files.formats.storage import BoxStorage, FlatStorage, Source
 from ..files.stats import Meter
-from ..files.zarrays import ZarrArray
+from ..files.tables.boxes import FlatBoxes
 from ..signature import Array
 
 # What one chunk of a Zarr array may take twice: more is no chunk that anybody means.
@@ -30,17 +31,16 @@ class FileArray:
     """An array in a file, opened for each part that is read; it travels to workers as its path."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        location = Location.parse(path)
+        location = locate(path)
         self.path = os.path.abspath(location.file)
         if location.member is not None:
             self.path = f"{self.path}:{location.member}"
-        if location.kind == "npz":
+        if location.format.name == "npz":
             _refuse_compressed(location)
-        source = _opened(self.path)
-        self.shape, self.dtype, self.state = source.shape, source.dtype, _state(source)
-        content = source.content
-        self.chunks = content.chunks if isinstance(content, ZarrArray) else None
-        source.close()
+        with _opened(self.path) as source:
+            self.shape, self.dtype, self.state = source.shape, source.dtype, _state(source)
+            storage = source.storage
+            self.chunks = storage.array.chunks if isinstance(storage, BoxStorage) else None
 
     @property
     def ndim(self) -> int:
@@ -60,16 +60,14 @@ class FileArray:
         shape: Shape = tuple(part.stop - part.start for part in box)
         if 0 in shape:
             return np.empty(shape, self.dtype)
-        source = _opened(self.path)
-        try:
+        with _opened(self.path) as source:
             if (source.shape, source.dtype, _state(source)) != (self.shape, self.dtype, self.state):
                 raise OSError(f"{self.path}: changed since it was opened")
-            content = source.content
-            if isinstance(content, ZarrArray):
-                return content.read_box(box)
-            return FlatBoxes(content, source.fortran, ()).read_box(box)
-        finally:
-            source.close()
+            storage = source.storage
+            if isinstance(storage, BoxStorage):
+                return storage.array.read_box(box)
+            assert isinstance(storage, FlatStorage)
+            return FlatBoxes(storage.array, source.fortran, ()).read_box(box)
 
     def __dask_tokenize__(self) -> object:
         return self.path, self.shape, str(self.dtype), self.state
@@ -86,15 +84,18 @@ def _part(index: Any, size: int) -> tuple[slice, Any]:
     return slice(low, high + 1), slice(None, None, wanted.step)
 
 
-def _opened(path: str) -> Source:
-    return open_source(Location.parse(path), Meter(), tempfile.gettempdir(), _BUDGET)
+@contextmanager
+def _opened(path: str) -> Iterator[Source]:
+    location = locate(path)
+    location.format.require()
+    with ExitStack() as stack:
+        opening = Opening(Meter(), _BUDGET, tempfile.gettempdir(), stack.callback)
+        yield location.format.open(location, opening)
 
 
 def _state(source: Source) -> list[Any]:
-    """Return what tells a flat file from a changed one, on any machine that sees it."""
-    if isinstance(source.content, FlatArray):
-        return source.state()["file"][-2:]  # type: ignore[no-any-return]  # size and time
-    return []
+    """Return what tells a flat file from a changed one, its size and time, on any machine."""
+    return source.opened.state()[-2:] if isinstance(source.storage, FlatStorage) else []
 
 
 def _refuse_compressed(location: Location) -> None:

@@ -16,15 +16,15 @@ from dask.delayed import Delayed, delayed
 from numpy.typing import ArrayLike
 
 from .. import errors
-from ..files.boxes import chunk_boxes
 from ..files.budget import Budget
-from ..files.build import Build
-from ..files.interrupt import uninterrupted
-from ..files.marker import is_marked, mark
+from ..files.durable.build import Build
+from ..files.durable.interrupt import uninterrupted
+from ..files.durable.marker import is_marked, mark
+from ..files.formats.zarr.arrays import ZarrArray
+from ..files.formats.zarr.stores import lay_chunks, start_copy
 from ..files.run import removed_when_refused
 from ..files.stats import Meter
-from ..files.stores import ZarrStore, lay_chunks
-from ..files.zarrays import ZarrArray
+from ..files.tables.boxes import chunk_boxes
 from ..names import ModeName, ReductionName
 from ..signature import Array
 from . import api
@@ -147,7 +147,7 @@ def _into(
     )
     with removed_when_refused(build):
         if not build.replacing:
-            ZarrStore(build, table, lambda copy: copy, whole=False).prepare()  # type: ignore[arg-type, return-value]  # metadata alone
+            start_copy(build, table, whole=False)
             dask.compute(*_staged(build.partial, table, old, new))
             build.seal()
         with uninterrupted():

@@ -9,6 +9,7 @@ from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore
 from gatherum.files.formats.zarr.arrays import METADATA, ZarrArray
+from gatherum.files.stats import Meter
 from gatherum.files.tables.layouts import BoxLayout
 from gatherum.files.tables.table import Block, Panel, RowTable
 
@@ -65,28 +66,9 @@ class ZarrStore:
 
     def prepare(self) -> None:
         """Copy the table's metadata, and its chunks if the result is to be whole."""
-        if not self.build.has({"copied": True}):
-            remove_path(self.build.partial)
-            self._copy(self.table.path, self.build.partial)
-            self.build.finish({"copied": True}, 0)
-            self.build.checkpoint()
+        start_copy(self.build, self.table, whole=self.whole)
         copy = ZarrArray(self.build.partial, self.build.meter, writable=True)
         self._rows: RowTable = self.layout.rows_of(copy, self.panel)
-
-    def _copy(self, source: str, target: str) -> None:
-        os.mkdir(target)
-        with os.scandir(source) as entries:
-            for entry in entries:
-                if ".partial" in entry.name:
-                    continue
-                into = os.path.join(target, entry.name)
-                if entry.is_dir():
-                    if self.whole:
-                        self._copy(entry.path, into)
-                elif self.whole or entry.name in (*METADATA, ".zattrs"):
-                    shutil.copyfile(entry.path, into)
-                    self.build.meter.read(os.path.getsize(into))
-                    self.build.meter.wrote(os.path.getsize(into))
 
     def store(self, block: Block) -> None:
         """Write changed chunks."""
@@ -95,6 +77,31 @@ class ZarrStore:
     def finish(self, record: dict[str, Any], nbytes: int) -> None:
         """Note a finished part."""
         self.build.finish(record, nbytes)
+
+
+def start_copy(build: Build, table: ZarrArray, *, whole: bool) -> None:
+    """Copy a table's metadata to the partial directory, and its chunks if that is to be whole."""
+    if not build.has({"copied": True}):
+        remove_path(build.partial)
+        _copy(table.path, build.partial, build.meter, whole)
+        build.finish({"copied": True}, 0)
+        build.checkpoint()
+
+
+def _copy(source: str, target: str, meter: Meter, whole: bool) -> None:
+    os.mkdir(target)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            if ".partial" in entry.name:
+                continue
+            into = os.path.join(target, entry.name)
+            if entry.is_dir():
+                if whole:
+                    _copy(entry.path, into, meter, whole)
+            elif whole or entry.name in (*METADATA, ".zattrs"):
+                shutil.copyfile(entry.path, into)
+                meter.read(os.path.getsize(into))
+                meter.wrote(os.path.getsize(into))
 
 
 def lay_chunks(patch: str, table: str) -> None:
