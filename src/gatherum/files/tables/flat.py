@@ -9,13 +9,18 @@ from numpy.typing import NDArray
 
 from gatherum import native
 from gatherum.files.disk import PAGE, DiskFile, StoredRows, byte_view
-from gatherum.files.tables.table import Block, Ints, Panel, Wanted
+from gatherum.files.tables.table import Block, Blocks, Ints, Panel, Wanted
+from gatherum.plan import apply
 
 __all__ = ["FlatArray", "FlatRows"]
 
 WASTE = 1.1  # bytes read over the bytes of the pages that hold wanted rows
 SAMPLES = 256
 FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
+DENSE = 2  # rows wanted for each page of the file, from which on nearly all of its pages are
+PART_BYTES = 1 << 20
+LONGEST_PART = 8 << 20
+MOST_PARTS = 1 << 16
 SCRATCH = 1 << 20  # bytes for rows that are read with their neighbours
 
 
@@ -103,10 +108,54 @@ class FlatRows:
 
     # -------------------------------------------------- rows to places in memory
 
+    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
+        """Sort requests; where they are for nearly all pages, no further than by parts of the file.
+
+        Such a part is read as a whole, and small enough to stay in the cache while rows are taken.
+        """
+        size = max(1, self.row_length * self.dtype.itemsize)
+        most = max(PART_BYTES // size, -(-self.extent // MOST_PARTS), 1)
+        shift = most.bit_length() - 1  # the rows of a part are a power of two
+        while self.extent >> shift >= MOST_PARTS:
+            shift += 1
+        many = numbers.size * PAGE >= DENSE * self.extent * size
+        if not many or self.width != self.row_length or size << shift > LONGEST_PART:
+            return Wanted.sorted(numbers, places)
+        pages = np.zeros(self.extent * size // PAGE + 1, bool)
+        pages[numbers * size >> PAGE.bit_length() - 1] = True
+        if WASTE * np.count_nonzero(pages) < pages.size:
+            return Wanted.sorted(numbers, places)
+        which = (numbers >> shift).astype(np.uint16)
+        order = np.argsort(which, kind="stable")
+        cuts = np.r_[0, np.cumsum(np.bincount(which))]
+        into = order if places is None else places[order]
+        return Wanted(numbers[order], into, False, Blocks(1 << shift, cuts))
+
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows into their places in `into`; returns how many reads that took."""
+        if wanted.blocks is not None and wanted.places is not None:
+            return self._fetch_parts(wanted.numbers, wanted.places, wanted.blocks, into)
         waste = WASTE if wanted.ordered else 1.0
         return self._read_rows(wanted.numbers, wanted.places, into, waste, limit, once)
+
+    def _fetch_parts(self, numbers: Ints, places: Ints, parts: Blocks, into: NDArray[Any]) -> int:
+        """Read the file part by part, and take the rows that are wanted of each."""
+        most = rounded(int(np.diff(parts.cuts).max()))
+        taken = np.empty((most, self.width), self.dtype)
+        which, where = np.empty(most, np.int64), np.empty((most, 1), np.int64)
+        asked = np.flatnonzero(np.diff(parts.cuts)).tolist()
+        for number in asked:
+            start, stop = parts.cuts[number : number + 2].tolist()
+            first = np.array([number * parts.rows])
+            block = self.read(first, np.minimum(self.extent - first, parts.rows))
+            # the last request is repeated, up to a length that other parts have: they share plans
+            count, length = stop - start, rounded(stop - start)
+            np.subtract(numbers[start:stop], first, out=which[:count])
+            where[:count, 0] = places[start:stop]
+            which[count:length], where[count:length] = which[count - 1], where[count - 1]
+            apply("gather", block.space, which[:length], out=taken[:length])
+            apply("scatter_nd", into, where[:length], taken[:length], out=into)
+        return len(asked)
 
     def _read_rows(
         self,
@@ -205,3 +254,9 @@ class FlatRows:
             for row in range(first, first + count)
             for start, stop in self.panel.ranges
         ]
+
+
+def rounded(count: int) -> int:
+    """Return a number of requests, up to an eighth larger, of which there are few."""
+    step = 1 << max(0, count.bit_length() - 4)
+    return -(-count // step) * step
