@@ -20,6 +20,7 @@ FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no tw
 DENSE = 2  # rows wanted for each page of the file, from which on nearly all of its pages are
 PART_BYTES = 1 << 20
 LONGEST_PART = 8 << 20
+AHEAD = 8  # parts that the system is told of before they are read
 MOST_PARTS = 1 << 16
 SCRATCH = 1 << 20  # bytes for rows that are read with their neighbours
 
@@ -144,7 +145,10 @@ class FlatRows:
         taken = np.empty((most, self.width), self.dtype)
         which, where = np.empty(most, np.int64), np.empty((most, 1), np.int64)
         asked = np.flatnonzero(np.diff(parts.cuts)).tolist()
-        for number in asked:
+        nbytes = parts.rows * self.row_length * self.dtype.itemsize
+        for turn, number in enumerate(asked):
+            for soon in asked[turn + AHEAD : turn + AHEAD + 1] if turn else asked[: AHEAD + 1]:
+                self.array.file.announce(self.array.offset + soon * nbytes, nbytes)
             start, stop = parts.cuts[number : number + 2].tolist()
             first = np.array([number * parts.rows])
             block = self.read(first, np.minimum(self.extent - first, parts.rows))
