@@ -5,11 +5,11 @@
 
 Makes its own files in --folder (a table of rows of 128 float32, or --row-bytes, and indices), runs
 every case in processes of their own, one after the other and in turns, and prints medians. Both do
-the same job: the rows that an index file names, in a new .npy file, forced to the disk. numpy.memmap
-has all memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs in the memory
-cgroup --cgroup, whose limit counts the page cache as well. "Cold" runs start with the files
-out of the page cache: dropped as a whole where that is allowed (root), else file by file. "Warm"
-runs start after the table was read from end to end.
+the same job: the rows that an index file names, in a new .npy file, forced to the disk.
+numpy.memmap has all memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs
+in the memory cgroup --cgroup, whose limit counts the page cache as well. "Cold" runs start with
+the files out of the page cache: dropped as a whole where that is allowed (root), else file by
+file. "Warm" runs start after the table was read from end to end.
 """
 
 import argparse

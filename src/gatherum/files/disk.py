@@ -35,6 +35,8 @@ class DiskFile:
     resident set, and a file that shrinks is reported as an error, not a fatal signal.
     """
 
+    in_memory = False  # whether the order of reads does not matter
+
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
         self.meter = meter

@@ -22,6 +22,7 @@ PART_BYTES = 1 << 20
 LONGEST_PART = 8 << 20
 AHEAD = 8  # parts that the system is told of before they are read
 MOST_PARTS = 1 << 16
+TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
 SCRATCH = 1 << 20  # bytes for rows that are read with their neighbours
 
 
@@ -114,6 +115,8 @@ class FlatRows:
 
         Such a part is read as a whole, and small enough to stay in the cache while rows are taken.
         """
+        if self.array.file.in_memory:
+            return Wanted.as_asked(numbers, places)
         size = max(1, self.row_length * self.dtype.itemsize)
         most = max(PART_BYTES // size, -(-self.extent // MOST_PARTS), 1)
         shift = most.bit_length() - 1  # the rows of a part are a power of two
@@ -141,24 +144,20 @@ class FlatRows:
 
     def _fetch_parts(self, numbers: Ints, places: Ints, parts: Blocks, into: NDArray[Any]) -> int:
         """Read the file part by part, and take the rows that are wanted of each."""
-        most = rounded(int(np.diff(parts.cuts).max()))
-        taken = np.empty((most, self.width), self.dtype)
-        which, where = np.empty(most, np.int64), np.empty((most, 1), np.int64)
+        row_bytes = self.row_length * self.dtype.itemsize
+        step = min(rounded(int(np.diff(parts.cuts).max())), max(1, TAKEN_BYTES // row_bytes))
+        room = Room(np.empty((step, self.width), self.dtype), into)
         asked = np.flatnonzero(np.diff(parts.cuts)).tolist()
-        nbytes = parts.rows * self.row_length * self.dtype.itemsize
+        nbytes = parts.rows * row_bytes
         for turn, number in enumerate(asked):
             for soon in asked[turn + AHEAD : turn + AHEAD + 1] if turn else asked[: AHEAD + 1]:
                 self.array.file.announce(self.array.offset + soon * nbytes, nbytes)
-            start, stop = parts.cuts[number : number + 2].tolist()
             first = np.array([number * parts.rows])
-            block = self.read(first, np.minimum(self.extent - first, parts.rows))
-            # the last request is repeated, up to a length that other parts have: they share plans
-            count, length = stop - start, rounded(stop - start)
-            np.subtract(numbers[start:stop], first, out=which[:count])
-            where[:count, 0] = places[start:stop]
-            which[count:length], where[count:length] = which[count - 1], where[count - 1]
-            apply("gather", block.space, which[:length], out=taken[:length])
-            apply("scatter_nd", into, where[:length], taken[:length], out=into)
+            space = self.read(first, np.minimum(self.extent - first, parts.rows)).space
+            start, stop = parts.cuts[number : number + 2].tolist()
+            for at in range(start, stop, step):
+                some = slice(at, min(at + step, stop))
+                room.take(space, numbers[some] - first, places[some])
         return len(asked)
 
     def _read_rows(
@@ -258,6 +257,26 @@ class FlatRows:
             for row in range(first, first + count)
             for start, stop in self.panel.ranges
         ]
+
+
+class Room:
+    """Memory for rows on their way from a part of a table to their places."""
+
+    def __init__(self, rows: NDArray[Any], into: NDArray[Any]) -> None:
+        self.rows, self.into = rows, into
+        self.which = np.empty(len(rows), np.int64)
+        self.where = np.empty((len(rows), 1), np.int64)
+
+    def take(self, space: NDArray[Any], which: Ints, where: Ints) -> None:
+        """Bring rows `which` of `space` to the places `where`.
+
+        The last request is repeated, up to a length that other calls have: they share plans.
+        """
+        count, length = which.size, min(rounded(which.size), len(self.rows))
+        self.which[:count], self.where[:count, 0] = which, where
+        self.which[count:length], self.where[count:length] = which[-1], where[-1]
+        apply("gather", space, self.which[:length], out=self.rows[:length])
+        apply("scatter_nd", self.into, self.where[:length], self.rows[:length], out=self.into)
 
 
 def rounded(count: int) -> int:
