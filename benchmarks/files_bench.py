@@ -3,13 +3,13 @@
     python benchmarks/files_bench.py --gib 8 --memory 400MiB --limit 1GiB --json files.json
     python benchmarks/files_bench.py --show files.json
 
-Makes its own files in --folder (a table of rows of 128 float32, and indices), runs every case in
-processes of their own, one after the other and in turns, and prints medians. Both do the same job:
-the rows that an index file names, in a new .npy file, forced to the disk. numpy.memmap has all
-memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs in the memory cgroup
---cgroup, whose limit counts the page cache as well. "Cold" runs start with the files
-out of the page cache: dropped as a whole where that is allowed (root), else file by file. "Warm"
-runs start after the table was read from end to end.
+Makes its own files in --folder (a table of rows of 128 float32, or --row-bytes, and indices), runs
+every case in processes of their own, one after the other and in turns, and prints medians. Both do
+the same job: the rows that an index file names, in a new .npy file, forced to the disk.
+numpy.memmap has all memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs
+in the memory cgroup --cgroup, whose limit counts the page cache as well. "Cold" runs start with
+the files out of the page cache: dropped as a whole where that is allowed (root), else file by
+file. "Warm" runs start after the table was read from end to end.
 """
 
 import argparse
@@ -28,8 +28,6 @@ from typing import Any
 
 import numpy as np
 
-COLUMNS = 128
-ROW = COLUMNS * 4
 PAGE = 4096
 
 OURS = """
@@ -60,17 +58,17 @@ print(json.dumps({"seconds": time.perf_counter() - start, "indexed": indexed,
 """
 
 
-def make_files(folder: Path, rows: int, counts: dict[str, int]) -> None:
+def make_files(folder: Path, rows: int, columns: int, counts: dict[str, int]) -> None:
     """Write the table and the indices, unless they are there."""
     table = folder / "table.npy"
-    if not table.exists() or np.load(table, mmap_mode="r").shape != (rows, COLUMNS):
+    if not table.exists() or np.load(table, mmap_mode="r").shape != (rows, columns):
         rng = np.random.default_rng(0)
         step = 1 << 16
         with table.open("wb") as out:
-            header = {"descr": "<f4", "fortran_order": False, "shape": (rows, COLUMNS)}
+            header = {"descr": "<f4", "fortran_order": False, "shape": (rows, columns)}
             np.lib.format.write_array_header_1_0(out, header)
             for start in range(0, rows, step):
-                out.write(rng.random((min(step, rows - start), COLUMNS), np.float32).tobytes())
+                out.write(rng.random((min(step, rows - start), columns), np.float32).tobytes())
             out.flush()
             os.fsync(out.fileno())
     for name, count in counts.items():
@@ -141,7 +139,8 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
         for key in results[0]
     }
     indices = np.load(inputs[1])
-    first, last = (128 + indices * ROW) // PAGE, (128 + indices * ROW + ROW - 1) // PAGE
+    starts = 128 + indices * options.row_bytes
+    first, last = starts // PAGE, (starts + options.row_bytes - 1) // PAGE
     pages = np.unique(np.concatenate([first, last])).size * PAGE
     return {
         "case": name,
@@ -230,6 +229,9 @@ def main() -> None:
     """Make the files, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=2.0, help="size of the table in GiB")
+    parser.add_argument(
+        "--row-bytes", type=int, default=512, help="bytes of a row, a multiple of 4"
+    )
     parser.add_argument("--memory", default="400MiB", help="gatherum's memory budget")
     parser.add_argument("--limit", help="limit of gatherum's anonymous memory, such as 1GiB")
     parser.add_argument("--cgroup", type=Path, help="a memory cgroup for gatherum's runs")
@@ -243,9 +245,9 @@ def main() -> None:
         print(markdown(json.loads(options.show.read_text())))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    rows = int(options.gib * 2**30) // ROW
+    rows = int(options.gib * 2**30) // options.row_bytes
     counts = {"dense": rows // 4, "sparse": rows // 160}
-    make_files(options.folder, rows, counts)
+    make_files(options.folder, rows, options.row_bytes // 4, counts)
     started = time.perf_counter()
     cases = [
         measure(options.folder, options, name, cold) for name in counts for cold in (True, False)

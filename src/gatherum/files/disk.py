@@ -35,6 +35,8 @@ class DiskFile:
     resident set, and a file that shrinks is reported as an error, not a fatal signal.
     """
 
+    in_memory = False  # whether the order of reads does not matter
+
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
         self.meter = meter
@@ -112,6 +114,11 @@ class DiskFile:
         if status == "outside":
             raise OSError(f"{self.path}: request {position} is for a row that does not exist")
         raise MemoryError(f"{self.path}: no memory to read rows into")
+
+    def announce(self, offset: int, length: int) -> None:
+        """Tell the system that a part of the file is read soon, so that it begins to do so."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self.fd, offset, length, os.POSIX_FADV_WILLNEED)
 
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
         """Return which share of some positions waits in memory; 0 where that cannot be said."""

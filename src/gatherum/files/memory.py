@@ -19,6 +19,8 @@ TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the 
 class MemoryFile(DiskFile):
     """The bytes of a C-contiguous array, read and written as a file's are."""
 
+    in_memory = True
+
     def __init__(self, array: NDArray[Any], meter: Meter) -> None:
         self.path, self.meter, self.fd = "memory", meter, -1
         self._identity = None
@@ -57,6 +59,9 @@ class MemoryFile(DiskFile):
             taken = apply("gather", rows, numbers[part])
             apply("scatter_nd", found, places[part, None], taken, out=found)
         return 1
+
+    def announce(self, offset: int, length: int) -> None:
+        """There is nothing to wait for."""
 
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
         """Return 1: all of it is in memory."""

@@ -47,6 +47,8 @@ class IndexRule:
         tuple
             The positions, 0 where invalid, and the mask of the invalid ones.
         """
+        if values.size and values.min() >= 0 and values.max() < size:
+            return values.astype(np.int64, copy=False), None  # they mean themselves in every mode
         if self.mode == "wrap" and size:
             return np.mod(values, np.asarray(size, _wide(values.dtype))).astype(np.int64), None
         positions = values.astype(np.int64)

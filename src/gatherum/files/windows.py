@@ -84,7 +84,7 @@ class Windows:
         in_pieces = cached >= CACHED_SHARE and self.table.is_far_apart(self.length)
         block = self.context.budget.block
         longest = max(1, block // self.row_bytes) if in_pieces else self.length
-        pieces = self._pieces(longest, Wanted.as_asked if in_pieces else Wanted.sorted)
+        pieces = self._pieces(longest, Wanted.as_asked if in_pieces else self.table.ordered)
         with closing(ahead(pieces)) as prepared:
             for start, stop, wanted, bad in prepared:
                 if wanted is not None:
@@ -150,7 +150,7 @@ def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
     """Put rows in the order that is cheapest to read them in."""
     if table.is_far_apart(numbers.size) and table.cached_share(numbers) >= CACHED_SHARE:
         return Wanted.as_asked(numbers, places)
-    return Wanted.sorted(numbers, places)
+    return table.ordered(numbers, places)
 
 
 def valid(numbers: Ints, invalid: Mask | None) -> Ints:

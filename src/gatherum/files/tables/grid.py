@@ -63,6 +63,10 @@ class GridRows:
                 inner += where
         return outer * self.chunk_rows + inner
 
+    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
+        """Put requests in the order of the chunks."""
+        return Wanted.sorted(numbers, places)
+
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows into their places in `into`; returns how many chunks were read."""
         if not wanted.ordered:

@@ -92,11 +92,14 @@ class Wanted:
         Where each goes; None: one after another.
     ordered : bool
         Whether the numbers ascend, so that neighbours can be read at once.
+    blocks : Blocks or None
+        The parts of the table that the numbers lie in, part by part, where they do not ascend.
     """
 
     numbers: Ints
     places: Ints | None
     ordered: bool
+    blocks: "Blocks | None" = None
 
     @classmethod
     def sorted(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
@@ -108,6 +111,14 @@ class Wanted:
     def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
         """Leave rows in the order of the requests: best where they wait in memory, far apart."""
         return cls(numbers, places, False)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Parts of a table, `rows` rows each: requests `cuts[i]` to `cuts[i + 1]` are for part `i`."""
+
+    rows: int
+    cuts: Ints
 
 
 class RowTable(Protocol):
@@ -127,6 +138,9 @@ class RowTable(Protocol):
 
         `once` where none of them is wanted again. Returns how many blocks were read.
         """
+
+    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
+        """Put requests in the order that is cheapest to read them in."""
 
     def cached_share(self, numbers: Ints) -> float:
         """Return about which share of some rows waits in memory; 0 where that cannot be said."""
