@@ -218,6 +218,7 @@ def state(**changes):
         state(dtype=np.dtype(">i2")),
         state(data=None),
         state(data=[0, 1, 2]),
+        state(data=np.zeros(2, np.int16)),
         state(sums=None),
         state(sums=np.zeros(3, np.int16)),
         state(sums=np.zeros(2, np.int64)),

@@ -243,6 +243,14 @@ def test_a_plan_takes_a_fill_value_as_the_function_does():
         gatherum.plan("scatter_nd", ((3,), "f4"), ((1, 1), "i8"), 1.0, fill_value=0)
 
 
+def test_a_function_of_that_name_from_elsewhere_is_no_operator():
+    def gather(data, indices):
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="gather"):
+        gatherum.plan(gather, ((3, 4), "f4"), ((2,), "i8"))
+
+
 @pytest.mark.parametrize("op", ["gather_nd", "gather-nd", gatherum.gather_nd])
 def test_an_operator_is_named_as_one_likes(op):
     operands = ((3, 4), "f4"), ((2, 1), "i8")

@@ -92,9 +92,9 @@ Outcome report_invalid(const Program& p, const char* index, const Poll& poll) {
 Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
   const Run run = choose(p, threads).run(p, {at, nullptr, true, threads, poll});
+  if (run.memory && run.finished && run.valid) return {};
   if (!run.memory) return {Status::no_memory, {}};
-  if (!run.finished) return {Status::interrupted, {}};
-  return run.valid ? Outcome{} : report_invalid(p, at.index, poll);
+  return run.finished ? report_invalid(p, at.index, poll) : Outcome{Status::interrupted, {}};
 }
 
 // Copies the data, where the implementation does not read it itself, and checks the indices, where it would

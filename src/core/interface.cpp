@@ -216,16 +216,16 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
                              const gatherum_poll* poll, gatherum_error* error) noexcept {
   const Program& p = program->value;
   Operands to = operands_of(p, *at);
-  std::array<char, kWidestBlock> filled{};
   const auto* source = p.scatter && !in_place(*at) ? static_cast<const char*>(at->data.start) : nullptr;
+  const auto run = [&] { return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error); };
   try {
+    if (p.scatter || p.mode != Mode::drop || !p.moves) return run();
+    std::array<char, kWidestBlock> filled{};
     std::vector<char> zeros;
-    if (!p.scatter && p.mode == Mode::drop && p.moves) {
-      if (at->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));
-      const auto* item = at->fill != nullptr ? static_cast<const char*>(at->fill) : zeros.data();
-      to.fill = fill_block(p.nest, item, filled);
-    }
-    return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error);
+    if (at->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));
+    const auto* item = at->fill != nullptr ? static_cast<const char*>(at->fill) : zeros.data();
+    to.fill = fill_block(p.nest, item, filled);
+    return run();
   } catch (const std::bad_alloc&) {
     return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
   }

@@ -38,7 +38,7 @@ FIRST = {
     "indices.hpp": ("bounds", "cases"),
     "looks.hpp": ("hostile",),
     "lowering.py": ("cases", "choices"),
-    "operators.py": ("errors", "cases"),
+    "operators.py": ("errors", "cases", "files/test_equality"),
     "hooks.py": ("plan", "errors"),
     "plan.py": ("plan", "errors"),
     "programs.py": ("plan", "errors"),

@@ -1,8 +1,11 @@
 #include "plan_table.hpp"
 
+#include <structmember.h>
+
 #include <array>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "hooks.hpp"
 
@@ -50,8 +53,11 @@ int number_of(PyObject* name, const std::array<const char*, N>& names) {
   const auto& strings = interned(names);
   for (size_t i = 0; i < N; ++i)
     if (name == strings[i]) return static_cast<int>(i);
+  if (!PyUnicode_IS_COMPACT_ASCII(name)) return -1;
+  const std::string_view text(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(name)),
+                              static_cast<size_t>(PyUnicode_GET_LENGTH(name)));
   for (size_t i = 0; i < N; ++i)
-    if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) return static_cast<int>(i);
+    if (text == names[i]) return static_cast<int>(i);
   return -1;
 }
 
@@ -104,7 +110,8 @@ bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::h
     return false;
   int overflow = 0;
   attributes.op = op;
-  attributes.axis = PyLong_AsLongLongAndOverflow(axis.ptr(), &overflow);
+  static PyObject* const zero = PyLong_FromLong(0);  // as most are, and there is one in all of Python
+  attributes.axis = axis.ptr() == zero ? 0 : PyLong_AsLongLongAndOverflow(axis.ptr(), &overflow);
   attributes.mode = number_of(mode.ptr(), kModes);
   const int number = number_of(reduction.ptr(), kReductions);
   attributes.reduction = static_cast<Reduction>(number);
@@ -199,11 +206,40 @@ void keep_plan(const Key& key, const Attributes& attributes, const Views& operan
   }  // the old entry goes here, outside the lock: releasing objects may run Python code
 }
 
+namespace {
+
+// A slot of Python objects of one type.
+struct Slot {
+  PyTypeObject* type = nullptr;
+  Py_ssize_t offset = 0;
+
+  // What it holds in an object; null where it is empty, or no slot of the object.
+  PyObject* read(PyObject* object) const {
+    if (Py_TYPE(object) != type) return nullptr;
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+  }
+};
+
+// The slot that an attribute is; none where it is no slot.
+Slot slot_of(PyTypeObject* type, PyObject* name) {
+  const nb::object found = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+  if (!found.is_valid()) PyErr_Clear();
+  if (!found.is_valid() || Py_TYPE(found.ptr()) != &PyMemberDescr_Type) return {};
+  const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(found.ptr())->d_member;
+  if (member->type != T_OBJECT_EX) return {};
+  Py_INCREF(type);
+  return {type, member->offset};
+}
+
+}  // namespace
+
 const BoundProgram& program_of(nb::handle plan) {
-  static PyObject* name = PyUnicode_InternFromString("program");
-  nb::object program = nb::steal(PyObject_GetAttr(plan.ptr(), name));
+  static PyObject* const name = PyUnicode_InternFromString("program");
+  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: looking the name up takes 10 ns
+  static const nb::handle type = nb::type<BoundProgram>();      // isinstance looks it up, at 5 ns
+  nb::object program = nb::borrow(slot.read(plan.ptr()));
+  if (!program.is_valid()) program = nb::steal(PyObject_GetAttr(plan.ptr(), name));
   if (!program.is_valid()) nb::raise_python_error();
-  static const nb::handle type = nb::type<BoundProgram>();  // isinstance looks it up, at 5 ns
   if (!program.type().is(type) && !nb::isinstance<BoundProgram>(program))
     throw nb::type_error("gatherum: a plan's `program` is no program");
   return *nb::inst_ptr<BoundProgram>(program);  // the plan keeps it alive

@@ -11,11 +11,21 @@ namespace {
 
 gatherum_buffer memory_of(const void* address) { return gatherum_memory(address, 0); }
 
-nb::object new_result(PyArray_Descr* dtype, const Shape& shape) {
-  npy_intp extents[kMaxLoops];
-  std::copy_n(shape.extent, shape.rank, extents);
-  return new_array(dtype, shape.rank, extents);
-}
+// The sizes of a result as NumPy's: mostly the same type, and then nothing is copied.
+class Extents {
+ public:
+  explicit Extents(const Shape& shape) {
+    if constexpr (sizeof(npy_intp) == sizeof(int64_t))
+      extents_ = reinterpret_cast<const npy_intp*>(shape.extent);
+    else
+      extents_ = std::copy_n(shape.extent, shape.rank, copy_) - shape.rank;
+  }
+  operator const npy_intp*() const { return extents_; }
+
+ private:
+  const npy_intp* extents_;
+  npy_intp copy_[sizeof(npy_intp) == sizeof(int64_t) ? 1 : kMaxLoops];
+};
 
 }  // namespace
 
@@ -45,11 +55,9 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
 nb::object run_quietly(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
-  npy_intp extents[kMaxLoops];
-  std::copy_n(shape.extent, shape.rank, extents);
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));
   nb::object result = nb::steal(
-      PyArray_NewFromDescr(&PyArray_Type, dtype, shape.rank, extents, nullptr, nullptr, 0, nullptr));
+      PyArray_NewFromDescr(&PyArray_Type, dtype, shape.rank, Extents(shape), nullptr, nullptr, 0, nullptr));
   if (!result.is_valid()) nb::raise_python_error();
   const gatherum_operands at = operands_of(program, operands, PyArray_BYTES(as_array(result)));
   gatherum_error error;
@@ -71,8 +79,9 @@ nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb:
   }
   std::optional<Pins> pins;
   if (gatherum_program_is_long(program.core()) != 0) pins.emplace(operands);
+  const Shape& shape = program.fields().result;
   nb::object result =
-      out.is_none() ? new_result(PyArray_DESCR(as_array(data)), program.fields().result) : nb::borrow(out);
+      out.is_none() ? new_array(PyArray_DESCR(as_array(data)), shape.rank, Extents(shape)) : nb::borrow(out);
   raise_changed(found.plan, before.first_change(operands));
   // From here on no Python code runs on this thread, but signal handlers in long calls.
   gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
