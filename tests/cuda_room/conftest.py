@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from doubles import DriverDouble, run_on_core
-from shim.device import COMPILER, ShimDevice
+from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
 from gatherum.cuda import driver
 from gatherum.cuda.nvidia import Nvidia
@@ -49,7 +49,7 @@ class ShimGpu(Nvidia):
 def on_shim(machine, monkeypatch):
     """The same, with the kernels themselves."""
     if COMPILER is None:
-        pytest.skip("needs g++, which compiles the kernels")
+        pytest.skip(NO_COMPILER)
 
     def sort(framework, keys, payload, count, widths, bits, device, stream):
         pairs = [

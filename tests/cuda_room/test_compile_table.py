@@ -6,15 +6,15 @@
 import re
 
 import pytest
-from variants import AXES, FOLDS, variants
 
 from gatherum.cuda import kernels
-from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
+from gatherum.cuda.device import COMPILER_OPTIONS
+from variants import AXES, FOLDS, variants
 
 nvrtc = pytest.importorskip(
     "cuda.bindings.nvrtc", reason="needs NVRTC: pip install cuda-bindings nvidia-cuda-nvrtc"
 )
-pytestmark = pytest.mark.slow
+slow = pytest.mark.slow  # hundreds of variants
 
 ARCHITECTURES = (75, 80, 90, 100, 120)
 
@@ -53,57 +53,52 @@ def compiled(kernel, architecture, kind="PTX"):
     return code if kind == "CUBIN" else code.decode()
 
 
+def commonest(name):
+    return next(variants(name))
+
+
 def test_the_table_has_every_kernel():
     assert set(AXES) == set(kernels.names())
 
 
 @pytest.mark.parametrize("name", sorted(AXES))
+def test_a_kernel_compiles_for_every_architecture(name):
+    for architecture in ARCHITECTURES:
+        assert compiled(commonest(name), architecture, "CUBIN").startswith(b"\x7fELF")
+
+
+@slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_kernel_compiles(name, architecture):
-    for kernel in {variants_first(name), *variants(name)} if architecture == 90 else few(name):
-        assert f".entry {name}(" in compiled(kernel, architecture)
-    assert compiled(variants_first(name), architecture, "CUBIN").startswith(b"\x7fELF")
+@pytest.mark.parametrize("name", sorted(AXES))
+def test_every_variant_compiles(name, architecture):
+    """For one architecture all of them, for the others every fifth."""
+    for kernel in list(variants(name))[:: 1 if architecture == 90 else 5]:
+        ptx = compiled(kernel, architecture)
+        assert f".entry {name}(" in ptx
+        assert ".local" not in ptx, kernel  # registers and shared memory are enough
 
 
-def variants_first(name):
-    return next(variants(name))
-
-
-def few(name):
-    """Every fifth variant: what an architecture changes is not the arithmetic."""
-    return list(variants(name))[::5]
-
-
-def with_macros(name, **macros):
-    kernel = list(variants(name))[-1]
-    return Kernel.of(name, **{**dict(kernel.macros), **macros})
+QUICK = [("float32", "mean"), ("complex64", "mul"), ("float16", "add"), ("float64", "mul")]
 
 
 @pytest.mark.parametrize("name", ["fold", "fold_long"])
-@pytest.mark.parametrize(("value", "reduction"), FOLDS)
+@pytest.mark.parametrize(
+    ("value", "reduction"),
+    [pytest.param(*pair, marks=() if pair in QUICK else slow) for pair in FOLDS],
+)
 def test_a_fold_has_no_fused_product_and_no_flush_to_zero(name, value, reduction):
-    chosen = [
-        k
-        for k in variants(name)
-        if dict(k.macros)["VALUE"] == f"value_{value}" and dict(k.macros)["REDUCTION"] == reduction
-    ]
-    ptx = compiled(chosen[0], 90)
+    chosen = {("VALUE", f"value_{value}"), ("REDUCTION", reduction)}
+    ptx = compiled(next(k for k in variants(name) if chosen <= set(k.macros)), 90)
     assert re.findall(r"\bfma\.\S+|\b\S+\.ftz\S*|\S+\.approx\S*|\bred\.\S+|\batom\.\S+", ptx) == []
-    arithmetic = {"add": "add", "mul": "mul", "mean": "div"}.get(reduction)
-    if value == "float32" and arithmetic:
-        assert f"{arithmetic}.rn.f32" in ptx
-    if value == "float64" and arithmetic:
-        assert f"{arithmetic}.rn.f64" in ptx
-
-
-@pytest.mark.parametrize("name", ["gather", "scatter", "scatter_sorted"])
-def test_copies_load_and_store_128_bits(name):
-    ptx = compiled(variants_first(name), 90)
-    assert re.search(r"ld(\.global)?(\.nc)?(\.L\S+)?\.v4\.[bu]32|ld\S*\.v2\.[bu]64", ptx)
-    assert re.search(r"st(\.global)?\.v4\.[bu]32|st\S*\.v2\.[bu]64", ptx)
-
-
-@pytest.mark.parametrize("name", sorted(AXES))
-def test_nothing_lies_in_local_memory(name):
-    ptx = compiled(variants_first(name), 90)
     assert ".local" not in ptx
+    operation = {"add": "add", "mul": "mul", "mean": "div"}.get(reduction)
+    bits = {"float32": 32, "complex64": 32, "float64": 64, "complex128": 64}.get(value)
+    if operation and bits:
+        assert f"{operation}.rn.f{bits}" in ptx
+
+
+@pytest.mark.parametrize("name", ["gather", "scatter", "scatter_sorted", "fold"])
+def test_what_moves_is_loaded_and_stored_128_bits_at_a_time(name):
+    ptx = compiled(commonest(name), 90)
+    assert re.search(r"\bld(\.global)?(\.nc)?(\.v4\.[bu]32|\.v2\.[bu]64)", ptx)
+    assert re.search(r"\bst(\.global)?(\.v4\.[bu]32|\.v2\.[bu]64)", ptx)

@@ -8,13 +8,17 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from shim.device import COMPILER, NO_COMPILER
 from shim.room import Room
 
 from canaries import byte_rows, strays
 from gatherum import reference
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
-pytestmark = pytest.mark.slow  # every variant of a kernel is compiled
+pytestmark = [
+    pytest.mark.slow,  # every variant of a kernel is compiled
+    pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
+]
 
 # Each example may compile a few kernels.
 FEW = settings(

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from shim.device import AT_ONCE, COMPILER, ShimDevice
+from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
 from shim.room import Room
 from variants import AXES
 
@@ -16,7 +16,7 @@ from gatherum.cuda import folds, run
 from gatherum.cuda.tables import Step, alignment, divisor, reach
 from strategies import INDEX_DTYPES, MODES, REDUCTIONS_OF, same_bits
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++, which compiles the kernels")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a third of a second
 
 RNG = np.random.default_rng(22)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from shim.device import AT_ONCE, COMPILER, ShimDevice
+from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
 from shim.room import Room
 
 import gatherum
@@ -14,7 +14,7 @@ from sparse import NEEDS_HOLES, PLACES
 pytestmark = [
     pytest.mark.slow,
     NEEDS_HOLES,
-    pytest.mark.skipif(COMPILER is None, reason="needs g++, which compiles the kernels"),
+    pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
     pytest.mark.skipif(AT_ONCE, reason="ThreadSanitizer's shadow of so much memory is too large"),
 ]
 

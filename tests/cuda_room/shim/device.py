@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -22,10 +23,11 @@ from numpy.typing import NDArray
 from gatherum.cuda import kernels
 from gatherum.cuda.device import Kernel
 
-__all__ = ["COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
+__all__ = ["AT_ONCE", "COMPILER", "NO_COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
 
 SHIM = Path(__file__).parent
-COMPILER = shutil.which("g++")
+COMPILER = shutil.which("g++") if sys.platform == "linux" else None
+NO_COMPILER = "needs g++ on Linux, which compiles the kernels"
 # Bytes around every scratch buffer that no kernel may change; what is inside it at first.
 MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
 # Whether threads run at once, under ThreadSanitizer, which Python is then started with.
