@@ -97,7 +97,7 @@ def cuda(session: nox.Session) -> None:
     cache = str(Path("build", "shim").absolute())
     session.run("pytest", "tests/cuda_room", *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
     session.run(
-        "pytest", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
+        "pytest", "-s", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
         env={
             "GATHERUM_SHIM_CACHE": cache,
             "GATHERUM_SHIM_AT_ONCE": "1",

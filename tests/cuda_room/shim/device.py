@@ -35,7 +35,7 @@ AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
 # Kernels whose threads wait for each other.
 WAITING = ("fold_long",)
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
-_KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off"]
+_KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off", "-fvisibility=hidden"]
 _CHECKS = "-fsanitize=alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero"
 
 
