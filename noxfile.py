@@ -73,7 +73,8 @@ def torch(session: nox.Session) -> None:
     """Test PyTorch's tensors, and run their page's examples; ``--`` gives pytest's arguments."""
     # expecttest: torch's own samples import it.
     install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest")
-    session.run("pytest", "tests/pytorch", *session.posargs)
+    tests = "tests/pytorch", "tests/cuda_room/test_cuda_torch.py"
+    session.run("pytest", *tests, *session.posargs)
     session.run("python", "docs/examples.py", "docs/pytorch.md")
 
 

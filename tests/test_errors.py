@@ -639,6 +639,7 @@ def test_every_sentence_is_tested():
         "no_cuda_sort",
         "no_cuda_driver",
         "no_cuda_arrays",
+        "no_device_memory",
         "driver_failed",
         "not_compiled",
     }

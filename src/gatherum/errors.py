@@ -186,6 +186,10 @@ def no_cuda_arrays() -> OSError:
     )
 
 
+def no_device_memory(name: str, why: str) -> MemoryError:
+    return MemoryError(f"gatherum.cuda: {name}: {why}")
+
+
 def driver_failed(name: str, status: str, why: str) -> RuntimeError:
     return RuntimeError(f"gatherum.cuda: {name} failed with {status}: {why}")
 

@@ -1,4 +1,4 @@
-"""CuPy's arrays, by a small CuPy of the host's memory; and CUB's sort, by a small one of its own."""
+"""CuPy's arrays, by a small CuPy of the host's memory; CUB's sort, by a small one of its own."""
 
 import ctypes
 import sys
@@ -122,6 +122,7 @@ def test_plans(machine, cupy):
     assert (made.device, made.shape, made.signature.data.strides) == ("cuda", (4, 2), (8, 32))
 
 
+@pytest.mark.slow
 def test_the_kernels_and_the_sort(on_shim, cupy):
     data = cupy.array(np.zeros(3, np.float32))
     index = cupy.array(np.array([2, 0, 2, 2]))

@@ -113,7 +113,8 @@ def test_without_the_packages_one_sentence_says_what_to_install(python):
     sentence = (
         "gatherum.cuda: cuda.bindings is not installed; write pip install cuda-bindings "
         "nvidia-cuda-nvrtc\n"
-    )assert (found.stdout, found.stderr) == (2 * sentence, "")
+    )
+    assert (found.stdout, found.stderr) == (2 * sentence, "")
 
 
 def test_without_a_driver_one_sentence_says_so(monkeypatch):
@@ -123,7 +124,7 @@ def test_without_a_driver_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(DriverDouble, "_cuInit", no_library)
     monkeypatch.setattr(driver, "_import", lambda name: DriverDouble())
     with pytest.raises(RuntimeError) as caught:
-        driver.open_driver()
+        driver.open_driver.__wrapped__()
     assert str(caught.value) == (
         "gatherum.cuda: no CUDA device answers (the library libcuda is not there); install "
         "NVIDIA's driver, or call it on arrays in the host's memory"
@@ -137,7 +138,7 @@ def test_without_nvrtc_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(CompilerDouble, "nvrtcVersion", no_library)
     monkeypatch.setattr(driver, "_import", lambda name: CompilerDouble())
     with pytest.raises(ImportError, match=r"^gatherum.cuda: NVRTC is not installed; write pip i"):
-        driver.open_compiler()
+        driver.open_compiler.__wrapped__()
 
 
 def test_nothing_of_cuda_is_imported_before_a_call(python):
@@ -189,6 +190,7 @@ def test_a_plan_of_a_device_describes_itself_in_another_process(python):
     assert found.stdout == "cuda gather 40\n", found.stderr
 
 
+@pytest.mark.slow
 def test_results_of_the_kernels_through_the_whole_room(on_shim):
     data = HostArray(np.arange(12, dtype=np.float32).reshape(4, 3))
     assert array_of(gatherum.gather(data, [3, -1, 0])).tolist() == [[9, 10, 11]] * 2 + [[0, 1, 2]]

@@ -87,6 +87,7 @@ def test_the_kernels_give_what_those_of_the_host_give(on_core, as_cuda, op, dtyp
     assert torch.equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
 @pytest.mark.parametrize("op", SCATTERS)
 def test_the_kernels_themselves(on_shim, as_cuda, op, reduction):
@@ -115,6 +116,7 @@ def test_out_may_not_share_memory(on_core, as_cuda):
         torch.ops.gatherum.gather_out(data[:2], torch.tensor([0, 1]), data[1:3], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", OPERATORS)
 def test_an_invalid_index_raises_the_sentence_and_writes_nothing(on_shim, as_cuda, op):
     data, index, updates = example(op)

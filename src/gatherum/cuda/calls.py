@@ -171,8 +171,8 @@ def _values(array: NDArray[Any]) -> Values:
     """Return an array of the host's memory as it will look on the device: in C order, and what
     repeats stays so.
     """
-    once = tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)
-    compact = np.ascontiguousarray(array[once]).reshape(array[once].shape)
+    once = array[(*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...)]
+    compact = np.ascontiguousarray(once).reshape(once.shape)
     steps = contiguous_strides(compact.shape, array.itemsize)
     strides = tuple(
         0 if given == 0 else step for given, step in zip(array.strides, steps, strict=True)

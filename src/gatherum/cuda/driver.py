@@ -44,7 +44,7 @@ class Driver:
         known = found == self.api.CUresult.CUDA_SUCCESS and words
         text = words.decode() if known else "an unknown error"
         if status == self.api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            return MemoryError(f"gatherum.cuda: {name}: {text}")
+            return errors.no_device_memory(name, text)
         return errors.driver_failed(name, getattr(status, "name", str(status)), text)
 
     @contextmanager

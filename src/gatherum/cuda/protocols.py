@@ -67,7 +67,8 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The array for other frameworks, which wait for the stream that wrote it."""
-        return {
+        fields = {} if self.dtype.names is None else {"descr": self.dtype.descr}
+        return fields | {
             "shape": self.shape,
             "typestr": _type_string(self.dtype),
             "data": (self._memory.address if 0 not in self.shape else 0, False),
@@ -182,7 +183,9 @@ def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any
         raise errors.masked_array(op, operand)
     descr = interface.get("descr") or []
     fields = interface["typestr"][1] == "V" and len(descr) > 1
-    dtype = np.dtype(descr if fields else interface["typestr"])
+    dtype: AnyDType = np.dtype(descr if fields else interface["typestr"])
+    if isinstance(value, DeviceArray):
+        dtype = value.dtype  # which the protocol may have no name for
     shape = tuple(int(n) for n in interface["shape"])
     given = interface.get("strides")
     strides = contiguous_strides(shape, dtype.itemsize) if given is None else tuple(map(int, given))
