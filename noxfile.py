@@ -138,8 +138,10 @@ def lint(session: nox.Session) -> None:
     # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
     session.run("basedpyright", "--pythonpath", str(python).strip())
-    core = sorted(str(path) for path in Path("src/core").rglob("*") if path.is_file())
-    session.run("clang-format", "--dry-run", "-Werror", *core)
+    sources = [path for path in Path("src/core").rglob("*") if path.is_file()]
+    for folder, kind in (("src/gatherum/cuda/kernels", "*.cu*"), ("tests/cuda_room/shim", "*pp")):
+        sources += Path(folder).glob(kind)
+    session.run("clang-format", "--dry-run", "-Werror", *sorted(map(str, sources)))
 
 
 @nox.session

@@ -44,8 +44,8 @@ struct Fiber {
 ucontext_t scheduler;
 Fiber* current = nullptr;
 const Launch* launched = nullptr;
-// Real threads wait at one of two in turn. At a single one, a thread that wakes up late from a wait would seem
-// to know what the others did before the next, and ThreadSanitizer would miss its race with them.
+// Real threads wait at one of two in turn. At a single one, a thread that wakes up late from a wait would
+// seem to know what the others did before the next, and ThreadSanitizer would miss its race with them.
 pthread_barrier_t* barriers = nullptr;
 thread_local unsigned waits_done = 0;
 

@@ -1,12 +1,12 @@
 // Folds the long runs in row-major order of the indices: one block a run and a stretch of its rows.
 //
 // The last three warps fetch the updates of the next few hundred entries, in no order, into shared memory;
-// the first warp folds those that lie there, one thread a part of the row (LANES items), in order. So the chain
-// of dependent additions waits for shared memory, not for the device's. Rows of more than 32 parts are done in
-// stretches of 32. `longest` as in fold.cu.
+// the first warp folds those that lie there, one thread a part of the row (LANES items), in order. So the
+// chain of dependent additions waits for shared memory, not for the device's. Rows of more than 32 parts are
+// done in stretches of 32. `longest` as in fold.cu.
 //
-// A run with more than `longest` entries holds a multiple of `longest`; the first such entry stands for it, and
-// its thread finds where the run begins and ends. No list of long runs is kept anywhere.
+// A run with more than `longest` entries holds a multiple of `longest`; the first such entry stands for it,
+// and its thread finds where the run begins and ends. No list of long runs is kept anywhere.
 //
 // The plan guarantees: as in fold.cu; blocks of THREADS. Cost: as in fold.cu, and one look at every
 // `longest`-th key.
