@@ -114,7 +114,7 @@ def cuda(session: nox.Session) -> None:
     cache = str(Path("build", "shim").absolute())
     session.run("pytest", "tests/cuda_room", *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
     session.run(
-        "pytest", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
+        "pytest", "-s", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
         env={
             "GATHERUM_SHIM_CACHE": cache,
             "GATHERUM_SHIM_AT_ONCE": "1",
@@ -154,8 +154,10 @@ def lint(session: nox.Session) -> None:
     # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
     session.run("basedpyright", "--pythonpath", str(python).strip())
-    core = sorted(str(path) for path in Path("src/core").rglob("*") if path.is_file())
-    session.run("clang-format", "--dry-run", "-Werror", *core)
+    sources = [path for path in Path("src/core").rglob("*") if path.is_file()]
+    for folder, kind in (("src/gatherum/cuda/kernels", "*.cu*"), ("tests/cuda_room/shim", "*pp")):
+        sources += Path(folder).glob(kind)
+    session.run("clang-format", "--dry-run", "-Werror", *sorted(map(str, sources)))
 
 
 @nox.session

@@ -104,19 +104,15 @@ def verify(device: str = "cpu") -> Verification:
 def _on_cuda() -> Any:
     """Return the six functions by way of the first framework that has a CUDA device here."""
     if find_spec("torch"):
-        import torch
+        from .torch.device import functions as of_torch
 
-        if torch.cuda.is_available():
-            from .torch.device import functions as of_torch
-
-            return of_torch()
+        if (found := of_torch()) is not None:
+            return found
     if find_spec("cupy"):
-        import cupy
+        from .cuda.cupy import functions as of_cupy
 
-        if cupy.cuda.is_available():
-            from .cuda.cupy import functions as of_cupy
-
-            return of_cupy()
+        if (found := of_cupy()) is not None:
+            return found
     raise errors.no_cuda_arrays()
 
 

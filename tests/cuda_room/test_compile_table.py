@@ -10,7 +10,6 @@ from variants import AXES, FOLDS, variants
 
 from gatherum.cuda import kernels
 from gatherum.cuda.device import COMPILER_OPTIONS
-from variants import AXES, FOLDS, variants
 
 nvrtc = pytest.importorskip(
     "cuda.bindings.nvrtc", reason="needs NVRTC: pip install cuda-bindings nvidia-cuda-nvrtc"

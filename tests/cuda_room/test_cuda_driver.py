@@ -124,7 +124,7 @@ def test_without_a_driver_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(DriverDouble, "_cuInit", no_library)
     monkeypatch.setattr(driver, "_import", lambda name: DriverDouble())
     with pytest.raises(RuntimeError) as caught:
-        driver.open_driver()
+        driver.open_driver.__wrapped__()
     assert str(caught.value) == (
         "gatherum.cuda: no CUDA device answers (the library libcuda is not there); install "
         "NVIDIA's driver, or call it on arrays in the host's memory"
@@ -138,7 +138,7 @@ def test_without_nvrtc_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(CompilerDouble, "nvrtcVersion", no_library)
     monkeypatch.setattr(driver, "_import", lambda name: CompilerDouble())
     with pytest.raises(ImportError, match=r"^gatherum.cuda: NVRTC is not installed; write pip i"):
-        driver.open_compiler()
+        driver.open_compiler.__wrapped__()
 
 
 def test_nothing_of_cuda_is_imported_before_a_call(python):

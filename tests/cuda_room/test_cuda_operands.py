@@ -144,9 +144,11 @@ def test_operands_are_not_copied_and_the_hosts_are(on_core):
     gatherum.gather(HostArray(data), HostArray(index))
     assert on_core.named("cuMemcpyHtoDAsync") == []
     gatherum.gather(HostArray(data), index[::-1])
-    gatherum.scatter_nd(HostArray(data), [[0], [1]], np.broadcast_to(np.float64(3), (2, 3)))
+    rows = np.broadcast_to(np.array([[5.0, 6, 7]]), (2, 3))
+    found = gatherum.scatter_nd(HostArray(data), [[0], [1]], rows)
+    assert array_of(found)[:2].tolist() == rows.tolist()
     copied = [call[3] for call in on_core.named("cuMemcpyHtoDAsync")]
-    assert copied == [16, 16, 8]  # a value that repeats is copied once
+    assert copied == [16, 16, 24]  # a row that repeats is copied once
 
 
 def test_a_copied_value_keeps_its_bits(on_core):

@@ -58,6 +58,16 @@ def test_a_device_that_gives_other_bits_is_found(on_core, monkeypatch, capsys):
     assert "scatter_nd/int32/add: differs from the published digest\n" in capsys.readouterr().out
 
 
+def test_torch_comes_first_where_it_has_a_device(monkeypatch):
+    torch = pytest.importorskip("torch", reason="install torch to see that it has no device")
+    monkeypatch.setattr(verify, "find_spec", lambda name: name == "torch")
+    if not torch.cuda.is_available():
+        with pytest.raises(OSError, match="neither torch nor CuPy has a CUDA device here"):
+            verify.verify("cuda")
+    else:
+        assert "tensors of torch" in verify._on_cuda().name
+
+
 def test_without_a_device_one_sentence_says_so(monkeypatch, capsys):
     monkeypatch.setattr(verify, "find_spec", lambda name: None)
     assert cli.run(["verify", "--device", "cuda"]) == 1

@@ -224,11 +224,12 @@ def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch):
 
 
 @slow
-def test_one_update_for_each_destination_needs_no_table(room):
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+def test_one_update_for_each_destination_needs_no_table(room, mode):
     data, indices = values((3, 8), "f8"), np.array([[1], [2], [9]])
-    updates = values((3, 1), "f8")
-    found = room.scatter_elements(data, indices, updates, axis=1, mode="clip")
-    assert same_bits(found, gatherum.scatter_elements(data, indices, updates, axis=1, mode="clip"))
+    updates, how = values((3, 1), "f8"), {"axis": 1, "mode": mode}
+    found = room.scatter_elements(data, indices, updates, **how)
+    assert same_bits(found, gatherum.scatter_elements(data, indices, updates, **how))
     assert launched(room) == ["gather", "scatter"]
 
 
@@ -332,9 +333,11 @@ def test_only_the_mode_raise_waits_for_the_device(room, mode, reduction):
 
 
 @slow
+@pytest.mark.parametrize("table", [True, False], ids=["table", "sort"])
 @pytest.mark.parametrize("reduction", ["none", "add", "mul"])
 @pytest.mark.parametrize("dtype", ["f4", "i4"])
-def test_a_scatter_that_raises_leaves_out_as_it_was(room, dtype, reduction):
+def test_a_scatter_that_raises_leaves_out_as_it_was(room, dtype, reduction, table, monkeypatch):
+    monkeypatch.setattr(run, "_has_table", lambda *_: table)
     data, updates = values((7, 2), dtype), values((90, 2), dtype)
     for bad in (0, 45, 89):
         indices = RNG.integers(0, 7, 90)

@@ -94,6 +94,8 @@ OWN = {
     "jsontext.py": ("directml/test_json", "directml/test_json_linear"),
     "check.py": ("directml/test_check", "directml/test_one_verdict"),
 }
+# The room of CUDA, whose files have the names of others.
+CUDA = ("cuda_room/test_kernels", "cuda_room/test_kernels_far")
 OPTIONS = (
     "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0",
     "--hypothesis-profile=mutants",
@@ -110,12 +112,14 @@ def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
     chosen = {"all": QUICK + SLOW, "quick": QUICK, "slow": SLOW}[which]
     first = FIRST.get(name, ())
     if mutant is None:
-        chosen += tuple({test for own in OWN.values() for test in own})
+        chosen += tuple({test for own in OWN.values() for test in own}) + CUDA
     elif "32_t" in mutant.new and "32_t" not in mutant.old:
         first += ("far_offsets",)
     if which == "slow":
         first = tuple(test for test in first if test in SLOW)
-    chosen = OWN.get(name) or tuple(dict.fromkeys(first + chosen))
+    in_cuda = mutant is not None and "/cuda/" in mutant.file
+    own = CUDA if in_cuda else OWN.get(name)
+    chosen = own or tuple(dict.fromkeys(first + chosen))
     return tuple(f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py" for test in chosen)
 
 

@@ -82,9 +82,13 @@ class CuPy:
         """Keep nothing: CuPy's pool gives memory out again in the order of its stream."""
 
 
-def functions() -> OnDevice:
-    """Return the six functions on NumPy arrays by way of CuPy's current device."""
+def functions() -> OnDevice | None:
+    """Return the six functions on NumPy arrays by way of CuPy's current device, None where it sees
+    none.
+    """
     cupy: Any = import_module("cupy")
+    if not cupy.cuda.is_available():
+        return None
     number = cupy.cuda.Device().id
     device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
 

@@ -118,8 +118,12 @@ def run(
     return result
 
 
-def functions(number: int = 0) -> OnDevice:
-    """Return the six functions on NumPy arrays by way of tensors on a CUDA device."""
+def functions(number: int = 0) -> OnDevice | None:
+    """Return the six functions on NumPy arrays by way of tensors on a CUDA device, None where torch
+    sees none.
+    """
+    if not torch.cuda.is_available():
+        return None
     place = torch.device("cuda", number)
 
     def there(array: NDArray[Any]) -> Tensor:

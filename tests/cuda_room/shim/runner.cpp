@@ -44,7 +44,10 @@ struct Fiber {
 ucontext_t scheduler;
 Fiber* current = nullptr;
 const Launch* launched = nullptr;
-pthread_barrier_t* barrier = nullptr;
+// Real threads wait at one of two in turn. At a single one, a thread that wakes up late from a wait would
+// seem to know what the others did before the next, and ThreadSanitizer would miss its race with them.
+pthread_barrier_t* barriers = nullptr;
+thread_local unsigned waits_done = 0;
 
 void run_fiber() {
   launched->entry(launched->arguments);
@@ -116,9 +119,9 @@ void run_at_once(const Launch& launch, bool waits, std::mt19937_64& random) {
     return;
   }
   for (const auto b : shuffled(launch.grid, random)) {
-    pthread_barrier_t block;
-    pthread_barrier_init(&block, nullptr, launch.block);
-    barrier = &block;
+    pthread_barrier_t both[2];
+    for (pthread_barrier_t& one : both) pthread_barrier_init(&one, nullptr, launch.block);
+    barriers = both;
     threads.clear();
     for (unsigned t = 0; t < launch.block; ++t)
       threads.emplace_back([&launch, b, t] {
@@ -127,16 +130,16 @@ void run_at_once(const Launch& launch, bool waits, std::mt19937_64& random) {
         launch.entry(launch.arguments);
       });
     for (std::thread& thread : threads) thread.join();
-    pthread_barrier_destroy(&block);
-    barrier = nullptr;
+    for (pthread_barrier_t& one : both) pthread_barrier_destroy(&one);
+    barriers = nullptr;
   }
 }
 
 }  // namespace
 
 extern "C" void shim_sync() {
-  if (barrier != nullptr)
-    pthread_barrier_wait(barrier);
+  if (barriers != nullptr)
+    pthread_barrier_wait(&barriers[waits_done++ % 2]);
   else
     swapcontext(&current->context, &scheduler);
 }

@@ -56,9 +56,13 @@ inline T shim_update(T* at, T value, bool (*replaces)(T, T)) {
   }
   return old;
 }
-#define SHIM_EXTREMES(T)                                                                                    \
-  inline T atomicMax(T* at, T value) { return shim_update<T>(at, value, [](T a, T b) { return a > b; }); } \
-  inline T atomicMin(T* at, T value) { return shim_update<T>(at, value, [](T a, T b) { return a < b; }); }
+#define SHIM_EXTREMES(T)                                              \
+  inline T atomicMax(T* at, T value) {                                \
+    return shim_update<T>(at, value, [](T a, T b) { return a > b; }); \
+  }                                                                   \
+  inline T atomicMin(T* at, T value) {                                \
+    return shim_update<T>(at, value, [](T a, T b) { return a < b; }); \
+  }
 #define SHIM_ADD(T) \
   inline T atomicAdd(T* at, T value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 SHIM_EXTREMES(int)

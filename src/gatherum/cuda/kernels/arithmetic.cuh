@@ -4,10 +4,11 @@
 //   finish(a, n, folded)    the stored result of n values; `folded`: whether there was any step
 //
 // Integers wrap; float16 and bfloat16 accumulate in float32 and round once; a NaN that a step makes is the
-// canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The canonical NaN is put in once, in
-// finish, not at every step: once a sum or a product is NaN it stays so, whatever its payload, and that takes
-// the comparison out of the chain of dependent additions. Every operation is an intrinsic that is rounded by
-// itself, so nothing is fused. Halves are converted on bits: what is only copied keeps all of them.
+// canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The canonical NaN is put in once,
+// in finish, not at every step: once a sum or a product is NaN it stays so, whatever its payload, and that
+// takes the comparison out of the chain of dependent additions. Every operation is an intrinsic that is
+// rounded by itself, so nothing is fused. Halves are converted on bits: what is only copied keeps all of
+// them.
 #pragma once
 
 #include "platform.cuh"
@@ -72,7 +73,8 @@ __device__ __forceinline__ Complex<T> canonical(Complex<T> v) {
 
 // Integers in an unsigned type of at least 32 bits: no promotion to a signed int that could overflow.
 template <class T>
-using Wrapping = typename Either<(sizeof(T) < 4), uint32, typename Word<(sizeof(T) < 4 ? 4 : sizeof(T))>::Type>::Type;
+using Wrapping =
+    typename Either<(sizeof(T) < 4), uint32, typename Word<(sizeof(T) < 4 ? 4 : sizeof(T))>::Type>::Type;
 
 template <class T>
 __device__ __forceinline__ T add(T a, T b) {

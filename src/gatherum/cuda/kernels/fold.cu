@@ -2,8 +2,8 @@
 //
 //   D[e] = finish(fold(...fold(a, u[i])..., u[i + n - 1]))   for the run i..i+n-1 of e, u[j] entry j's update
 //
-// a is the old value, or, without include_self, the first update, copied. Destinations without a run keep their
-// bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. A run of more than
+// a is the old value, or, without include_self, the first update, copied. Destinations without a run keep
+// their bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. A run of more than
 // `longest` entries (0: no limit) is left to fold_long.cu: its thread alone would wait for each load.
 //
 // The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of

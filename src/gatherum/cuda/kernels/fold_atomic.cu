@@ -5,8 +5,8 @@
 //
 // f runs over all items. Never for floats. An invalid tuple folds nothing.
 //
-// The plan guarantees: as in scatter.cu; the old value takes part; items are aligned. Cost: indices and updates
-// read once, one atomic an update.
+// The plan guarantees: as in scatter.cu; the old value takes part; items are aligned. Cost: indices and
+// updates read once, one atomic an update.
 #include "indices.cuh"
 
 namespace gatherum {

@@ -1,12 +1,12 @@
 // Folds the long runs in row-major order of the indices: one block a run and a stretch of its rows.
 //
 // The last three warps fetch the updates of the next few hundred entries, in no order, into shared memory;
-// the first warp folds those that lie there, one thread a part of the row (LANES items), in order. So the chain
-// of dependent additions waits for shared memory, not for the device's. Rows of more than 32 parts are done in
-// stretches of 32. `longest` as in fold.cu.
+// the first warp folds those that lie there, one thread a part of the row (LANES items), in order. So the
+// chain of dependent additions waits for shared memory, not for the device's. Rows of more than 32 parts are
+// done in stretches of 32. `longest` as in fold.cu.
 //
-// A run with more than `longest` entries holds a multiple of `longest`; the first such entry stands for it, and
-// its thread finds where the run begins and ends. No list of long runs is kept anywhere.
+// A run with more than `longest` entries holds a multiple of `longest`; the first such entry stands for it,
+// and its thread finds where the run begins and ends. No list of long runs is kept anywhere.
 //
 // The plan guarantees: as in fold.cu; blocks of THREADS. Cost: as in fold.cu, and one look at every
 // `longest`-th key.
@@ -90,7 +90,8 @@ __device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Off
   for (int i = static_cast<int>(threadIdx.x) - FOLDERS; i < n; i += THREADS - FOLDERS) {
     const int row = i / run.parts;
     const Place p = place_of(call.sorted.row, run.first + i - row * run.parts);
-    tile[i] = widen(update_of(call.sorted, call.other, begin + row, p.other));
+    const Sums sums = widen(update_of(call.sorted, call.other, begin + row, p.other));
+    tile[i] = sums;  // in two steps: ThreadSanitizer does not see what a call stores
   }
 }
 
@@ -133,7 +134,10 @@ extern "C" __global__ void fold_long(const __grid_constant__ gatherum::Arguments
   for (Offset base = static_cast<Offset>(blockIdx.x) * THREADS; base < total; base += grid) {
     const int n = total - base < THREADS ? static_cast<int>(total - base) : THREADS;
     const int t = static_cast<int>(threadIdx.x);
-    if (t < n) runs[t] = run_at(call, base + t);
+    if (t < n) {
+      const Run run = run_at(call, base + t);
+      runs[t] = run;
+    }
     __syncthreads();
     for (int i = 0; i < n; ++i)
       if (runs[i].end > 0) fold_run(call, runs[i], tiles);

@@ -3,8 +3,8 @@
 //   *U(f . sU) = *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c)
 //
 // f runs over all chunks of WIDTH bytes: the loops of the nest and, last, the chunks of a contiguous block.
-// Neighbouring threads move neighbouring chunks, so rows are read and written in whole lines; a row's index is
-// read by all threads of the row, from one cache line. Each thread has EACH loads under way at a time.
+// Neighbouring threads move neighbouring chunks, so rows are read and written in whole lines; a row's index
+// is read by all threads of the row, from one cache line. Each thread has EACH loads under way at a time.
 //
 // The plan guarantees: U does not overlap D or X, nor itself; D, U and all their strides are multiples of
 // WIDTH. Cost: every byte read and written once, some 30 instructions a chunk.
@@ -57,8 +57,7 @@ extern "C" __global__ void gather(const __grid_constant__ gatherum::Arguments ca
     }
     Chunk chunks[EACH];
 #pragma unroll
-    for (int k = 0; k < EACH; ++k)
-      chunks[k] = from[k] != nullptr ? load<Chunk, WIDTH>(from[k]) : Chunk{};
+    for (int k = 0; k < EACH; ++k) chunks[k] = from[k] != nullptr ? load<Chunk, WIDTH>(from[k]) : Chunk{};
 #pragma unroll
     for (int k = 0; k < EACH; ++k)
       if (to[k] != nullptr) store<Chunk, WIDTH>(to[k], chunks[k]);

@@ -4,8 +4,8 @@
 //   payload[f] = f, or, where the sort carries the updates, the update
 //
 // A stable sort by the key keeps each destination's updates in row-major order of the indices, and puts the
-// invalid ones last. Single items of up to 8 bytes are carried, so that they are read side by side here and in
-// the fold, not one by one from all over the updates.
+// invalid ones last. Single items of up to 8 bytes are carried, so that they are read side by side here and
+// in the fold, not one by one from all over the updates.
 //
 // The plan guarantees: loops over the tuples, without those of the row. Cost: the indices read once, keys and
 // payload written once; carried updates read once.

@@ -4,8 +4,8 @@
 //
 // where the digits of f have the extents of the loops as radices, the last loop fastest. `number` numbers
 // the destinations of a scatter from 0; `position` numbers the updates that may meet at one, in row-major
-// order of the indices. Digits are found by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2 d)
-// gives floor(n / d) = high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
+// order of the indices. Digits are found by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2
+// d) gives floor(n / d) = high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
 #pragma once
 
 #include "platform.cuh"

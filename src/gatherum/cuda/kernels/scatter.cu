@@ -4,8 +4,8 @@
 //
 // f runs over all chunks as in gather.cu. With WINNER_WIDTH, a chunk moves when its tuple is the winner that
 // winners.cu has found; 0 says that no two tuples of the call meet. An invalid tuple moves nothing, and so
-// does a tuple that another stream has changed since the winners were found: at worst a destination keeps what
-// it had.
+// does a tuple that another stream has changed since the winners were found: at worst a destination keeps
+// what it had.
 //
 // The plan guarantees: D does not overlap U or X, nor itself; D, U and all their strides are multiples of
 // WIDTH. Cost: the updates that win read and written once, the indices and the winners read once.

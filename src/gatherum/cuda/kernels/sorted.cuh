@@ -1,8 +1,9 @@
 // Updates in order of their destination: what a sort of the pairs of keys.cu has left.
 //
-// Entry j belongs to destination key[j]; payload[j] is its tuple's number, or its update (CARRIED). A run is all the entries of one
-// destination, in row-major order of the indices. Entries with key >= destinations are those of invalid tuples,
-// at the end. The keys were checked before they were sorted, so no index is read again.
+// Entry j belongs to destination key[j]; payload[j] is its tuple's number, or its update (CARRIED). A run is
+// all the entries of one destination, in row-major order of the indices. Entries with key >= destinations are
+// those of invalid tuples, at the end. The keys were checked before they were sorted, so no index is read
+// again.
 #pragma once
 
 #include "nest.cuh"

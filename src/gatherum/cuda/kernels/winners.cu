@@ -2,8 +2,8 @@
 //
 //   W[e] = max over tuples with destination e of 1 + their position        0: none
 //
-// e numbers the destinations and the position counts in row-major order of the indices, so the greatest is the
-// last. The maximum of integers is the same in any order. An invalid tuple has no destination.
+// e numbers the destinations and the position counts in row-major order of the indices, so the greatest is
+// the last. The maximum of integers is the same in any order. An invalid tuple has no destination.
 //
 // The plan guarantees: loops over the tuples, without those of the row; W is zero. Cost: the indices read
 // once, and one atomic a tuple.
