@@ -202,8 +202,10 @@ def test_items_of_every_size_and_alignment(room, item):
 @pytest.mark.parametrize("dtype", ["f4", "f2", "c16", "S3", "i8"])
 def test_fill_values(room, dtype):
     fill = 0 if dtype == "S3" else 7
-    for columns in (1, 3, 16):
-        data = values((4, columns), "u1").astype(dtype)
+    for columns, shift in itertools.product((1, 3, 16), (0, 1)):  # off by 1: a fill item in pieces
+        shape, item = (4, columns), np.dtype(dtype).itemsize
+        data = np.ndarray(shape, dtype, bytearray(prod(shape) * item + shift), shift)
+        data[...] = values(shape, "u1").astype(dtype)
         indices = RNG.integers(-9, 9, 30)
         how = {"mode": "fill", "fill_value": fill}
         assert same_bits(room.gather(data, indices, **how), gatherum.gather(data, indices, **how))
