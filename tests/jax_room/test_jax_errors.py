@@ -108,21 +108,31 @@ def test_an_invalid_index(op):
 
 
 def test_both_classes_of_runtime_errors():
-    """One device raises one class, several devices may raise the other."""
-    given = arrays(bad("gather"))
+    """A function that has run before raises another class than one that has not."""
+    right, wrong = arrays(RIGHT["gather"]), arrays(bad("gather"))
     _, expected = sentence("gather", bad("gather"))
-    seen = set()
+    jitted = jax.jit(gatherum.jax.gather)
+    ahead = jitted.lower(*right).compile()
+    for first, call in ((True, jitted), (False, jitted), (True, ahead), (False, ahead)):
+        if not first:
+            np.testing.assert_array_equal(call(*right), gatherum.gather(*RIGHT["gather"]))
+        with pytest.raises(jax.errors.JaxRuntimeError if first else ValueError) as caught:
+            call(*wrong).block_until_ready()
+        assert str(caught.value).startswith(f"OUT_OF_RANGE: {expected}")
+
+
+def test_several_devices():
+    """Their runtime may put words before the sentence; an eager call has the sentence alone."""
+    _, expected = sentence("gather", bad("gather"))
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), "x")
     everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    for operands in (given, jax.device_put(given, everywhere)):
-        with pytest.raises(RUNTIME) as caught:
-            jax.jit(gatherum.jax.gather)(*operands).block_until_ready()
-        assert expected in str(caught.value)
-        seen.add(type(caught.value).__name__)
-        with pytest.raises(IndexError) as caught:
-            gatherum.gather(*operands)
-        assert str(caught.value) == expected
-    assert seen
+    operands = jax.device_put(arrays(bad("gather")), everywhere)
+    with pytest.raises(RUNTIME) as caught:
+        jax.jit(gatherum.jax.gather)(*operands).block_until_ready()
+    assert expected in str(caught.value)
+    with pytest.raises(IndexError) as caught:
+        gatherum.gather(*operands)
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -55,8 +55,11 @@ def test_gathers(op, mode):
 
 @pytest.mark.parametrize(
     ("op", "mode"),
-    [*((op, mode) for op in SCATTERS for mode in ("raise", "drop")),
-     ("scatter_slices", "clip"), ("scatter_elements", "wrap"), ("scatter_nd", "fill")],
+    [pytest.param(op, mode, marks=[] if mode in often else pytest.mark.slow)
+     for op, often in (("scatter_slices", ("raise", "drop", "clip")),
+                       ("scatter_elements", ("raise", "drop", "wrap")),
+                       ("scatter_nd", ("raise", "drop", "fill")))
+     for mode in MODES],
 )  # fmt: skip
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -161,6 +164,30 @@ def test_integers_have_no_tangents(op):
         return scale * found.sum()
 
     assert jax.grad(run)(2.0) > 0
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_hessians_of_scatters(reduction):
+    """Those of the same sums, products and choices, written out."""
+    indices = jnp.array([[0], [2], [0]])
+    choose = {"add": jnp.sum, "mul": jnp.prod, "max": jnp.max, "min": jnp.min, "mean": jnp.mean,
+              "none": lambda each: each[-1]}[reduction]  # fmt: skip
+
+    def ours(data, updates):
+        found = gatherum.jax.scatter_nd(data, indices, updates, reduction=reduction)
+        return (found**3).sum()
+
+    def by_hand(data, updates):
+        first = choose(jnp.stack([data[0], updates[0], updates[2]]))
+        last = choose(jnp.stack([data[2], updates[1]]))
+        return first**3 + data[1] ** 3 + last**3
+
+    operands = jnp.array([0.5, -1.0, 2.0]), jnp.array([1.5, 0.7, -0.3])
+    for own, other in zip(
+        jax.tree.leaves(jax.jit(jax.hessian(ours, (0, 1)))(*operands)),
+        jax.tree.leaves(jax.hessian(by_hand, (0, 1))(*operands)), strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(own, other, atol=1e-12)
 
 
 def test_hessians_and_jacobians():

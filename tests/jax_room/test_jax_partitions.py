@@ -5,12 +5,17 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import DATA_DTYPES, OPERATORS, calls, outcome, same_outcome
 
 jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 import gatherum.jax  # noqa: E402
+from gatherum.jax.dtypes import _WHOLE  # noqa: E402
 from gatherum.jax.ops import Call  # noqa: E402
 from gatherum.jax.partitions import Numbered  # noqa: E402
 
@@ -165,6 +170,14 @@ def test_an_index_that_is_invalid_in_a_shard(mesh):
     np.testing.assert_array_equal(gatherum.gather(given[0], given[1] % 10), ROWS[indices % 10])
 
 
+@pytest.mark.parametrize("spec", [(), (X,)])
+def test_results_without_elements(mesh, spec):
+    """XLA removes such calls among several devices, and an invalid index with them."""
+    given = placed(mesh, [np.zeros((4, 0), np.float32), np.array([0, 7])], [(), spec])
+    for call in (gatherum.gather, jax.jit(gatherum.jax.gather)):
+        assert call(*given).shape == (2, 0)
+
+
 def test_data_that_are_donated_are_written_in_place(mesh):
     data, indices, updates = placed(
         mesh, [ROWS, np.array([1, 1]), np.ones((2, 8), np.float32)], [(None, X), (None,), (None, X)]
@@ -212,3 +225,31 @@ def test_what_devices_may_share():
     assert numbered.operands[2][1] == 2
     assert numbered.operands[2][0] not in numbered.result
     assert numbered.shared == {1, 2}
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@settings(max_examples=15)  # each compiles a program or two
+@given(data=st.data())
+def test_random_calls_on_shards(mesh, op, data):
+    """The bits of NumPy's call, however the operands are shared."""
+    # XLA's own collectives change the bits of NaN in types of 8 bits.
+    known = [
+        dtype for dtype in DATA_DTYPES
+        if dtype.name in _WHOLE and dtype.isnative and "float8" not in dtype.name
+    ]  # fmt: skip
+    call = data.draw(calls([op], data_dtypes=known, most_dimensions=4))
+    expected = outcome(gatherum, call)
+    if isinstance(expected, Exception):
+        return  # which is what test_random_calls is about
+    operands = []
+    for array in call.args:
+        if not isinstance(array, np.ndarray):
+            operands.append(array)
+            continue
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        even = [d for d, n in enumerate(array.shape) if n and n % 2 == 0]
+        along = data.draw(st.sampled_from([None, *even]))
+        operands += placed(mesh, [native], [[X if d == along else None for d in range(array.ndim)]])
+    found = outcome(gatherum.jax, type(call)(op, tuple(operands), call.kwargs))
+    assert not isinstance(found, Exception), found
+    assert same_outcome(np.asarray(found), expected), (found, expected)

@@ -61,17 +61,46 @@ def test_a_branch():
     assert [run(first).tolist() for first in (True, False)] == [[0.0], [3.0]]
 
 
-def test_linear_transposes():
-    data, ones = jnp.zeros((3, 2)), jnp.ones((4, 2))
-    (found,) = jax.linear_transpose(lambda a: gatherum.jax.gather_elements(a, INDICES), data)(ones)
-    expected = gatherum.scatter_elements(
-        np.zeros((3, 2)), INDICES, np.ones((4, 2)), reduction="add"
+TRANSPOSED = {
+    "gather": ("scatter_slices", np.array([[0, 2], [2, 2]]), {"axis": -2}),
+    "gather_elements": ("scatter_elements", INDICES, {}),
+    "gather_nd": ("scatter_nd", np.array([[0, 1], [2, 0], [0, 1]]), {}),
+}
+
+
+@pytest.mark.parametrize("op", TRANSPOSED)
+def test_linear_transposes(op):
+    """A gather's is the scatter-add of the same indices, and the other way round."""
+    inverse, indices, attributes = TRANSPOSED[op]
+    data = np.random.default_rng(0).standard_normal((3, 2))
+    taken = getattr(gatherum, op)(data, indices, **attributes)
+
+    def take(table):
+        return getattr(gatherum.jax, op)(table, indices, **attributes)
+
+    def add(new):
+        add = getattr(gatherum.jax, inverse)
+        return add(jnp.zeros((3, 2)), indices, new, reduction="add", **attributes)
+
+    (found,) = jax.jit(jax.linear_transpose(take, data))(taken)
+    expected = getattr(gatherum, inverse)(
+        np.zeros((3, 2)), indices, taken, reduction="add", **attributes
     )
     np.testing.assert_array_equal(found, expected)
-    (back,) = jax.linear_transpose(
-        lambda new: gatherum.jax.scatter_elements(data, INDICES, new, reduction="add"), ones
-    )(found)
-    np.testing.assert_array_equal(back, gatherum.gather_elements(expected, INDICES))
+    (back,) = jax.linear_transpose(add, taken)(found)
+    np.testing.assert_array_equal(back, getattr(gatherum, op)(expected, indices, **attributes))
+
+
+def test_checkify_changes_nothing():
+    from jax.experimental import checkify
+
+    table, rows = jnp.arange(4.0), jnp.array([3, 1])
+    checked = jax.jit(checkify.checkify(gatherum.jax.gather, errors=checkify.all_checks))
+    error, found = checked(table, rows)
+    assert error.get() is None
+    assert found.tolist() == [3.0, 1.0]
+    with pytest.raises((RuntimeError, ValueError), match="index 4 is out of bounds"):
+        jax.block_until_ready(checked(table, rows + 1))
 
 
 def test_without_jit():

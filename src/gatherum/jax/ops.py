@@ -109,11 +109,13 @@ def _sentences(made: Plan) -> str:
 def lower(ctx: Any, *operands: Any, call: Call) -> Any:
     """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
     made = planned(call, *ctx.avals_in)
+    several = getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
     rule = jax.ffi.ffi_lowering(
         TARGET,
         operand_output_aliases={0: 0} if call.operator.scatters else None,
-        # XLA removes a call without a result, and its IndexError with it.
-        has_side_effect=0 in made.shape,
+        # XLA removes a call without a result, and its IndexError with it; but among several devices
+        # it does not compile an effect without a place, and gives this one none.
+        has_side_effect=0 in made.shape and not several,
     )
     return rule(
         ctx,
