@@ -12,10 +12,11 @@ that nothing goes to hold 0, and 1 for products.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -239,18 +240,22 @@ def _scatter(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim
 _OPERANDS = {"data": "out", "indices": "index", "updates": "src"}
 
 
-def _called(op: str, index: Any, places: Places) -> AbstractContextManager[None]:
+def _called(op: str, index: Any, places: Places, operands: Mapping[str, str] = _OPERANDS
+            ) -> AbstractContextManager[None]:  # fmt: skip
     """Let errors of the operator that a function calls name the function and its operands."""
-    return nullcontext() if torch.compiler.is_compiling() else _renaming(op, index, places)
+    if torch.compiler.is_compiling():
+        return nullcontext()
+    return _renaming(op, index, places, operands)
 
 
 @contextmanager
-def _renaming(op: str, index: Any, places: Places) -> Iterator[None]:
+def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except (IndexError, TypeError, ValueError) as error:
-        same = tuple(getattr(index, "shape", ())) == tuple(places.indices.shape)
-        raise errors.renamed(error, op, _OPERANDS, same) from None
+        given = index.shape if isinstance(index, Tensor) else np.shape(index)
+        same = tuple(given) == tuple(places.indices.shape)
+        raise errors.renamed(error, op, operands, same) from None
 
 
 def _reduction(op: str, reduce: object) -> str:
@@ -411,7 +416,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     shape = (*indptr.shape[:-1], size + 1)
     begin = Places(OPERATORS["scatter_elements"], indptr, shape, indptr.dim() - 1, "raise", False)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
-    counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
+    with _called(op, indptr, begin, {"indices": "indptr"}):
+        counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
     return counts.cumsum(-1).narrow(-1, 0, size) - 1
 
 
@@ -419,5 +425,6 @@ def _checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
     if tuple(_dense(op, "out", out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
-        raise errors.other_dtype(op, "out", result.dtype, out.dtype)
+        error = errors.other_dtype(op, "out", result.dtype, out.dtype)
+        raise errors.renamed(error, op, {"data": "src"}, True)
     return out
