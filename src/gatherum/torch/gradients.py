@@ -95,7 +95,8 @@ class _Scatter(_Call):
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
         updates: Tensor, *rest: Any,
     ) -> Any:  # fmt: skip
-        call, operands = scatter_call(*rest), (data, indices, updates, *rest)
+        call = scatter_call(*rest)
+        operands: tuple[Any, ...] = (data, indices, updates, *rest)
         if keyset is None:  # see `record`
             result = native.call_on_tensors(operator.name, *operands, None, None)
         else:
@@ -173,7 +174,7 @@ def _composed(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...]
               gradient: Tensor, wanted: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
     """Return the gradients of data and of updates, by operations that torch differentiates."""
     data, updates, result = values or _NO_VALUES
-    onward = _C.is_grad_enabled() or _may_have_tangents() or _C._are_functorch_transforms_active()
+    onward = torch.compiler.is_compiling() or _may_go_on()
     factors = partials(places, *fold, data, updates, result, onward)
     dtype, conjugates = gradient.dtype, fold[0] == "mul" and gradient.is_complex()
     wide = gradient.conj() if conjugates else gradient
@@ -261,6 +262,12 @@ def _may_have_tangents() -> bool:
     Python's count of them.
     """
     return bool(forward_ad._current_level >= 0 or _C._len_torch_dispatch_stack() > 0)
+
+
+def _may_go_on() -> bool:
+    """Whether derivatives of derivatives may be asked for."""
+    transformed = _C._are_functorch_transforms_active()
+    return bool(_C.is_grad_enabled() or transformed or _may_have_tangents())
 
 
 def _has_tangent(operands: tuple[Any, ...]) -> bool:
