@@ -73,7 +73,8 @@ def torch(session: nox.Session) -> None:
     """Test PyTorch's tensors, and run their page's examples; ``--`` gives pytest's arguments."""
     # expecttest: torch's own samples import it; onnxscript: its exporter to ONNX does.
     install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest", "onnxscript")
-    session.run("pytest", "tests/pytorch", *session.posargs)
+    tests = "tests/pytorch", "tests/cuda_room/test_cuda_torch.py"
+    session.run("pytest", *tests, *session.posargs)
     session.run("python", "docs/examples.py", "docs/pytorch.md")
 
 
@@ -84,6 +85,43 @@ def jax(session: nox.Session) -> None:
     install(session, "[jax]", *group("test"), "flatbuffers")
     session.run("pytest", "tests/jax_room", *session.posargs)
     session.run("python", "docs/examples.py", "docs/jax.md")
+
+
+@nox.session
+def dask(session: nox.Session) -> None:
+    """Test Dask's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
+    # xarray: an example of the page.
+    install(session, "[dask]", *group("test"), "xarray")
+    session.run("pytest", "tests/dask_room", *session.posargs)
+    session.run("python", "docs/examples.py", "docs/dask.md")
+
+
+@nox.session
+def arrow(session: nox.Session) -> None:
+    """Test Parquet and Arrow files; ``--`` gives pytest's arguments."""
+    install(session, "[arrow]", *group("test"))
+    session.run("pytest", "tests/files/test_arrow.py", *session.posargs)
+
+
+@nox.session
+def cuda(session: nox.Session) -> None:
+    """Test CUDA's arrays and kernels where there is no GPU; ``--`` gives pytest's arguments.
+
+    The kernels run on this processor in random orders, then on real threads under ThreadSanitizer,
+    and NVRTC compiles them for every architecture.
+    """
+    install(session, "[cuda]", *group("test"))
+    cache = str(Path("build", "shim").absolute())
+    session.run("pytest", "tests/cuda_room", *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
+    session.run(
+        "pytest", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
+        env={
+            "GATHERUM_SHIM_CACHE": cache,
+            "GATHERUM_SHIM_AT_ONCE": "1",
+            "LD_PRELOAD": preloaded(session, "libtsan.so"),
+            "TSAN_OPTIONS": "halt_on_error=1",
+        },
+    )  # fmt: skip
 
 
 @nox.session(name="wheel")
@@ -171,6 +209,16 @@ def bench(session: nox.Session) -> None:
     session.run("gatherum", "bench", *session.posargs)
 
 
+def preloaded(session: nox.Session, library: str) -> str:
+    """Return what is loaded first: Python is not built with the sanitizer, which must come before
+    all that it intercepts.
+    """
+    return " ".join(
+        str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
+        for name in (library, "libstdc++.so")
+    )
+
+
 def sanitized(session: nox.Session, sanitizer: str, library: str, **environment: str) -> None:
     """Build the core with a sanitizer, and test it; ``--`` tells tests/sanitized.py what to do."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
@@ -186,16 +234,11 @@ def sanitized(session: nox.Session, sanitizer: str, library: str, **environment:
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree("src/gatherum", site / "gatherum", ignore=shutil.ignore_patterns("*.so"))
     session.run("cmake", "--install", str(build), "--prefix", str(site))
-    # Python is not built with the sanitizer, which must come first, with all that it intercepts.
-    preloaded = [
-        str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
-        for name in (library, "libstdc++.so")
-    ]
     session.run(
         "python", "tests/sanitized.py", session.name, *session.posargs,
         env={
             "PYTHONPATH": str(site),
-            "LD_PRELOAD": " ".join(preloaded),
+            "LD_PRELOAD": preloaded(session, library),
             "SANITIZER": sanitizer,
             "GATHERUM_NUM_THREADS": "4",
             "GATHERUM_EXAMPLES": os.environ.get("GATHERUM_EXAMPLES", "60"),

@@ -12,32 +12,15 @@ stands beside it.
 """
 
 import argparse
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from turns import Call, Case, measured
 
 import gatherum
 import gatherum.torch as room
-
-Call = Callable[[], object]
-
-
-@dataclass
-class Case:
-    """One comparison: our call, torch's ways to do the same, and the least wanted ratio."""
-
-    name: str
-    goal: float
-    ours: Call
-    peers: list[Call]
-    loops: int = 1
-    tolerance: float = 1e-3
-    times: dict[str, list[float]] = field(default_factory=lambda: {"ours": [], "torch": []})
 
 
 def main() -> int:
@@ -55,39 +38,9 @@ def main() -> int:
     print("| case | torch | ours | torch / ours | goal |\n|---|---:|---:|---:|---:|")
     for make in (tiny, recorded, compiled, message_passing, embedding, rows):
         for case in make(options.scale, options.only):
+            check(case)
             print(measured(case, options.rounds), flush=True)
     return 0
-
-
-def measured(case: Case, rounds: int) -> str:
-    """Compare answers, take times in turns, and return a row of the table."""
-    check(case)
-    peer = min(case.peers, key=lambda call: min(seconds(call, case.loops) for _ in range(2)))
-    pair = [("ours", case.ours), ("torch", peer)]
-    for number in range(rounds):
-        for name, call in pair[:: 1 if number % 2 else -1]:
-            case.times[name].append(seconds(call, case.loops))
-    theirs, ours = case.times["torch"], case.times["ours"]
-    ratios = sorted(t / o for t, o in zip(theirs, ours, strict=True))
-    low, _, high = statistics.quantiles(ratios, n=4) if rounds > 1 else ratios * 3
-    ratio = statistics.median(theirs) / statistics.median(ours)
-    met = "" if ratio >= case.goal else " (missed)"
-    return (
-        f"| {case.name} | {shown(theirs)} | {shown(ours)} | {ratio:.2f} ({low:.2f}-{high:.2f}) | "
-        f"{case.goal:.2f}{met} |"
-    )
-
-
-def seconds(call: Call, loops: int) -> float:
-    start = time.perf_counter()
-    for _ in range(loops):
-        call()
-    return (time.perf_counter() - start) / loops
-
-
-def shown(times: list[float]) -> str:
-    middle = statistics.median(times)
-    return f"{1e6 * middle:.2f} us" if middle < 1e-3 else f"{1e3 * middle:.1f} ms"
 
 
 def check(case: Case) -> None:

@@ -29,7 +29,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
 # Rooms that import the framework whose name they have.
-ROOMS = ("jax", "torch")
+ROOMS = ("dask", "jax", "torch")
 # Modules that import a framework at once, and the commands, which import nothing to be tried.
 LEFT_OUT = re.compile(r"gatherum\.(bench\.peers\.with_\w+|(\w+\.)*__main__)$")
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 import gatherum
 from source import SOURCE
+from sparse import Space
 
 # What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -58,3 +59,17 @@ def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
         )
 
     return run
+
+
+@pytest.fixture
+def space(tmp_path):
+    """Make sparse files."""
+    made = []
+
+    def make(nbytes):
+        made.append(Space(tmp_path / f"{len(made)}.bytes", nbytes))
+        return made[-1]
+
+    yield make
+    for one in made:
+        os.unlink(one.path)

@@ -47,8 +47,8 @@ Run run_few(const Program& p, const Call& call) {
 
 }  // namespace gatherum
 """
-DECLARED = """bool applies_few(const Program&, int threads, std::string* why);
-Run run_few(const Program&, const Call&);
+DECLARED = """Applies applies_few;
+Runs run_few;
 """
 ROW = '    Implementation{"few", applies_few, no_scratch, run_few, Finds::while_writing, false},\n'
 
@@ -66,7 +66,7 @@ def core(tmp_path_factory):
     shutil.copytree(ROOT / "src" / "core", folder / "core")
     inside = folder / "core" / "implementations"
     (inside / "scatter_few.cpp").write_text(NEW_FILE)
-    _insert(inside / "implementations.hpp", "// scatter_units.cpp\n", DECLARED)
+    _insert(inside / "implementations.hpp", "Applies applies_partition", DECLARED)
     _insert(inside / "implementations.cpp", '    Implementation{"partition",', ROW)
     kernels = sorted(BUILDS[0].glob(KERNELS))
     levels = [path.parts[-4].removesuffix(".dir").removeprefix("kernels_") for path in kernels]

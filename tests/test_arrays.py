@@ -32,9 +32,9 @@ KINDS = [
      "a tensorflow.EagerTensor; write {}.numpy()"),
     ("dask.array.core", "Array", "a dask.Array; write {}.compute()"),
     ("zarr.core.array", "Array",
-     "a zarr.Array; write {}[...] to read all of it, or give gatherum.files its path"),
+     "a zarr.Array; write {}[...] to read all of it, or give it to gatherum.files"),
     ("h5py._hl.dataset", "Dataset",
-     "a h5py.Dataset; write {}[...] to read all of it, or store it as Zarr or .npy for "
+     "a h5py.Dataset; write {}[...] to read all of it, or give it to "
      "gatherum.files"),
 ]  # fmt: skip
 
@@ -235,6 +235,6 @@ def test_an_array_of_zarr_is_not_read(tmp_path):
         gatherum.gather(stored, [0])
     assert str(caught.value) == (
         "gather: `data` must be a NumPy array, got a zarr.Array; write data[...] to read all of "
-        "it, or give gatherum.files its path"
+        "it, or give it to gatherum.files"
     )
     assert gatherum.gather(stored[...], [0]).tolist() == [0]

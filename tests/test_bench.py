@@ -4,15 +4,16 @@ No test asserts a time: they are for people to judge.
 """
 
 import json
+import runpy
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gatherum.bench import children, command, peers, records, report, roofline, runner, tiny
+from gatherum.bench import children, command, peers, records, report, runner, tiny
 from gatherum.bench import main as bench
 from gatherum.bench.cases import Case
 from gatherum.bench.limits import Meter
@@ -297,18 +298,15 @@ def test_tiny_statements_agree(case: tiny.Tiny) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path, Path]:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
     folder = tmp_path_factory.mktemp("bench")
-    files = folder / "bench.json", folder / "bench.svg"
-    found = bench(
-        ["rows-f32", "add-256-f32", "tiny-gather"], files[0], TINY_SCALE, 2, files[1],
-        families=["numpy"], quiet=True,
-    )  # fmt: skip
-    return found, *files
+    file = folder / "bench.json"
+    names = ["rows-f32", "add-256-f32", "tiny-gather"]
+    return bench(names, file, TINY_SCALE, 2, families=["numpy"], quiet=True), file
 
 
-def test_the_report_is_complete(whole_run: tuple[dict, Path, Path]) -> None:
-    found, file, _ = whole_run
+def test_the_report_is_complete(whole_run: tuple[dict, Path]) -> None:
+    found, file = whole_run
     assert json.loads(file.read_text()) == found
     assert set(found) == {
         "date", "command", "machine", "gatherum", "versions", "scale", "rounds", "families",
@@ -338,21 +336,10 @@ def test_the_report_is_complete(whole_run: tuple[dict, Path, Path]) -> None:
     assert small["met"]["floor"] is None
 
 
-def test_the_picture_shows_each_case_that_memory_limits(
-    whole_run: tuple[dict, Path, Path],
-) -> None:
-    found, _, picture = whole_run
-    root = ElementTree.fromstring(picture.read_text())
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert [case["title"] in texts for case in found["cases"]] == [True, True, False]
-    marks = [e for e in root.iter("{http://www.w3.org/2000/svg}circle") if len(e)]
-    assert len(marks) == 6
-
-
 def test_a_report_is_shown_again_and_as_markdown(
-    whole_run: tuple[dict, Path, Path], capsys: pytest.CaptureFixture[str]
+    whole_run: tuple[dict, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, file, _ = whole_run
+    found, file = whole_run
     assert report.main([str(file)]) == 0
     shown = capsys.readouterr().out
     assert report.main([str(file), "--markdown"]) == 0
@@ -371,7 +358,7 @@ def test_a_report_is_shown_again_and_as_markdown(
     assert f"least times of 2 rounds: {found['command']}" in capsys.readouterr().out
 
 
-def test_problems_are_said(whole_run: tuple[dict, Path, Path]) -> None:
+def test_problems_are_said(whole_run: tuple[dict, Path]) -> None:
     found = whole_run[0]
     assert report.problems(found) == []
     case = found["cases"][0]
@@ -398,20 +385,25 @@ def test_a_case_that_does_not_fit_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
         "rows-f32": "needs about 0.0 GiB at scale 0.0001, and 0.0 GiB are free: "
         "choose a smaller scale or fewer peers"
     }
-    ElementTree.fromstring(roofline.draw(found))
 
 
-def test_no_mark_stands_above_the_roof() -> None:
-    kept = Path(__file__).parent.parent / "benchmarks" / "results.json"
-    if not kept.exists():
+def test_the_charts_show_the_last_report() -> None:
+    folder = Path(__file__).parent.parent / "benchmarks"
+    if not folder.exists():
         pytest.skip("the benchmarks are not beside these tests")
-    found = json.loads(kept.read_text())
-    picture = ElementTree.fromstring(roofline.draw(found))
-    (roof,) = (e for e in picture.iter() if e.get("class") == "roof")
-    marks = [e for e in picture.iter() if e.tag.endswith("circle") and len(e)]
-    assert len(marks) > 50
-    assert max(float(mark.attrib["cx"]) for mark in marks) <= float(roof.attrib["x1"])
-    assert kept.with_name("roofline.svg").read_text() == roofline.draw(found)
+    charts = SimpleNamespace(**runpy.run_path(str(folder / "charts.py")))
+    found = json.loads(charts.RESULTS.read_text())
+    rows = charts.roofline_rows(found)
+    assert len(rows) == sum("floor" in case for case in found["cases"]) > 20
+    assert all(max(*row.speeds.values(), row.read) <= charts.roof(found) for row in rows)
+    for theme in charts.THEMES:
+        for name, titles in (
+            ("roofline", [row.title for row in rows]),
+            ("speed", [title.replace("`", "") for title in report.SHOWN.values()]),
+        ):
+            text = (folder / f"{name}-{theme}.svg").read_text()
+            assert charts.digest() in text, "run `python benchmarks/charts.py`"
+            assert all(f">{title}</text>" in text for title in titles)
 
 
 def test_the_machine_has_a_child_of_its_own() -> None:

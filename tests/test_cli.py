@@ -19,7 +19,8 @@ from gatherum.dtypes import MODES
 
 click = pytest.importorskip("click", reason="install the command line: pip install click rich")
 cli = pytest.importorskip("gatherum.cli")
-files_commands = pytest.importorskip("gatherum.cli.files")
+pytest.importorskip("gatherum.cli.files")
+progress_of_files = pytest.importorskip("gatherum.files.progress")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GATHERS = ["gather", "gather-elements", "gather-nd"]
@@ -301,19 +302,22 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with files_commands._progress(False) as progress:
+    with progress_of_files.shown(True) as progress:
         for moved in (0, 1 << 20, 3 << 20):
             progress(moved, 4 << 20)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
     assert re.search(r"3\.0/4\.0 MiB +\d+(\.\d)? [kMGT]?B/s +0:00:0\d", shown), shown
 
 
-def test_no_progress_where_nobody_looks(monkeypatch):
-    with files_commands._progress(False) as progress:
-        assert progress is None
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    with files_commands._progress(True) as progress:
-        assert progress is None
+def test_no_progress_where_nobody_looks(run, folder, monkeypatch):
+    from gatherum import files
+
+    asked = []
+    monkeypatch.setattr(files, "gather_file", lambda *_, **call: asked.append(call["progress"]))
+    for terminal, more in ((False, ()), (True, ()), (True, ("--no-progress",))):
+        monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
+        run("gather", "table.npy", "rows.npy", "-o", "out.npy", *more)
+    assert asked == [False, True, False]
 
 
 def test_an_extra_that_is_missing_is_one_line(folder):
@@ -342,7 +346,10 @@ def test_each_extra_brings_what_its_message_asks_for():
         "onnx": {"onnx"},
         "jax": {"jax"},
         "torch": {"torch"},
+        "cuda": {"cuda", "nvidia"},  # cuda-bindings, nvidia-cuda-nvrtc
         "zarr": {"zarr"},
+        "hdf5": {"h5py"},
+        "arrow": {"pyarrow"},
         "safetensors": {"ml_dtypes"},  # gatherum reads the files itself, but not those dtypes
         "peers": {"onnx", "onnxruntime", "numba", "jax"},
     }

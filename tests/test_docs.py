@@ -19,6 +19,7 @@ MODULES = (
     "gatherum.files",
     "gatherum.reference",
     "gatherum.torch",
+    "gatherum.cuda",
 )
 
 

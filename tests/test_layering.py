@@ -1,6 +1,7 @@
 """Modules import only what lies in rows below their own."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,14 @@ ROWS = [
     {"bench", "verify", "onnx"},
     {TOP},
     {"explain", "tracing"},
+    {"dask"},
     {"files"},
-    {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
-    {"accumulator_state"},
+    {"jax", "torch"},
+    {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"accumulator_state", "hooks"},
     {"plan", "report", "config", "corpus"},
     {"arguments", "programs"},
+    {"conversions"},
     {"signature"},
     {"operators"},
     {"lowering"},
@@ -27,6 +31,11 @@ ROWS = [
     {"regular", "arrays"},
     {"errors", "version", "bandwidth", "names", "surface", "_core"},
 ]
+FILES = [  # likewise inside of `files`: a room imports only what comes behind it
+    "gathers", "scatters", "stream", "options", "run", "results", "inputs", "operands", "progress",
+    "gathering", "passing", "windows", "scattering", "formats", "memory", "durable", "requests",
+    "tables", "disk", "budget", "stats",
+]  # fmt: skip
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "reference.py")
 
@@ -86,12 +95,22 @@ def test_the_map_names_every_file() -> None:
         f"{folder}/{path.name}"
         for folder, section in sections.items()
         for path in (root / folder).iterdir()
-        if path.suffix in (".py", ".pyi", ".hpp", ".cpp")
+        if path.suffix in (".py", ".pyi", ".hpp", ".cpp", ".cu", ".cuh")
         and (path.name[0] != "_" or folder == "src/gatherum")
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 13
+    assert len(sections) == 18
+
+
+def test_the_rooms_of_files_import_only_lower_rows() -> None:
+    wrong = []
+    for path in (PACKAGE / "files").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "files").with_suffix("").parts[0]
+        named = re.findall(r"^ *from gatherum\.files\.(\w+)", path.read_text(), re.MULTILINE)
+        allowed = FILES[FILES.index(own) :] if own != TOP else FILES
+        wrong += [(str(path), name) for name in named if name not in allowed]
+    assert wrong == []
 
 
 def test_the_oracle_stands_apart() -> None:

@@ -56,7 +56,7 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
     if path.stem not in ("__init__", "__main__") and path.parent.name != "peers"
 )
-NEEDED = {"cli": "click", "jax": "jax", "onnx": "onnx", "torch": "torch"}
+NEEDED = {"cli": "click", "dask": "dask", "jax": "jax", "onnx": "onnx", "torch": "torch"}
 
 
 def bare(signature: inspect.Signature) -> str:
@@ -147,7 +147,9 @@ def test_importing_the_package_is_light() -> None:
     heavy |= {"importlib.metadata"}  # took as long as all the rest
     heavy |= {
         f"gatherum.{room}"
-        for room in ("cli", "files", "pictures", "directml", "jax", "onnx", "reference")
+        for room in (
+            "cli", "cuda", "dask", "files", "pictures", "directml", "jax", "onnx", "reference",
+        )
     }
     loaded = fresh_python(
         "import sys, numpy; before = set(sys.modules); import gatherum\n"
@@ -157,7 +159,7 @@ def test_importing_the_package_is_light() -> None:
     assert heavy & set(loaded) == set()
 
 
-@pytest.mark.parametrize("room", ["directml", "files", "jax", "onnx", "reference"])
+@pytest.mark.parametrize("room", ["dask", "directml", "files", "jax", "onnx", "reference"])
 def test_a_room_is_imported_when_it_is_first_used(room: str) -> None:
     pytest.importorskip(NEEDED.get(room, "numpy"))
     code = f"""
@@ -171,7 +173,7 @@ print(sorted(dir(gatherum.{room})) == sorted(gatherum.{room}.__all__))
 
 
 def test_dir_shows_public_names_only() -> None:
-    rooms = {"directml", "files", "jax", "onnx", "reference", "torch"}
+    rooms = {"dask", "directml", "files", "jax", "onnx", "reference", "torch"}
     assert set(dir(gatherum)) - rooms == set(gatherum.__all__)
     with pytest.raises(AttributeError, match="module 'gatherum' has no attribute 'gathre'"):
         gatherum.gathre  # noqa: B018

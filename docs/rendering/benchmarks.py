@@ -6,9 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gatherum.bench import peers, report, roofline
-
-from . import pictures
+from gatherum.bench import peers, report
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -24,8 +22,12 @@ def render_goals() -> str:
 
 
 def render_roofline() -> str:
-    """Return the last report's roofline, in the colours of the page."""
-    return pictures.figure(roofline.draw(_last()))
+    """Return what ``python benchmarks/charts.py`` has drawn, in the colours of the page."""
+    return "\n".join(
+        f"```{{image}} ../benchmarks/roofline-{theme}.svg\n:class: only-{theme}\n"
+        ":alt: the bytes a second of each case\n```"
+        for theme in ("light", "dark")
+    )
 
 
 def render_bars(name: str) -> str:

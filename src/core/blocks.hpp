@@ -292,14 +292,17 @@ GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, Place p
     each_row_line(loops + 1, rank - 1, place, context, line);
 }
 
-// Calls point(place) for every point of the row loops, in order.
+// Calls point(place) for every point of the row loops, in order. What point captures by reference is read
+// again for each one, since a store may have changed it: it captures copies.
 template <class Point>
 GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const Place& place, const Point& point) {
   if (rank == 0) return point(place);
-  each_row_line(loops, rank, place, &point, [](const void* context, const Loop& loop, Place at) {
-    const auto& each = *static_cast<const Point*>(context);
-    for (int64_t i = 0; i < loop.extent; ++i, at = advance(at, loop, 1)) each(at);
-  });
+  constexpr RowLine line = [](const void* context, const Loop& loop, Place at) {
+    const Point each = *static_cast<const Point*>(context);
+    const Loop step = loop;
+    for (int64_t i = 0; i < step.extent; ++i, at = advance(at, step, 1)) each(at);
+  };
+  each_row_line(loops, rank, place, &point, line);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -126,8 +126,10 @@ Outcome scatter(const Program& p, const Operands& at, const char* source, bool f
 bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 
 Outcome execute(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
-  const Outcome addressable = check_addressable(p, at.index);
-  if (addressable.status != Status::done) return addressable;
+  if (p.unaddressable >= 0) {
+    const Outcome addressable = check_addressable(p, at.index);
+    if (addressable.status != Status::done) return addressable;
+  }
   if (p.scatter) return scatter(p, at, source, fresh, poll);
   if (p.moves) return gather(p, at, poll);
   return p.tuples > 0 && p.raises ? check_indices(p, at.index, poll) : Outcome{};

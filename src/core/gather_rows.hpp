@@ -72,7 +72,9 @@ struct GatherRow {
       } else {
         const char* from = at.data + b.offsets[j];
         each_row_point(nest.rows(), nest.row_rank(), place,
-                       [&](const Place& p) { copy_block(at.other + p.other, from + p.data); });
+                       [from, to = at.other, row = *this](const Place& p) {
+                         row.copy_block(to + p.other, from + p.data);
+                       });
       }
     }
     if (streams) stream_fence();

@@ -184,7 +184,8 @@ GATHERUM_INLINE bool none_negative(Words words) {
 template <class T, bool Negative, bool First, class Times, class Stride>
 GATHERUM_INLINE bool add_times(const Component& component, const Times& times, const char* values,
                                Stride stride, int n, int64_t* offsets) {
-  const Words size = Words{} + static_cast<uint64_t>(component.size), last = size - uint64_t{1};
+  const auto size_of_one = static_cast<uint64_t>(component.size);
+  const Words size = Words{} + size_of_one, last = size - uint64_t{1};
   Words outside{};
   const auto take = [=, &outside](Lanes<T> raw, int64_t* to) {
     Words sum = times(resolve_lanes<T, Negative>(raw, size, last, outside));
@@ -193,15 +194,15 @@ GATHERUM_INLINE bool add_times(const Component& component, const Times& times, c
   };
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) take(load_lanes<T>(values + i * stride, stride), offsets + i);
-  if (i < n) {  // the last few, and zeros
-    T rest[kLanes] = {};
-    int64_t to[kLanes] = {};
-    for (int l = 0; i + l < n; ++l) std::memcpy(&rest[l], values + (i + l) * stride, sizeof(T));
-    if constexpr (!First) std::copy(offsets + i, offsets + n, to);
-    take(std::bit_cast<Lanes<T>>(rest), to);
-    std::copy(to, to + (n - i), offsets + i);
+  uint64_t beyond = 0;  // of the last few, one by one: a vector of them would wait for its parts to be stored
+  for (; i < n; ++i) {
+    auto v = static_cast<uint64_t>(int64_t{opaque(load_lanes<T>(values + i * stride))});
+    if constexpr (Negative) v += static_cast<uint64_t>(static_cast<int64_t>(v) >> 63) & size_of_one;
+    beyond |= v | (size_of_one - 1 - v);
+    const auto offset = static_cast<int64_t>(times(v));
+    offsets[i] = First ? offset : offsets[i] + offset;
   }
-  return none_negative(outside);
+  return none_negative(outside) && static_cast<int64_t>(beyond) >= 0;
 }
 
 template <class T, bool Negative, bool First, class Stride>

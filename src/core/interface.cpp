@@ -7,10 +7,15 @@
 #include "gradients.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
+#include "row_lists.hpp"
 #include "row_reads.hpp"
 
 struct gatherum_program {
   gatherum::Program value;
+};
+
+struct gatherum_lists {
+  gatherum::RowLists value;
 };
 
 namespace {
@@ -289,17 +294,78 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
   }
 }
 
+static RowReads reads_of(const gatherum_rows& r) {
+  return {r.file,   r.base,   r.stride,
+          r.item,   r.extent, r.numbers,
+          r.places, r.count,  static_cast<char*>(r.out),
+          r.room,   r.waste,  r.once != 0,
+          r.scratch};
+}
+
+gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_ends* targets,
+                                    const gatherum_edge_ends* sources, int32_t numbered,
+                                    const gatherum_poll* poll, gatherum_lists** lists,
+                                    gatherum_error* error) noexcept {
+  *lists = nullptr;
+  const Program* from = sources == nullptr ? nullptr : &sources->program->value;
+  if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
+    return fail(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
+  const auto ends = [](const gatherum_edge_ends* one) {
+    if (one == nullptr) return EdgeEnds{};
+    return EdgeEnds{&one->program->value, static_cast<const char*>(one->indices)};
+  };
+  auto* made = new (std::nothrow) gatherum_lists;
+  int which = 0;
+  gatherum_status status = GATHERUM_NO_MEMORY;
+  if (made != nullptr) try {
+      status = report(
+          made->value.make(destinations, ends(targets), ends(sources), numbered != 0, poll_of(poll), which),
+          error);
+    } catch (const std::bad_alloc&) {
+    }
+  if (status == GATHERUM_OK) return *lists = made, status;
+  delete made;
+  if (status == GATHERUM_NO_MEMORY) return fail(status, error, "there is no memory for the lists");
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+    error->operand = which == 0 ? "targets" : "sources";
+  return status;
+}
+
+void gatherum_lists_free(gatherum_lists* lists) noexcept { delete lists; }
+int64_t gatherum_lists_bytes(const gatherum_lists* lists) noexcept { return lists->value.bytes(); }
+
+gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
+                                    const gatherum_row_operands* at, const gatherum_poll* poll,
+                                    gatherum_error* error) noexcept {
+  const Program& p = rows->value;
+  const bool reduces = p.scatter && p.combine.reduction != Reduction::none && p.copy.block > 0;
+  const bool weighs = at->weights == nullptr || lists->value.numbered();
+  if (!reduces || !weighs || p.item > kWidestBlock)
+    return fail(GATHERUM_INVALID_PROGRAM, error, "this program says nothing of rows that are folded");
+  ListFold call{};
+  call.combine = p.combine;
+  call.rows = &p.copy;
+  call.table = static_cast<const char*>(at->table);
+  call.table_step = at->table_step;
+  call.start = static_cast<const char*>(at->start);
+  if (at->fill != nullptr) std::memcpy(call.fill, at->fill, static_cast<size_t>(p.item));
+  call.out = static_cast<char*>(at->out);
+  call.out_step = at->out_step;
+  call.weights = static_cast<const char*>(at->weights);
+  call.weight_loops = &p.checks;
+  try {
+    const bool finished = lists->value.fold(call, at->fresh != 0 ? poll_of(poll) : Poll{});
+    return finished ? GATHERUM_OK : report({Status::interrupted, {}}, error);
+  } catch (const std::bad_alloc&) {
+    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
+  }
+}
+
 gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
                                    gatherum_rows_read* result) noexcept {
-  const gatherum_rows& r = *rows;
-  const RowReads reads{r.file,   r.base,   r.stride,
-                       r.item,   r.extent, r.numbers,
-                       r.places, r.count,  static_cast<char*>(r.out),
-                       r.room,   r.waste,  r.once != 0,
-                       r.scratch};
   ReadOutcome outcome;
   try {
-    outcome = read_rows(reads, poll_of(poll));
+    outcome = read_rows(reads_of(*rows), poll_of(poll));
   } catch (const std::bad_alloc&) {
     outcome.status = ReadStatus::no_memory;
   }
@@ -307,6 +373,8 @@ gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_pol
              outcome.until,           outcome.bytes, outcome.runs};
   return status_of(outcome.status);
 }
+
+int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept { return choose_bridge(reads_of(*rows)); }
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
 int32_t gatherum_get_num_threads(void) noexcept { return get_threads(); }

@@ -129,6 +129,7 @@ const Kernels& kernels() {
     add_slab_kernels(all);
     add_fold_kernels(all);
     add_gradient_kernels(all);
+    add_list_kernels(all);
     return all;
   }();
   return table;

@@ -105,6 +105,40 @@ struct Gradients {
   char* of_updates = nullptr;  // null: not wanted
 };
 
+// Edges put in order of their destination (row_lists.hpp): each goes from a row of a table to a destination.
+// Pieces are stretches of edges, in order. Numbers have 32 bits, or 64 where `wide`; all ones stand for none.
+struct ListStage {
+  const Nest* targets;
+  const Nest* sources;         // of the same loops; null: an edge's row has its own number
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
+  int64_t units, pieces;
+  int64_t destinations;
+  bool wide;
+  char* went;    // [edges]: the destination of each
+  char* came;    // [edges]: its row; null without sources
+  char* counts;  // [pieces][destinations]: how many edges; then where the next one goes
+  char* rows;    // [edges]: the rows of all lists
+  char* edges;   // [edges]: the numbers of their edges; null: nobody asks
+};
+
+// Lists of rows, each folded into its destination. `rows` has the loops of one row: its strides in the table
+// (data) and in the result (other), which are also those of `start`.
+struct ListFold {
+  Combine combine;
+  const Nest* rows;
+  bool wide;
+  const char *starts, *numbers, *edges;
+  int64_t kept;
+  const char* table;
+  int64_t table_step;
+  const char* start;  // null: `fill`, and a destination starts from its first row
+  char fill[kWidestBlock];
+  char* out;
+  int64_t out_step;
+  const char* weights;       // null: none
+  const Nest* weight_loops;  // the edges' loops, with the strides of the weights (other)
+};
+
 // A gather along an axis that is not the last: columns are packed into scratch first
 // (gather_packed.hpp).
 struct PackedGather {
@@ -176,6 +210,13 @@ struct Kernels {
   // As fold_groups: the gradients of a share of the groups. Only where has_gradients().
   void (*group_gradients)(const GroupedScatter&, const Gradients&, int64_t unit, int64_t kept, int64_t share,
                           int64_t shares, char* scratch);
+  // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when
+  // it met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in
+  // their order; `fold` folds the lists of destinations [begin, end), with weights in that order.
+  bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
+  void (*list_place)(const ListStage&, int64_t piece);
+  void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);
+  void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.
   void (*number)(const Nest& ids, const char* index, int64_t* numbers);
   // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.

@@ -106,6 +106,7 @@ bool free_large(void* p) noexcept {
   if (it == m.used.end()) return false;
   const MemoryBlock block{p, it->second};
   m.used.erase(it);
+  if (block.bytes > m.limit) return give_back(block), true;
   try {
     m.cached.push_back(block);
   } catch (const std::bad_alloc&) {  // no room to note that it could be used again
@@ -113,6 +114,7 @@ bool free_large(void* p) noexcept {
     return true;
   }
   m.cached_bytes += block.bytes;
+  offer_pages(p, block.bytes);
   forbid(p, block.bytes);
   shrink(m, m.limit);
   return true;

@@ -1,5 +1,6 @@
 // Memory of large results: huge pages, and a bounded cache of freed blocks, because the first touch
-// of fresh pages costs several times what a gather into them does.
+// of fresh pages costs several times what a gather into them does. Cached pages are offered to the system,
+// which takes them where it wants memory.
 #pragma once
 
 #include <cstddef>

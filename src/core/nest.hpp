@@ -32,7 +32,10 @@ inline constexpr int kWidestBlock = 16;
 // The product of two numbers that are not negative, at most kMany: more than there is memory, yet a
 // sum of a few of them does not overflow. Broadcast operands can have so many elements.
 inline constexpr int64_t kMany = int64_t{1} << 60;
-GATHERUM_INLINE int64_t times(int64_t a, int64_t b) { return b > 0 && a > kMany / b ? kMany : a * b; }
+GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
+  if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // a division takes longer than a check
+  return b > 0 && a > kMany / b ? kMany : a * b;
+}
 
 struct Loop {
   int64_t extent, data, index, other;

@@ -67,6 +67,15 @@ GATHERUM_INLINE void prefetch(const void* p) {
 #endif
 }
 
+// The same into the second cache: for more lines than the first one holds.
+GATHERUM_INLINE void prefetch_second(const void* p) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+#else
+  __builtin_prefetch(p, 0, 2);
+#endif
+}
+
 GATHERUM_INLINE void prefetch_write(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
@@ -286,6 +295,16 @@ inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes)
   const uintptr_t mask = ~(uintptr_t{kHugePage} - 1);
   const uintptr_t first = (start + kHugePage - 1) & mask, end = (start + bytes) & mask;
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+#endif
+}
+
+// Says that nobody needs what the pages hold: the system takes them where it wants memory, and tools count
+// them as free to take. What is written later is kept. Nothing where that cannot be said.
+inline void offer_pages([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+#if GATHERUM_POSIX && defined(MADV_FREE)
+  const int before = errno;
+  madvise(p, bytes, MADV_FREE);
+  errno = before;
 #endif
 }
 

@@ -15,6 +15,9 @@ namespace gatherum {
 // Changes whenever the fields or their meaning do; bytes of another version are refused.
 inline constexpr int64_t kProgramVersion = 1;
 
+// Above this many bytes (a few us) the interpreter's lock is worth giving up.
+inline constexpr int64_t kLongBytes = int64_t{64} << 10;
+
 struct Shape {
   int rank = 0;
   int64_t extent[kMaxLoops] = {};

@@ -26,7 +26,9 @@ constexpr int64_t kMostRequests = int64_t{1} << 14;  // of one run
 constexpr int64_t kTaskRuns = 16;
 constexpr int64_t kTaskBytes = int64_t{1} << 20;
 // A disk answers many small requests at once about as fast as one; large ones keep it busy anyway.
+// A reader mostly waits, so a few share a processor.
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
+constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
 constexpr int kBridges = 9;  // gaps of up to 1, 2, 4, ... 256 pages
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
@@ -44,9 +46,9 @@ class Reader {
 
   ReadOutcome run() {
     bridge_ = choose_bridge();
-    if (!plan(kLargeReaders)) return outcome_;
+    if (!plan(std::min(kLargeReaders, kLargeReadersEach * get_threads()))) return outcome_;
     const bool small = planned_ < outcome_.runs * kLargeRun;
-    if (small && !plan(kSmallReaders)) return outcome_;
+    if (small && !plan(std::min(kSmallReaders, kSmallReadersEach * get_threads()))) return outcome_;
     // what the system reads ahead for one thread is gone again before another asks for it
     expect_scattered_reads(r_.file, small || r_.once);
     const auto helpers =
@@ -67,21 +69,6 @@ class Reader {
     for (std::thread& one : *crew) one.join();
     outcome_.bytes = bytes_.load();
     return outcome_;
-  }
-
- private:
-  // In a child that a poll has forked: it has no other thread of these, and one may hold the mutex.
-  bool is_orphan() const { return forks() != born_; }
-
-  int64_t place_of(int64_t i) const { return r_.places == nullptr ? i : r_.places[i]; }
-  int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
-  int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
-  bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
-  bool is_place(int64_t place) const { return place >= 0 && place < r_.room; }
-
-  // The whole pages between two rows.
-  int64_t pages_between(int64_t before, int64_t after) const {
-    return start_of(after) / kPage - (start_of(before) + r_.item - 1) / kPage - 1;
   }
 
   // The most pages that are cheaper to read than to leave out: as many as `waste` allows.
@@ -109,6 +96,21 @@ class Reader {
       bridge = int64_t{1} << width;
     }
     return bridge;
+  }
+
+ private:
+  // In a child that a poll has forked: it has no other thread of these, and one may hold the mutex.
+  bool is_orphan() const { return forks() != born_; }
+
+  int64_t place_of(int64_t i) const { return r_.places == nullptr ? i : r_.places[i]; }
+  int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
+  int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
+  bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
+  bool is_place(int64_t place) const { return place >= 0 && place < r_.room; }
+
+  // The whole pages between two rows.
+  int64_t pages_between(int64_t before, int64_t after) const {
+    return start_of(after) / kPage - (start_of(before) + r_.item - 1) / kPage - 1;
   }
 
   // The longest run from request `begin` on.
@@ -285,6 +287,11 @@ class Reader {
 ReadOutcome read_rows(const RowReads& reads, const Poll& poll) {
   if (reads.count == 0 || reads.item == 0) return {};
   return Reader(reads, poll).run();
+}
+
+int64_t choose_bridge(const RowReads& reads) {
+  const Poll nobody{};
+  return reads.count == 0 || reads.item == 0 ? 0 : Reader(reads, nobody).choose_bridge();
 }
 
 }  // namespace gatherum

@@ -40,4 +40,7 @@ struct ReadOutcome {
 // written, and no byte of it twice by one request.
 ReadOutcome read_rows(const RowReads& reads, const Poll& poll);
 
+// The most whole pages between two wanted rows that `read_rows` reads with them.
+int64_t choose_bridge(const RowReads& reads);
+
 }  // namespace gatherum

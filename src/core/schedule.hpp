@@ -15,8 +15,6 @@ namespace gatherum {
 inline constexpr int64_t kTupleBytes = 16;
 // Below this many bytes a call ends before another thread could have been woken (100-200 us).
 inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
-// Above this many (a few us) the interpreter's lock is worth giving up.
-inline constexpr int64_t kLongBytes = int64_t{64} << 10;
 inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
 // A task of at most so many bytes, where there are many, is over in milliseconds: Ctrl-C waits for it.
 inline constexpr int64_t kLongestTask = int64_t{64} << 20;

@@ -5,6 +5,9 @@ Take from an array by index
     tuples of indices.
 Put back, and combine what meets: set, add, mul, max, min, mean
     `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
+Do both at once, or many times
+    `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts
+    the indices of a call once for many runs.
 Look at a call without running it
     `plan`, `explain`, `index_report`.
 Settings
@@ -13,9 +16,10 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.jax`
-(on JAX's arrays), `gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as
-plain loops, to test against).
+Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.torch`,
+`gatherum.jax` and `gatherum.dask` (on their arrays), `gatherum.cuda` (on arrays of a GPU),
+`gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to
+test against).
 """
 
 import os
@@ -27,6 +31,7 @@ from .surface import plain_help
 try:
     from . import tracing as _tracing  # noqa: F401  # for torch.compile
     from .accumulator import Accumulator
+    from .aggregate import aggregate
     from .config import config, show_config
     from .explain import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
@@ -40,6 +45,7 @@ try:
         set_output_cache_limit,
     )
     from .plan import Plan, plan
+    from .prepare import Prepared, prepare
     from .report import IndexReport, index_report
     from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
@@ -52,6 +58,8 @@ else:
     _refusal = ""
 
 if TYPE_CHECKING:
+    from . import cuda as cuda
+    from . import dask as dask
     from . import directml as directml
     from . import files as files
     from . import jax as jax
@@ -66,7 +74,9 @@ __all__ = [
     "Explanation",
     "IndexReport",
     "Plan",
+    "Prepared",
     "__version__",
+    "aggregate",
     "clear_output_cache",
     "config",
     "explain",
@@ -79,6 +89,7 @@ __all__ = [
     "get_output_cache_limit",
     "index_report",
     "plan",
+    "prepare",
     "scatter_elements",
     "scatter_nd",
     "scatter_slices",
@@ -89,6 +100,8 @@ __all__ = [
 
 # Rooms that are imported when they are first used, and what each of them needs.
 _ROOMS = {
+    "cuda": "cuda",
+    "dask": "dask",
     "directml": "numpy",
     "files": "numpy",
     "jax": "jax",

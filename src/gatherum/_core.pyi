@@ -1,6 +1,6 @@
 """The compiled core, as `native` uses it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -144,6 +144,29 @@ class Fold:
         self, data: object, sums: object, counts: object, dtype: object, out: object
     ) -> Array: ...
 
+class RowLists:
+    @property
+    def nbytes(self) -> int: ...
+    def fold(
+        self,
+        rows: Program,
+        table: object,
+        weights: object,
+        start: object,
+        fill: object,
+        out: object,
+        fresh: bool,
+    ) -> None: ...
+
+def make_lists(
+    destinations: int,
+    targets: Program,
+    target_indices: object,
+    sources: object,
+    source_indices: object,
+    numbered: bool,
+) -> Any: ...
+def new_result(dtype: object, shape: Sequence[int]) -> Any: ...
 def set_hooks(
     normalise: Callable[..., Any],
     normalise_attributes: Callable[..., Any],
@@ -168,7 +191,13 @@ def call(
     out: object,
 ) -> Array: ...
 def entry(op: str, scatters: bool) -> Callable[..., Array]: ...
+def answer_calls_of(function: Callable[..., Array], scatters: bool) -> None: ...
+def answer_runs_of(function: Callable[..., Array]) -> None: ...
 def entry_of_plans() -> Callable[..., Array]: ...
+def remember_call(
+    op: object, type: object, run: object, scatters: bool, attributes: tuple[object, ...]
+) -> None: ...
+def entry_of_known_calls() -> Callable[..., Any]: ...
 
 class View:
     def __init__(
@@ -266,6 +295,7 @@ def read_file_rows(
     once: bool,
     scratch: int,
 ) -> tuple[str, int, int, int, int, int]: ...
+def file_rows_bridge(where: tuple[int, int, int, int], numbers: object, waste: float) -> int: ...
 def start_writing(file: int, offset: int, nbytes: int) -> None: ...
 def available_levels() -> list[str]: ...
 def choose_level(name: str) -> bool: ...

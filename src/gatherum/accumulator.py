@@ -215,7 +215,7 @@ class Accumulator:
         how = self._reduction, self._include_self, self._mode, self._negative
         plain: Any = arguments.normalise(op, self._like, indices, updates, axis, *how, 0, None)
         _, _, where, values, axis, *_ = plain
-        pins = _pinned(where, values)
+        pins = arguments.pinned(where, values)
         seen = Operand.of(where), Operand.of(values)
         plan = _planned(Signature(op, self._operand, *seen, plain[4], *how, None))
         if self._dtype.itemsize == 0:
@@ -303,7 +303,7 @@ class Accumulator:
         ValueError
             If `out` has another shape, is read-only or overlaps itself.
         """
-        pins = [] if out is None else _pinned(out)
+        pins = [] if out is None else arguments.pinned(out)
         target = None if out is None else self._check_out(out)
         direct = target is not None and target.flags.c_contiguous
         result = self._finished(target if direct else None)
@@ -375,18 +375,6 @@ if hasattr(os, "register_at_fork"):
 def element_bytes(dtype: DType, reduction: str) -> int:
     """Return what an element takes at most: its count, its accumulator, and its value twice."""
     return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8
-
-
-def _pinned(*arrays: object) -> list[weakref.ref[Any]]:
-    """Return weak references to arrays and to those whose memory they show: ndarray.resize moves
-    no array that has one, neither in a finalizer nor in another thread.
-    """
-    pins = []
-    for array in arrays:
-        while isinstance(array, np.ndarray):
-            pins.append(weakref.ref(array))
-            array = array.base  # noqa: PLW2901  # the chain of owners
-    return pins
 
 
 @lru_cache(maxsize=256)

@@ -5,14 +5,27 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import arrays, errors
+from .conversions import (
+    KIND_RANK,
+    all_integers,
+    as_integers,
+    is_extension,
+    is_integer,
+    is_number,
+    is_same_value,
+    keeps_kind,
+    kind_rank,
+    same_integers,
+    stays_finite,
+)
 from .dtypes import MODES, REDUCTIONS, AnyDType, DType, Extension
 from .errors import Shape
 from .operators import OPERATORS
@@ -23,8 +36,6 @@ from .signature import Array, check_before_updates
 _DEEPEST = 64
 # What a list may hold that needs no look.
 _ITEMS = frozenset((bool, int, float, complex, str, bytes))
-# How far each kind of plain Python value reaches: bool < int < float < complex.
-_KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 # What numbers of each kind are called, one and several.
 _KIND_NAMES = (
     ("True or False", "True or False"),
@@ -50,6 +61,17 @@ def _keyword(op: str, value: object) -> str:
     if OPERATORS[op].scatters and word in REDUCTIONS:
         return f"reduction={word!r}"
     return f"mode={word!r}" if word in MODES else ""
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    """Return a number of items as an int of at least 0."""
+    try:
+        size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+    except TypeError:
+        raise errors.not_an_integer(op, name, value) from None
+    if size < 0:
+        raise errors.below_zero(op, name, size)
+    return size
 
 
 def as_shape(op: str, name: str, value: Iterable[object]) -> Shape:
@@ -156,6 +178,18 @@ def _convert(op: str, operand: str, value: object) -> Array:
     return array
 
 
+def pinned(*given: object) -> list[weakref.ref[Any]]:
+    """Return weak references to arrays and to those whose memory they show: ndarray.resize moves
+    no array that has one, neither in a finalizer nor in another thread.
+    """
+    pins = []
+    for array in given:
+        while isinstance(array, np.ndarray):
+            pins.append(weakref.ref(array))
+            array = array.base  # noqa: PLW2901  # the chain of owners
+    return pins
+
+
 def as_out(op: str, out: object) -> Array:
     """Return `out` as it is, an ndarray without a mask."""
     if is_plain(out):
@@ -163,14 +197,14 @@ def as_out(op: str, out: object) -> Array:
     raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
 
 
-def as_indices(op: str, value: object) -> Array:
+def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     """Return `indices` as an array; an empty list is one of integers."""
     held = list(_arrays_in(value))
     if held and not any(map(is_masked, held)):
-        raise errors.holds_arrays(op, value)
-    _refuse(op, "indices", value, held)
-    _refuse_text(op, "indices", value)
-    array = _convert(op, "indices", value)
+        raise errors.holds_arrays(op, value, operand)
+    _refuse(op, operand, value, held)
+    _refuse_text(op, operand, value)
+    array = _convert(op, operand, value)
     if isinstance(value, (list, tuple)) and array.size == 0 and array.dtype.kind == "f":
         return array.astype(np.int64)
     return array
@@ -182,13 +216,13 @@ def _as_numpy(op: str, dtype: AnyDType) -> DType:
     return dtype
 
 
-def as_updates(op: str, value: object, dtype: AnyDType) -> Array:
+def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> Array:
     """Return `updates` as an array; plain Python values and lists take the data's dtype."""
     if isinstance(value, np.generic) or not isinstance(
         value, (bool, int, float, complex, str, bytes, list, tuple)
     ):
-        return as_array(op, "updates", value)
-    return _convert_weak(op, "updates", value, _as_numpy(op, dtype))
+        return as_array(op, operand, value)
+    return _convert_weak(op, operand, value, _as_numpy(op, dtype))
 
 
 def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
@@ -196,18 +230,18 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     range of an integer; floats round, and what is finite stays so.
     """
     if dtype.names is not None:
-        return _convert_records(op, value, dtype)
+        return _convert_records(op, operand, value, dtype)
     _refuse(op, operand, value, _arrays_in(value))
     found = _convert(op, operand, value)
     if found.size == 0:
         return np.empty(found.shape, dtype)
     if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):
-        found = _as_integers(value, found)  # NumPy takes large ones for objects or floats
-    rank, wanted = _KIND_RANK.get(found.dtype.kind), _kind_rank(dtype)
-    if found.dtype.kind == "O" and _all_integers(found):
+        found = as_integers(value, found)  # NumPy takes large ones for objects or floats
+    rank, wanted = KIND_RANK.get(found.dtype.kind), kind_rank(dtype)
+    if found.dtype.kind == "O" and all_integers(found):
         rank = 1
     if rank is None or wanted is None:
-        return _convert_same_kind(op, value, found, dtype)
+        return _convert_same_kind(op, operand, value, found, dtype)
     if rank > wanted:
         kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
         raise errors.loses_kind(op, operand, dtype, kind, value)
@@ -219,84 +253,34 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     except OverflowError:
         unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
         raise unfit(op, operand, dtype, value) from None
-    if is_integer(dtype) and not _same_integers(found, converted):
+    if is_integer(dtype) and not same_integers(found, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
-    if not _stays_finite(found, converted):
+    if not stays_finite(found, converted):
         raise errors.not_finite(op, operand, dtype, value)
     return converted
 
 
-def _as_integers(value: object, found: Array) -> Array:
-    """Return the values as Python integers where that is what all of them are."""
-    exact = np.array(value, dtype=object)
-    return exact if exact.shape == found.shape and _all_integers(exact) else found
-
-
-def _all_integers(found: Array) -> bool:
-    return all(isinstance(item, (int, np.integer)) for item in found.ravel())
-
-
-def _same_integers(found: Array, converted: Array) -> bool:
-    # Compared as Python integers: uint64 against int64 would be compared as float64.
-    wide = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
-    return bool(np.array_equal(found.astype(object), wide.astype(object)))
-
-
-def _stays_finite(found: Array, converted: Array) -> bool:
-    """Whether numbers that are finite still are after a conversion, each part of complex ones."""
-    if (_kind_rank(converted.dtype) or 0) < 2:
-        return True
-    with np.errstate(all="ignore"):
-        before, after = (np.isfinite(_parts(array)) for array in (found, converted))
-    return bool((after | ~before).all())
-
-
-def _parts(array: Array) -> NDArray[np.float64]:
-    return np.ascontiguousarray(array.astype(np.complex128)).view(np.float64)
-
-
-def _kind_rank(dtype: DType) -> int | None:
-    if _is_extension(dtype):
-        return 1 if is_integer(dtype) else 2
-    return _KIND_RANK.get(dtype.kind)
-
-
-def _keeps_kind(found: DType, wanted: DType) -> bool:
-    ranks = _kind_rank(found), _kind_rank(wanted)
-    return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]  # not None
-
-
-def is_integer(dtype: DType) -> bool:
-    """Whether the dtype is one of integers, those of ml_dtypes among them."""
-    return dtype.kind in "iu" or (_is_extension(dtype) and dtype.name.startswith(("int", "uint")))
-
-
-def _is_extension(dtype: DType) -> bool:
-    """Whether the dtype is a number type that NumPy itself does not have (ml_dtypes)."""
-    return dtype.kind == "V" and dtype.names is None and dtype.type is not np.void
-
-
-def _convert_records(op: str, value: object, dtype: DType) -> Array:
+def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Array:
     """Convert tuples, or lists of them, to records."""
-    _refuse(op, "updates", value, _arrays_in(value))
+    _refuse(op, operand, value, _arrays_in(value))
     try:
         return np.array(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise errors.not_convertible(op, dtype, value) from None
+        raise errors.not_convertible(op, operand, dtype, value) from None
 
 
-def _convert_same_kind(op: str, value: object, found: Array, dtype: DType) -> Array:
+def _convert_same_kind(op: str, operand: str, value: object, found: Array, dtype: DType) -> Array:
     """Convert strings and dates, which must come back unchanged."""
-    if found.dtype.kind in _KIND_RANK or (
+    if found.dtype.kind in KIND_RANK or (
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
-        raise errors.not_convertible(op, dtype, value)
+        raise errors.not_convertible(op, operand, dtype, value)
     try:
         converted = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise errors.not_convertible(op, dtype, value) from None
+        raise errors.not_convertible(op, operand, dtype, value) from None
     if found.dtype.kind == dtype.kind and not np.array_equal(found, converted):
-        raise errors.does_not_fit(op, "updates", dtype, value)
+        raise errors.does_not_fit(op, operand, dtype, value)
     return converted
 
 
@@ -310,25 +294,25 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     if _is_integer_zero(fill_value):
         return item
     plain = isinstance(fill_value, (int, float, complex)) and not isinstance(fill_value, np.generic)
-    if plain and _kind_rank(dtype) is not None:
+    if plain and kind_rank(dtype) is not None:
         return _convert_weak(op, "fill_value", fill_value, dtype)
     _refuse(op, "fill_value", fill_value, _arrays_in(fill_value))
     try:
         given = np.array(fill_value, dtype=dtype if dtype.names else None)
         source = fill_value
-        if isinstance(source, int) and _is_extension(dtype) and not is_integer(dtype):
+        if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
             source = float(source)  # ml_dtypes takes no integer beyond int64
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a part that is lost is found by comparison
             converted = given if given.dtype == dtype else np.asarray(source, dtype=dtype)
-        finite = not _is_number(given) or _stays_finite(given, converted)
-        exact = given.shape == () and _is_same_value(fill_value, given, converted)
+        finite = not is_number(given) or stays_finite(given, converted)
+        exact = given.shape == () and is_same_value(fill_value, given, converted)
     except (TypeError, ValueError, OverflowError):
         finite, exact = True, False
     if not finite:
         raise errors.not_finite(op, "fill_value", dtype, fill_value)
     if not exact:
-        rounds = isinstance(fill_value, np.inexact) and _keeps_kind(fill_value.dtype, dtype)
+        rounds = isinstance(fill_value, np.inexact) and keeps_kind(fill_value.dtype, dtype)
         raise errors.does_not_fit(op, "fill_value", dtype, fill_value, rounds)
     return np.array(converted, copy=True)
 
@@ -336,50 +320,6 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
 def _is_integer_zero(value: object) -> bool:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
     return whole and value == 0
-
-
-def _is_same_value(value: object, given: Array, converted: Array) -> bool:
-    """Whether a scalar has come through a conversion unchanged (NaN counts as equal to NaN)."""
-    if converted.dtype.names is not None:
-        return _is_same_record(value, converted)
-    if given.dtype == converted.dtype:
-        return True
-    if _is_number(given) and _kind_rank(converted.dtype) is not None:
-        return _is_same_number(given[()], converted)
-    if given.dtype.kind != converted.dtype.kind:
-        return False
-    if given.dtype.kind in "mM" and np.isnat(given):
-        return bool(np.isnat(converted))
-    return bool(given == converted)
-
-
-def _is_number(given: Array) -> bool:
-    """Whether values are numbers, as NumPy or as Python has them."""
-    return given.dtype.kind in _KIND_RANK or (given.dtype.kind == "O" and _all_integers(given))
-
-
-def _is_same_record(value: object, converted: Array) -> bool:
-    """Whether a value has as many fields: NumPy would give one number to all of them."""
-    if isinstance(value, tuple):
-        return bool(converted.item() == value)
-    return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype
-
-
-def _is_same_number(given: Any, converted: Array) -> bool:
-    """Compare by parts, and integers as Python's, which have any size."""
-    found = converted[()]
-    if given.imag != 0 or found.imag != 0 or given.imag != given.imag:  # NaN
-        parts = (given.real, found.real), (given.imag, found.imag)
-        return all(_is_same_number(one, np.asarray(other)) for one, other in parts)
-    given, found = given.real, found.real
-    if _is_extension(converted.dtype):
-        found = converted.astype(np.float64)[()]
-    if isinstance(given, (int, np.integer, np.bool_)):
-        whole = bool(np.isfinite(found)) and bool(found == np.trunc(found))
-        return whole and int(found) == int(given)
-    with np.errstate(invalid="ignore"):  # a signalling NaN
-        same = np.longdouble(found) == np.longdouble(given)
-    return bool(same) or bool(np.isnan(found) and np.isnan(given))
 
 
 def normalise_attributes(

@@ -21,6 +21,9 @@ Room: TypeAlias = Callable[..., object]
 # (shape, dtype, strides), where the values cannot be seen.
 Look: TypeAlias = Callable[[str, str, object], object]
 
+# Takes the arguments of `plan`, the attributes as a dict; says in a line how the call would run.
+Tell: TypeAlias = Callable[..., str]
+
 
 class Framework(NamedTuple):
     """A framework, and what to write for a NumPy array with the values of one of its arrays."""
@@ -36,11 +39,13 @@ _FRAMEWORKS = (
     Framework("tensorflow", "write {}.numpy()"),
     Framework("cupy", "write cupy.asnumpy({})"),
     Framework("dask", "write {}.compute()"),
-    Framework("zarr", f"{_WHOLE}, or give gatherum.files its path"),
-    Framework("h5py", f"{_WHOLE}, or store it as Zarr or .npy for gatherum.files"),
+    Framework("zarr", f"{_WHOLE}, or give it to gatherum.files"),
+    Framework("h5py", f"{_WHOLE}, or give it to gatherum.files"),
 )
 _BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
 _BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
+# Arrays on a CUDA device of any other framework, known by the protocols that their types have.
+CUDA = Framework("cuda", "copy it to the host first")
 # Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.
 _OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
 # Types that are no framework's, without a look at where they come from.
@@ -48,16 +53,32 @@ COMMON = frozenset((*_OURS, bool, type(None)))
 
 _rooms: dict[str, Room] = {}
 _looks: dict[str, Look] = {}
-# Frameworks with a room in this package, a module of the same name.
-_OWN_ROOMS = ("jax", "torch")
+_tells: dict[str, Tell] = {}
+_on_cuda: dict[str, Callable[[object], bool]] = {}
+# Frameworks with a room in this package, and the name of its module.
+_OWN_ROOMS = {"dask": "dask", "jax": "jax", "torch": "torch", "cupy": "cuda", "cuda": "cuda"}
 
 
-def register(framework: str, room: Room, look: Look | None = None) -> None:
-    """Send calls whose data are arrays of a framework to its room; plans see them by its look."""
-    name = _BY_MODULE[framework].name
+def register(
+    framework: str,
+    room: Room,
+    look: Look | None = None,
+    tell: Tell | None = None,
+    on_cuda: Callable[[object], bool] | None = None,
+) -> None:
+    """Send calls whose data are arrays of a framework to its room.
+
+    Plans see its arrays by `look`, `explain` asks `tell` how a call on them runs, and `on_cuda`
+    says which of them are on a CUDA device.
+    """
+    name = framework if framework == CUDA.name else _BY_MODULE[framework].name
     _rooms[name] = room
     if look is not None:
         _looks[name] = look
+    if tell is not None:
+        _tells[name] = tell
+    if on_cuda is not None:
+        _on_cuda[name] = on_cuda
 
 
 class Foreign(NamedTuple):
@@ -76,10 +97,22 @@ def foreign(kind: type) -> Foreign | None:
             root = str(base.__module__).partition(".")[0]
             if framework := _BY_MODULE.get(root):
                 found = Foreign(framework, f"{framework.name}.{base.__name__}")
-                if len(_met) < _MET_MOST:
-                    _met[kind] = found
                 break
+        if found is None and _may_be_on_cuda(kind):
+            root = str(kind.__module__).partition(".")[0]
+            found = Foreign(CUDA, f"{root}.{kind.__name__}")
+        if found is not None and len(_met) < _MET_MOST:
+            _met[kind] = found
     return found
+
+
+def _may_be_on_cuda(kind: type) -> bool:
+    """Whether values of a type may be arrays on a CUDA device: they say so by its protocol, or by
+    DLPack's and NumPy cannot read them.
+    """
+    if hasattr(kind, "__cuda_array_interface__"):
+        return True
+    return hasattr(kind, "__dlpack_device__") and not hasattr(kind, "__array__")
 
 
 # Types that were met, so that their next array costs a look-up; they are kept alive, so not many.
@@ -117,8 +150,9 @@ def room_for(data: type) -> Room | None:
     if (found := foreign(data)) is None:
         return None
     name = found.framework.name
-    if name not in _rooms and name in _OWN_ROOMS and name in sys.modules:
-        import_module(f"{__package__}.{name}")
+    loaded = name in sys.modules or name == CUDA.name
+    if name not in _rooms and name in _OWN_ROOMS and loaded:
+        import_module(f"{__package__}.{_OWN_ROOMS[name]}")
     return _rooms.get(name)
 
 
@@ -130,6 +164,22 @@ def seen(op: str, operand: str, value: object) -> object:
         return value
     look = _looks.get(found.framework.name)
     return value if look is None else look(op, operand, value)
+
+
+def told(op: str, data: object, *call: object) -> str:
+    """Return what the room for the data of a call tells of it, nothing where it is NumPy's."""
+    if (found := foreign(type(data))) is None or room_for(type(data)) is None:
+        return ""
+    tell = _tells.get(found.framework.name)
+    return "" if tell is None else tell(op, data, *call)
+
+
+def is_on_cuda(value: object) -> bool:
+    """Whether a value is an array on a CUDA device."""
+    if (found := foreign(type(value))) is None or room_for(type(value)) is None:
+        return False
+    asked = _on_cuda.get(found.framework.name)
+    return asked is not None and asked(value)
 
 
 def lacks_values(value: object) -> bool:

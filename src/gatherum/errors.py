@@ -149,6 +149,49 @@ def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any])
     )
 
 
+def not_one_item(op: str, operand: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must be one item, of shape (), got shape {shape}")
+
+
+def unread_values(op: str, operand: str, found: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
+
+
+def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have chunks of known sizes, got shape {shape}; write "
+        f"{operand}.compute_chunk_sizes()"
+    )
+
+
+def other_chunks(op: str, operand: str, found: type) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have chunks that are NumPy arrays, got {found.__module__}."
+        f"{found.__name__}"
+    )
+
+
+def no_dask_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "
+        "result.to_zarr, or gatherum.dask.scatter_nd_into and its sisters"
+    )
+
+
+def not_a_store(op: str, store: object) -> TypeError:
+    return TypeError(
+        f"{op}_into: `store` must be a Zarr array in a directory, or its path, got "
+        f"{type(store).__name__}"
+    )
+
+
+def compressed_member(location: object) -> ValueError:
+    return ValueError(
+        f"from_file: {location} is compressed, so that no part of it can be read alone; write it "
+        "with np.savez or np.save"
+    )
+
+
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 
@@ -157,11 +200,78 @@ def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
 
 
-def other_device(op: str, operand: str, expected: str, found: str) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; write "
-        f"{operand}.to(data.device)"
+def other_device(op: str, operand: str, expected: str, found: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; {instead}"
     )
+
+
+def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
+    place = "" if device is None else f" on {device}"
+    return TypeError(
+        f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
+        f"__cuda_array_interface__ or __dlpack__, got {found}{place}"
+    )
+
+
+def no_cuda_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for arrays on a CUDA device, except for tensors of torch; the "
+        "result is a new array"
+    )
+
+
+def raise_in_capture(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the "
+        "device; take 'clip', 'wrap', 'fill' or 'drop'"
+    )
+
+
+def copy_in_capture(op: str, operand: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `{operand}` must be on the device while a CUDA graph is captured, got values on "
+        "the host; copy them before the capture"
+    )
+
+
+def no_cuda_package(missing: str) -> ImportError:
+    return ImportError(
+        f"gatherum.cuda: {missing} is not installed; write pip install cuda-bindings "
+        "nvidia-cuda-nvrtc"
+    )
+
+
+def no_cuda_sort() -> ImportError:
+    return ImportError(
+        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
+        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
+    )
+
+
+def no_cuda_driver(why: object) -> RuntimeError:
+    return RuntimeError(
+        f"gatherum.cuda: no CUDA device answers ({why}); install NVIDIA's driver, or call it on "
+        "arrays in the host's memory"
+    )
+
+
+def no_cuda_arrays() -> OSError:
+    return OSError(
+        "gatherum.cuda: neither torch nor CuPy has a CUDA device here; install one of them for CUDA"
+    )
+
+
+def no_device_memory(name: str, why: str) -> MemoryError:
+    return MemoryError(f"gatherum.cuda: {name}: {why}")
+
+
+def driver_failed(name: str, status: str, why: str) -> RuntimeError:
+    return RuntimeError(f"gatherum.cuda: {name} failed with {status}: {why}")
+
+
+def not_compiled(name: str, log: str) -> RuntimeError:
+    return RuntimeError(f"gatherum.cuda: the kernel {name} does not compile: {log}")
 
 
 def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
@@ -176,7 +286,9 @@ def no_segments(op: str, size: int) -> ValueError:
 
 
 def no_device(op: str, found: str) -> NotImplementedError:
-    return NotImplementedError(f"{op}: tensors must be on the CPU, got {found}; write data.cpu()")
+    return NotImplementedError(
+        f"{op}: tensors must be on the CPU or on a CUDA device, got {found}; write data.cpu()"
+    )
 
 
 def no_onnx(op: str, what: str, instead: str) -> NotImplementedError:
@@ -215,12 +327,12 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
 
 
-def holds_arrays(op: str, value: object) -> TypeError:
+def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
     made = _advice(
         "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
     )
     return TypeError(
-        f"{op}: `indices` must be one array, got a {type(value).__name__} that holds arrays; "
+        f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
         f"{made}, makes index tuples"
     )
 
@@ -231,26 +343,26 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
     )
 
 
-def not_an_index_dtype(op: str, dtype: Any, tuples: bool) -> TypeError:
+def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     if tuples:
         made = f"{_advice('np', 'torch')}.argwhere makes index tuples"
     else:
         made = f"{_advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
     hint = f"; {made} of a mask" if dtype.kind == "b" else ""
-    return TypeError(f"{op}: `indices` must have an integer dtype, got {dtype}{hint}")
+    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{hint}")
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
-    cast = _advice("updates.astype(data.dtype)", "updates.to(data.dtype)")
-    hint = f"; write {cast}" if operand == "updates" else ""
+    cast = _advice("astype", "to")
+    hint = f"; write {operand}.{cast}(data.dtype)" if operand in ("updates", "weights") else ""
     return TypeError(
         f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{hint}"
     )
 
 
-def not_convertible(op: str, expected: np.dtype[Any], value: object) -> TypeError:
+def not_convertible(op: str, operand: str, expected: np.dtype[Any], value: object) -> TypeError:
     return TypeError(
-        f"{op}: `updates` must convert to the dtype of `data`, {expected}, got {_short(value)}"
+        f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )
 
 
@@ -352,6 +464,10 @@ def not_a_shape(op: str, name: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{name}` must be a tuple of integers, got {_short(value)}")
 
 
+def below_zero(op: str, name: str, value: int) -> ValueError:
+    return ValueError(f"{op}: `{name}` must be at least 0, got {value}")
+
+
 def negative_size(op: str, name: str, shape: Shape) -> ValueError:
     return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
 
@@ -395,21 +511,27 @@ def operand_changed(op: str, operand: str) -> ValueError:
     return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
 
 
-def _where(position: Sequence[object]) -> str:
-    return f"indices[{', '.join(map(str, position))}]" if position else "indices"
+def _where(operand: str, position: Sequence[object]) -> str:
+    return f"{operand}[{', '.join(map(str, position))}]" if position else operand
 
 
 def index_out_of_bounds(
-    op: str, value: object, axis: int, size: int, position: Sequence[object] | None, mode: str
+    op: str,
+    value: object,
+    axis: int,
+    size: int,
+    position: Sequence[object] | None,
+    mode: str,
+    operand: str = "indices",
 ) -> IndexError:
     """Name the first bad index; `position` is None when another thread changed it meanwhile."""
     if position is None:
-        return IndexError(f"{op}: an index was invalid, but `indices` changed during the call")
+        return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
     if mode in ("clip", "wrap"):
         problem = f"cannot be brought into axis {axis} of size {size} by mode {mode!r}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
-    return IndexError(f"{op}: index {value} {problem} ({_where(position)})")
+    return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")
 
 
 def not_an_accumulator(value: object) -> TypeError:
@@ -453,6 +575,14 @@ def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
 
 def file_too_big(path: str | PathLike[str], limit: int) -> OSError:
     return OSError(f"{fspath(path)}: has more than {limit} bytes, which is too much to read whole")
+
+
+def other_prepared_dtype(op: str, expected: object, found: object) -> TypeError:
+    return TypeError(f"{op}: the call was prepared for `data` of {expected}, got {found}")
+
+
+def other_prepared_shape(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: the call was prepared for `data` of shape {expected}, got {found}")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

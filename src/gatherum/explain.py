@@ -17,7 +17,7 @@ from .names import OperatorName, PlanAttributes
 from .operators import find
 from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
-from .report import IndexReport, reported
+from .report import IndexReport, invalid_component, reported
 from .signature import Array, Operand, Signature, is_description, looks_alike
 
 # What a call takes that moves nothing, in seconds, about.
@@ -37,6 +37,8 @@ class Explanation:
         The call's operands, where their values are known.
     fill_value : object
         What a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
+    way : str
+        How rows move between the chunks of Dask's arrays, and why so; nothing for other arrays.
     """
 
     plan: Plan
@@ -44,6 +46,7 @@ class Explanation:
     indices: Array | None = field(default=None, repr=False)
     updates: Array | None = field(default=None, repr=False)
     fill_value: object = 0
+    way: str = ""
 
     @property
     def loops(self) -> str:
@@ -77,8 +80,14 @@ class Explanation:
         tuple
             Seconds: the bytes over this machine's read bandwidth, which is measured once a process
             in about a second; and words on the measurement. What is in cache already, or read
-            twice, can take less. On a shared machine the bandwidth varies from run to run.
+            twice, can take less. On a shared machine the bandwidth varies from run to run. Of a
+            plan on a CUDA device it is the bandwidth of the device's own copies.
         """
+        if self.plan.device == "cuda":
+            from .cuda.description import copy_bandwidth
+
+            copies = copy_bandwidth()
+            return self.plan.bytes / copies, f"{copies / 1e9:.3g} GB/s, measured: a copy on cuda:0"
         from .bandwidth import quick_read
 
         read = quick_read(native.get_num_threads())
@@ -126,10 +135,11 @@ class Explanation:
         made = self.plan
         lines = [
             *made.call_lines(),
-            f"  kernel    {made.kernel}",
-            f"  algorithm {made.algorithm}: {made.reason}",
+            *made.way_lines(why=True),
             f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
         ]
+        if self.way:
+            lines.append(f"  chunks    {self.way}")
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
         if refusal := self._refused(report):
@@ -198,17 +208,20 @@ def explain(
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
     operator = find(op, "explain")
     values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
+    operands = tuple(values.values())
+    device = "cuda" if arrays.is_on_cuda(data) else "cpu"
     values = {name: arrays.seen(operator.name, name, value) for name, value in values.items()}
     if not is_description(values["data"]):
         values["data"] = arguments.as_array(operator.name, "data", values["data"])
     if not is_description(values["indices"]):
         values["indices"] = arguments.as_indices(operator.name, values["indices"])
-    made = planned(operator, values["data"], values["indices"], values["updates"], given)
+    made = planned(operator, values["data"], values["indices"], values["updates"], given, device)
     if made.signature.updates is not None and not is_description(values["updates"]):
         dtype = made.signature.data.dtype
         values["updates"] = arguments.as_updates(operator.name, values["updates"], dtype)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
-    return Explanation(made, **known, fill_value=given.get("fill_value", 0))
+    way = arrays.told(operator.name, *operands, given)
+    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=way)
 
 
 def _of_plan(
@@ -224,9 +237,10 @@ def _of_plan(
     for name, value in values.items():
         if value is None:
             continue
-        if not arguments.is_plain(value):
+        values[name] = near = arrays.seen(s.op, name, value)
+        if not arguments.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
-        found, expected = Operand.of(value), getattr(s, name)  # type: ignore[arg-type]
+        found, expected = Operand.of(near), getattr(s, name)  # type: ignore[arg-type]
         if not looks_alike(found, expected):
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
@@ -242,17 +256,11 @@ def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
         return ""
     where = report.first_invalid
     tuple_ = np.atleast_1d(indices[where]).tolist()
-    low = int(s.negative and indices.dtype.kind == "i")
-    bad = [
-        c
-        for c, (value, size) in enumerate(zip(tuple_, sizes, strict=True))
-        if (size == 0 if forced else not -low * size <= value < size)
-    ]
-    position = (*where, bad[0]) if s.operator.tuples else where
+    negative = s.negative and indices.dtype.kind == "i"
+    bad = invalid_component(tuple_, sizes, s.mode, negative)
+    position = (*where, bad) if s.operator.tuples else where
     return str(
-        errors.index_out_of_bounds(
-            s.op, tuple_[bad[0]], indexed[bad[0]], sizes[bad[0]], position, s.mode
-        )
+        errors.index_out_of_bounds(s.op, tuple_[bad], indexed[bad], sizes[bad], position, s.mode)
     )
 
 

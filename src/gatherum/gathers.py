@@ -11,9 +11,9 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import plan as _plan  # noqa: F401  # gives the core its planner
+from . import hooks as _hooks  # noqa: F401  # gives the core its planner
 from .names import ModeName
-from .native import entry
+from .native import answer_calls_of, entry
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -373,3 +373,7 @@ def gather_nd(
     array([2, 3, 6])
     """
     return _gather_nd(data, indices, batch_dims, mode, negative, fill_value, out)
+
+
+for _function in (gather, gather_elements, gather_nd):
+    answer_calls_of(_function, False)

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
 ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean"]
+FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean"]
 OperatorName: TypeAlias = Literal[
     "gather",
     "gather_elements",
@@ -29,6 +30,17 @@ class IndexAttributes(TypedDict, total=False):
     mode: ModeName
     negative: bool
     fill_value: object
+
+
+class PrepareAttributes(TypedDict, total=False):
+    """What `prepare` takes beside the operands."""
+
+    axis: int
+    batch_dims: int
+    mode: ModeName
+    negative: bool
+    reduction: ReductionName
+    include_self: bool
 
 
 class PlanAttributes(IndexAttributes, total=False):

@@ -18,9 +18,16 @@ implementation_names = _core.implementation_names
 thresholds = _core.thresholds
 set_thresholds = _core.set_thresholds
 Fold = _core.Fold
+RowLists = _core.RowLists
+make_lists = _core.make_lists
+new_result = _core.new_result
 call = _core.call
 entry = _core.entry
+answer_calls_of = _core.answer_calls_of
+answer_runs_of = _core.answer_runs_of
 run = _core.entry_of_plans()
+remember_call = _core.remember_call
+run_known = _core.entry_of_known_calls()
 call_on_views = _core.call_on_views
 View = _core.View
 set_torch = _core.set_torch
@@ -33,9 +40,10 @@ number_destinations = _core.number_destinations
 xla_call = _core.xla_call
 reads_at_positions = _core.reads_at_positions
 read_file_rows = _core.read_file_rows
+file_rows_bridge = _core.file_rows_bridge
 start_writing = _core.start_writing
 
-_DEFAULT_CACHE = 1 << 30
+_DEFAULT_CACHE = 256 << 20
 
 
 def read_program(data: bytes) -> Program:
@@ -135,7 +143,8 @@ def set_output_cache_limit(nbytes: int) -> None:
 
     The first touch of fresh memory costs more than a gather into it, so the memory of results of
     2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
-    (bytes), or else 1 GiB.
+    (bytes), or else 256 MiB. What is kept is offered to the system, which takes it as soon as it
+    wants memory (where it knows ``MADV_FREE``: Linux, macOS).
 
     Parameters
     ----------

@@ -2,32 +2,28 @@
 
 A plan is a value: frozen, hashable, printable. It holds the result shape, the checks already made
 and the lowered form of the call. The core keeps a bounded table of plans, keyed by the dtype, shape
-and strides of every operand and by the attributes, and asks `_make_plan` only for what it has not
-seen.
+and strides of every operand and by the attributes, and asks for one (see `hooks`) only where it has
+not seen the call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, TypeAlias, Unpack
-
-import numpy as np
+from importlib import import_module
+from typing import Any, NamedTuple, Unpack
 
 from . import arguments, arrays, errors, native, shapes
-from ._core import DType as DTypeCode
 from .dtypes import (
     MODES,
     REDUCTIONS,
     AnyDType,
-    DType,
-    dtype_of,
     read_dtype,
 )
 from .errors import Shape
 from .lowering import Nest
 from .names import OperatorName, PlanAttributes
-from .operators import OPERATORS, Operator, find
+from .operators import Operator, find
 from .programs import compile_call
 from .shapes import Layout
 from .signature import (
@@ -37,10 +33,36 @@ from .signature import (
     check,
     check_before_updates,
     is_description,
-    looks_alike,
 )
 
 _run = native.run
+
+
+class Description(NamedTuple):
+    """What a plan does where it runs: by which way, why, and with how many bytes of scratch."""
+
+    algorithm: str
+    reason: str
+    scratch: int
+
+
+def _describe_here(plan: Plan) -> Description:
+    return Description(*native.describe(plan.program))
+
+
+# Where plans run, and what describes them there; a room adds its own.
+_describers: dict[str, Callable[[Plan], Description]] = {"cpu": _describe_here}
+
+
+def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
+    """Say what describes the plans of a device, which is named as its room is."""
+    _describers[name] = describe
+
+
+def _description(plan: Plan) -> Description:
+    if plan.device not in _describers:  # a plan that was pickled: its room is not yet imported
+        import_module(f"{__package__}.{plan.device}")
+    return _describers[plan.device](plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +84,8 @@ class Plan:
         Bytes that the call must read and write, indices included.
     program : Program
         The same for the core: a value that can be compared, sent as bytes, and run elsewhere.
+    device : str
+        Where it runs: ``"cpu"``, or ``"cuda"`` of arrays on a CUDA device.
     """
 
     signature: Signature
@@ -70,27 +94,29 @@ class Plan:
     nest: Nest
     bytes: int
     program: native.Program = field(repr=False, compare=False)
+    device: str = "cpu"
 
     @property
     def algorithm(self) -> str:
-        """The implementation that runs on the present number of threads, by name.
+        """The implementation that runs on the present number of threads, by name; on a CUDA device
+        the launches, in order.
 
         Every one gives the same bits; ``docs/performance.md`` says what each does.
         """
-        return native.describe(self.program)[0]
+        return _description(self).algorithm
 
     @property
     def reason(self) -> str:
         """Why this algorithm: the rule that chose it, with the numbers it looked at."""
-        return native.describe(self.program)[1]
+        return _description(self).reason
 
     @property
     def scratch(self) -> int:
         """Bytes of working memory on the present number of threads, at most.
 
-        Buffers of up to 4 MiB a thread come on top.
+        Buffers of up to 4 MiB a thread come on top; on a CUDA device what a library's sort takes.
         """
-        return native.describe(self.program)[2]
+        return _description(self).scratch
 
     def run(
         self,
@@ -122,7 +148,7 @@ class Plan:
         ValueError
             If an operand looks different from what the plan was made for.
         """
-        return _run(self, data, indices, updates, fill_value, out)
+        return _run(self, data, indices, updates, out, fill_value)
 
     def call_lines(self) -> list[str]:
         """Return lines that say what is called: the result, the operands, the attributes."""
@@ -136,12 +162,21 @@ class Plan:
             attributes += f", reduction={s.reduction!r}, include_self={s.include_self}"
         return [*lines, f"  with      {attributes}"]
 
+    def way_lines(self, why: bool = False) -> list[str]:
+        """Return lines that say by which way it runs, and why."""
+        reason = f": {self.reason}" if why else ""
+        if self.device != "cpu":
+            return [f"  device    {self.device}", f"  launches  {self.algorithm}{reason}"]
+        if why:
+            return [f"  kernel    {self.kernel}", f"  algorithm {self.algorithm}{reason}"]
+        return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]
+
     def _repr_html_(self) -> str | None:
         return None if _html_view is None else _html_view(self)
 
     def __str__(self) -> str:
         lines = self.call_lines()
-        lines.append(f"  kernel    {self.kernel}, algorithm {self.algorithm}")
+        lines += self.way_lines()
         for number, loop in enumerate(self.nest.loops):
             kind = ("loop", "line", "row")[(number >= self.nest.line) + (number > self.nest.line)]
             lines.append(
@@ -152,6 +187,8 @@ class Plan:
         lines.append(f"  moves     {self.bytes} bytes, scratch {self.scratch} bytes")
         return "\n".join(lines)
 
+
+native.answer_runs_of(Plan.run)
 
 _html_view: Callable[[Plan], str] | None = None
 
@@ -213,9 +250,12 @@ def planned(
     indices: object,
     updates: object,
     attributes: dict[str, object],
+    device: str = "cpu",
 ) -> Plan:
-    """Return the plan of an operator's call, as `plan` does."""
+    """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
     op, a = operator.name, _attributes(operator, attributes)
+    if arrays.is_on_cuda(data):
+        device = "cuda"
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
     data, indices = arrays.seen(op, "data", data), arrays.seen(op, "indices", indices)
@@ -242,13 +282,15 @@ def planned(
         s = replace(s, out=_describe(op, "out", out))
     made = build(s)
     check_fill(s, a["fill_value"])
-    return made
+    return made if device == made.device else replace(made, device=device)
 
 
 def check_fill(s: Signature, fill_value: object) -> None:
     """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
     if s.updates is None and s.mode in ("fill", "drop"):
-        arguments.fill_item(s.op, s.data.dtype, fill_value)
+        seen = arrays.seen(s.op, "fill_value", fill_value)
+        if not is_description(seen):
+            arguments.fill_item(s.op, s.data.dtype, seen)
 
 
 def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:
@@ -310,170 +352,3 @@ def apply(
         out,
     )
     return result
-
-
-# What the core asks for; see calls.hpp.
-
-
-def _normalise(*call: object) -> object:
-    if type(call[1]) not in arrays.COMMON and (room := arrays.room_for(type(call[1]))):
-        op, data, indices, updates, *attributes, fill_value, out = call
-        plain_attributes = arguments.normalise_attributes(str(op), *attributes)
-        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
-        arrays.check_one_framework(str(op), operands)
-        return room(op, data, indices, updates, *plain_attributes[1:], fill_value, out)
-    plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
-    out = plain[-1]
-    if out is not None and not arguments.is_plain(out):
-        _plan_of(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
-        arguments.as_out(str(plain[0]), out)
-    return plain
-
-
-# What an operand looks like to the core: an array, or (shape, dtype, strides) of one that is not
-# NumPy's.
-_Look: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
-
-
-def _operand(look: _Look) -> Operand:
-    if isinstance(look, tuple):
-        shape, code, strides = look
-        return Operand(shape, dtype_of(code), strides)
-    return Operand.of(look)
-
-
-def _make_plan(op: str, data: _Look, *rest: Any) -> Plan:
-    if not isinstance(data, tuple):
-        return _plan_of(op, data, *rest)
-    with errors.for_tensors():  # the rooms whose arrays the core sees as views are torch's alone
-        return _plan_of(op, data, *rest)
-
-
-def _plan_of(
-    op: str,
-    data: _Look,
-    indices: _Look,
-    updates: _Look | None,
-    axis: int,
-    reduction: str,
-    include_self: bool,
-    mode: str,
-    negative: bool,
-    out: _Look | None,
-) -> Plan:
-    to, of = _operand(data), _operand(indices)
-    if updates is None and OPERATORS[op].scatters:
-        check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
-        raise errors.no_array(op, "updates", None)
-    return build(
-        Signature(
-            op,
-            to,
-            of,
-            None if updates is None else _operand(updates),
-            axis,
-            reduction,
-            include_self,
-            mode,
-            negative,
-            None if out is None else _operand(out),
-        )
-    )
-
-
-def _check_operands(
-    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
-) -> None:
-    """Raise for arrays that look different from what a plan was made for."""
-    s = plan.signature
-    given = (
-        ("data", s.data, data),
-        ("indices", s.indices, indices),
-        ("updates", s.updates, updates),
-        ("out", s.out, out),
-    )
-    for name, expected, array in given:
-        if array is not None and not arguments.is_plain(array):
-            raise errors.not_an_operand(s.op, name, array)
-        found = None if array is None else Operand.of(array)
-        if not looks_alike(expected, found):
-            raise errors.other_layout(s.op, name, expected, found)
-    if s.data.dtype.names is not None:
-        check(s)  # fields can have been renamed since the plan was made
-
-
-# Work that an overlap test may do before "undecided" counts as overlap.
-_OVERLAP_WORK = 10_000
-
-
-def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
-    """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
-    op = plan.signature.op
-    out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
-    if not out.flags.writeable:
-        raise errors.out_read_only(op)
-    in_place = updates is not None and _is_same_place(out, data)
-    for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
-        if operand is None or (name == "data" and in_place):
-            continue
-        if _shares_memory(out, operand):
-            raise errors.out_overlaps(op, name)
-
-
-def _is_same_place(a: Array, b: Array) -> bool:
-    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
-
-
-def _shares_memory(a: Array, b: Array) -> bool:
-    try:
-        # NumPy's stubs know two of the values only.
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
-
-
-def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
-    return arguments.fill_item(plan.signature.op, dtype, fill_value)
-
-
-def invalid_index(
-    s: Signature, component: int, value: object, where: tuple[object, ...] | None
-) -> IndexError:
-    """Return what to raise for an invalid index of a call: a component of the tuple at a place
-    among the index tuples, None where the indices have changed meanwhile.
-    """
-    shape = s.indices.shape
-    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
-    if where is not None and s.operator.tuples:
-        where = (*where, component)
-    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
-
-
-def _raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
-    """Raise IndexError for the invalid index at a linear position among the index tuples."""
-    s = plan.signature
-    if s.indices.dtype.kind == "u":
-        value %= 1 << 8 * s.indices.dtype.itemsize
-    where: Shape | None = None
-    if position >= 0:
-        entries = s.operator.entries(s.indices.layout).shape
-        where = tuple(int(n) for n in np.unravel_index(position, entries))
-    raise invalid_index(s, component, value, where)
-
-
-def _raise_changed(plan: Plan, number: int) -> NoReturn:
-    """Raise ValueError for an operand that user code has moved or reshaped during the call."""
-    name = ("data", "indices", "updates", "out")[number]
-    raise errors.operand_changed(plan.signature.op, name)
-
-
-native.set_hooks(
-    _normalise,
-    arguments.normalise_attributes,
-    _make_plan,
-    _check_operands,
-    _check_out,
-    _make_fill,
-    _raise_invalid,
-    _raise_changed,
-)

@@ -1,4 +1,4 @@
-"""The six operators as plain loops, straight from their definitions.
+"""The six operators, and `aggregate`, as plain loops, straight from their definitions.
 
 This is the oracle that the compiled core is tested against. It is slow, it
 imports NumPy alone and it shares no code with the rest of the package. Items
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "aggregate",
     "gather",
     "gather_elements",
     "gather_nd",
@@ -308,6 +309,66 @@ def scatter_nd(
                 item = update_items[p + s].tobytes()
                 arrivals.setdefault(p[:b] + address + s, []).append(item)
     return _scattered(op, data, arrivals, reduction, include_self)
+
+
+def aggregate(
+    data: ArrayLike,
+    gather_indices: ArrayLike,
+    scatter_indices: ArrayLike,
+    size: int,
+    reduction: str,
+    weights: ArrayLike | None = None,
+    *,
+    mode: str = "raise",
+    negative: bool = True,
+) -> Array:
+    """Reduce rows of `data` into `size` others, edge by edge.
+
+    ``out[scatter_indices[e]] op= data[gather_indices[e]] * weights[e]``
+
+    Examples
+    --------
+    >>> aggregate([[1, 2], [3, 4]], [0, 1, 1], [1, 1, 0], 3, "add", [1, 1, 10])
+    array([[30, 40],
+           [ 4,  6],
+           [ 0,  0]])
+    """
+    op = "aggregate"
+    _check_choice(op, "reduction", reduction, REDUCTIONS[1:])
+    _check_choice(op, "mode", mode, MODES)
+    _check_boolean(op, "negative", negative)
+    size = operator.index(size)
+    if size < 0:
+        raise ValueError(f"{op}: `size` must be at least 0, got {size}")
+    data = _array(op, "data", data)
+    sources, targets = _indices(op, gather_indices), _indices(op, scatter_indices)
+    for indices in (sources, targets):
+        _check_dtypes(op, data, indices)
+    _check_reducible(op, data.dtype, reduction)
+    factors = None if weights is None else _updates(op, weights, data.dtype)
+    _check_ranks(op, data, sources, targets)
+    if targets.shape != sources.shape:
+        raise ValueError(f"{op}: shapes of indices {sources.shape} and {targets.shape} differ")
+    if factors is not None:
+        factors = _broadcast(op, factors, sources.shape)
+
+    rest = data.shape[1:]
+    start = _typed(_blank(op, (size, *rest), data.dtype), data.dtype)
+    if reduction == "mul":
+        start[...] = 1
+    come = _resolved(op, data, sources, lambda position: 0, mode=mode, negative=negative)
+    go = _resolved(op, start, targets, lambda position: 0, mode=mode, negative=negative)
+    rows = _as_bytes(data)
+    arrivals: dict[Position, Items] = {}
+    for e in np.ndindex(sources.shape):
+        if come[e] is None or go[e] is None:
+            continue
+        for s in np.ndindex(rest):
+            item = rows[(come[e], *s)].tobytes()
+            if factors is not None:
+                item = _folded([item, factors[e].tobytes()], data.dtype, "mul")
+            arrivals.setdefault((go[e], *s), []).append(item)
+    return _scattered(op, start, arrivals, reduction, False)
 
 
 # --- Arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Unpack
@@ -120,7 +120,11 @@ def reported(
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
     shape = arguments.as_shape(operator.name, "data", data_shape)
-    array = arguments.as_indices(operator.name, arrays.seen(operator.name, "indices", indices))
+    seen: Any = arrays.seen(operator.name, "indices", indices)
+    if seen is not indices and is_description(seen):
+        found = arrays.foreign(type(indices))
+        raise errors.unread_values(operator.name, "indices", found.name if found else "description")
+    array = arguments.as_indices(operator.name, seen)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
     if not is_index(array.dtype):
@@ -191,6 +195,22 @@ def number_entries(
     loops = lowering.collapse(loops) or [lowering.ONCE]
     nest = lowering.Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
     return native.number_destinations(_program(nest, indices, mode, negative), indices, tuples)
+
+
+def invalid_component(
+    values: Sequence[int], sizes: Sequence[int], mode: str, negative: bool
+) -> int:
+    """Return which component of an invalid tuple is the first that the mode does not take.
+
+    `negative` says whether values below 0 count from the end.
+    """
+    if mode in ("clip", "wrap"):
+        return sizes.index(0)
+    return next(
+        c
+        for c, (value, size) in enumerate(zip(values, sizes, strict=True))
+        if not -size * negative <= value < size
+    )
 
 
 def _program(nest: lowering.Nest, indices: Array, mode: str, negative: bool) -> native.Program:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import plan as _plan  # noqa: F401  # gives the core its planner
+from . import hooks as _hooks  # noqa: F401  # gives the core its planner
 from .names import ModeName, ReductionName
-from .native import entry
+from .native import answer_calls_of, entry
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -444,3 +444,7 @@ def scatter_nd(
     return _scatter_nd(
         data, indices, updates, batch_dims, reduction, include_self, mode, negative, out
     )
+
+
+for _function in (scatter_slices, scatter_elements, scatter_nd):
+    answer_calls_of(_function, True)

@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 import gatherum
 
-from . import corpus, native
+from . import corpus, errors, native
 from .corpus import Call
 
 EXPECTED = Path(__file__).parent / "digests.json"
@@ -42,6 +43,8 @@ class Verification:
         The instruction-set level that ran.
     threads : int
         The number of threads that calls may have used.
+    device : str
+        Where the calls ran instead; "" for this processor.
     """
 
     checked: int
@@ -49,6 +52,7 @@ class Verification:
     skipped: tuple[str, ...]
     level: str
     threads: int
+    device: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -59,18 +63,25 @@ class Verification:
         """Return what the command prints."""
         lines = [f"{name}: differs from the published digest" for name in self.different]
         same = self.checked - len(self.different)
-        where = f"level {self.level}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        where = self.device or f"level {self.level}, {threads}"
         lines.append(f"{same} of {self.checked} digests as published ({where})")
         if self.skipped:
             lines.append(f"{len(self.skipped)} of bfloat16 not checked: needs ml_dtypes")
         return "\n".join(lines)
 
 
-def verify() -> Verification:
+def verify(device: str = "cpu") -> Verification:
     """Compute the digest of every row of the corpus, and compare it with the published one.
 
     Equal digests mean equal bits: of every operator, dtype, reduction, mode and index dtype, on
     this processor, with as many threads as calls may use now. It takes several seconds.
+
+    Parameters
+    ----------
+    device : str
+        ``"cpu"``, or ``"cuda"``: the same calls on a CUDA device, by way of tensors of torch, or
+        else of arrays of CuPy.
 
     Returns
     -------
@@ -78,26 +89,47 @@ def verify() -> Verification:
         How many rows there were, and which of them differ.
     """
     expected = json.loads(EXPECTED.read_text())
-    found = digests()
+    elsewhere = _on_cuda() if device == "cuda" else None
+    found = digests(elsewhere or gatherum)
     return Verification(
         checked=len(found),
         different=tuple(name for name, digest in found.items() if digest != expected.get(name)),
         skipped=tuple(sorted(expected.keys() - found.keys())),
         level=native.level(),
         threads=native.get_num_threads(),
+        device=elsewhere.name if elsewhere else "",
     )
 
 
-def digests() -> dict[str, str]:
+def _on_cuda() -> Any:
+    """Return the six functions by way of the first framework that has a CUDA device here."""
+    if find_spec("torch"):
+        import torch
+
+        if torch.cuda.is_available():
+            from .torch.device import functions as of_torch
+
+            return of_torch()
+    if find_spec("cupy"):
+        import cupy
+
+        if cupy.cuda.is_available():
+            from .cuda.cupy import functions as of_cupy
+
+            return of_cupy()
+    raise errors.no_cuda_arrays()
+
+
+def digests(functions: Any = gatherum) -> dict[str, str]:
     """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``."""
     return {
-        f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction)
+        f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)
         for op, name, reduction in corpus.rows()
         if (dtype := corpus.dtype_named(name)) is not None
     }
 
 
-def row_digest(op: str, dtype: np.dtype[Any], reduction: str) -> str:
+def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = gatherum) -> str:
     """Return the digest of all answers to one row: 32 hexadecimal digits.
 
     Examples
@@ -107,7 +139,7 @@ def row_digest(op: str, dtype: np.dtype[Any], reduction: str) -> str:
     """
     digest = hashlib.blake2b(digest_size=16)
     for calls in (corpus.small_calls, corpus.large_calls):
-        add_answers(digest, calls(op, dtype, reduction))
+        add_answers(digest, calls(op, dtype, reduction), functions)
     return digest.hexdigest()
 
 

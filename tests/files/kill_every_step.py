@@ -17,7 +17,8 @@ import numpy as np
 
 from files.storage import get, leftovers, put
 from gatherum import files
-from gatherum.files import build, gathering, passing, stores
+from gatherum.files import gathering, passing
+from gatherum.files.durable import build, stores
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
 MEMORY = "64KiB"
@@ -68,13 +69,13 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     """Make the inputs; return the run, the output's path and what it must hold in the end."""
     rng = np.random.default_rng(0)
     table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
-    form = "zarr3" if "zarr" in name else "npy"
+    form = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
     if name.startswith("gather"):
         gathering.SPILLED = -1000 if "passing" in name else 10**6
         passing.SETBACK_BYTES = 20_000
         indices = rng.integers(0, 1200, 2500)
         paths = put(folder, "table", table, form), put(folder, "indices", indices)
-        out = put(folder, "out", np.ones((3, 2), np.float32), form)
+        out = old_output(folder, form)
         return (
             lambda resume: files.gather_file(*paths, out, memory=MEMORY, resume=resume),
             out,
@@ -86,7 +87,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     path = put(folder, "table", table, "safetensors" if "tensor" in name else form)
     others = put(folder, "indices", indices[:, None]), put(folder, "updates", updates)
     in_place = "place" in name
-    out = path if in_place else put(folder, "out", np.ones((3, 2), np.float32), form)
+    out = path if in_place else old_output(folder, form)
     return (
         lambda resume: files.scatter_nd_file(
             path, *others, out, reduction="add", memory=MEMORY, in_place=in_place, resume=resume
@@ -94,6 +95,16 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
         out,
         expected,
     )
+
+
+def old_output(folder: Path, form: str) -> str:
+    """Make what the run replaces: a file with one array."""
+    old = np.ones((3, 2), np.float32)
+    if form != "hdf5":
+        return put(folder, "out", old, form)
+    out = f"{folder}/out.h5:wanted"
+    files.gather_file(old, np.arange(3), out)
+    return out
 
 
 def main(name: str, folder: Path, stride: int, again: int) -> None:

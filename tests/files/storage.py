@@ -17,6 +17,7 @@ __all__ = [
 
 FORMATS = (
     "npy", "fortran", "big-endian", "npz", "deflated", "safetensors", "zarr2", "zarr3", "shards",
+    "hdf5", "hdf5 chunks",
 )  # fmt: skip
 MISSING = "install {0} to test {0} files"
 
@@ -36,6 +37,8 @@ def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:
         return path + ".npz:wanted"
     elif form == "safetensors":
         return put_tensor(path + ".safetensors", array)
+    elif form in ("hdf5", "hdf5 chunks"):
+        return put_dataset(path + ".h5", array, chunked=form != "hdf5")
     else:
         return put_zarr(path + ".zarr", array, form)
     return path + ".npy"
@@ -47,6 +50,20 @@ def put_tensor(path: str, array: NDArray[Any]) -> str:
     around = np.arange(5, dtype=np.float32)
     package.save_file({"a": around, "wanted": np.array(array, order="C"), "z": around}, path)
     return path + ":wanted"
+
+
+def put_dataset(path: str, array: NDArray[Any], *, chunked: bool) -> str:
+    """Write an HDF5 file with the array between two others: in one piece, or in chunks."""
+    package = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
+    call: dict[str, Any] = {}
+    if chunked and array.size and array.ndim:
+        call = {"chunks": tuple(max(1, n // 6) for n in array.shape), "compression": "gzip",
+                "shuffle": True, "fletcher32": array.ndim == 2}  # fmt: skip
+    with package.File(path, "w") as file:
+        file["a"] = np.arange(5)
+        file.create_dataset("group/wanted", data=array, **call)
+        file["z"] = np.arange(5)
+    return path + ":group/wanted"
 
 
 def put_zarr(
@@ -80,6 +97,12 @@ def get(path: str) -> NDArray[Any]:
         file, name = path.split(":")
         tensor: NDArray[Any] = package.load_file(file)[name]
         return tensor
+    if ".h5:" in path:
+        package = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
+        name, member = path.split(":")
+        with package.File(name, "r") as opened:
+            dataset: NDArray[Any] = opened[member][...]
+        return dataset
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     return np.asarray(zarr.open_array(path, mode="r")[...])
 

@@ -15,7 +15,7 @@ from files.storage import get, leftovers, put, put_tensor, put_zarr
 from gatherum import files
 from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
-from gatherum.files.location import Location
+from gatherum.files.formats import locate
 
 pytestmark = pytest.mark.slow
 
@@ -191,13 +191,14 @@ def test_sizes(text: str | int, total: int) -> None:
 
 
 def test_locations(tmp_path: Path) -> None:
-    there = Location.parse("a:b.safetensors:x.npz:y")
-    assert (there.kind, there.file, there.member) == ("safetensors", "a:b.safetensors", "x.npz:y")
+    there = locate("a:b.safetensors:x.npz:y")
+    assert there.format.name == "safetensors"
+    assert (there.file, there.member) == ("a:b.safetensors", "x.npz:y")
     (tmp_path / "t.npz:odd.npy").write_bytes(b"")
-    assert Location.parse(tmp_path / "t.npz:odd.npy").kind == "npy"
-    assert Location.parse("x.zarr/array").kind == "zarr"
+    assert locate(tmp_path / "t.npz:odd.npy").format.name == "npy"
+    assert locate("x.zarr/array").format.name == "zarr"
     with pytest.raises(TypeError):
-        Location.parse(b"x.npy")  # type: ignore[arg-type]
+        locate(b"x.npy")  # type: ignore[arg-type]
 
 
 LARGE = """

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
 from gatherum import files
-from gatherum.files import gathering, partition, passing
+from gatherum.files import gathering, passing
 from gatherum.files.budget import Budget
+from gatherum.files.tables import partition
 from gatherum.plan import apply
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
@@ -62,10 +63,10 @@ def check(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("out", ["out.npy", "out.safetensors:rows", "out.zarr"])
+@pytest.mark.parametrize("out", ["out.npy", "out.safetensors:rows", "out.zarr", "out.h5:rows"])
 def test_gather_rows_from_every_format_to_every_format(tmp_path: Path, form: str, out: str) -> None:
     rng = np.random.default_rng(1)
-    if form == "big-endian" and out != "out.npy":
+    if form == "big-endian" and out in ("out.safetensors:rows", "out.zarr"):
         pytest.skip("safetensors and Zarr 3 keep no byte order of their own")
     table = numbers(rng, (900, 37), "float32")
     indices = rng.integers(-900, 900, (50, 21))
@@ -74,11 +75,15 @@ def test_gather_rows_from_every_format_to_every_format(tmp_path: Path, form: str
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("out", ["out.npy", "out.safetensors:t", "out.zarr", "in place"])
+@pytest.mark.parametrize(
+    "out", ["out.npy", "out.safetensors:t", "out.zarr", "out.h5:t", "in place"]
+)
 def test_scatter_add_into_every_format(tmp_path: Path, form: str, out: str) -> None:
     rng = np.random.default_rng(2)
     if out == "in place" and form in ("npz", "deflated"):
         pytest.skip(".npz files are read only")
+    if out == "in place" and form == "hdf5 chunks":
+        pytest.skip("datasets in chunks are not changed in place")
     if form == "big-endian":
         pytest.skip("byte-swapped data cannot be reduced")
     table, updates = numbers(rng, (700, 30), "float32"), numbers(rng, (3000, 30), "float32")

@@ -14,8 +14,9 @@ import pytest
 
 from files.storage import MISSING, get, leftovers, put
 from gatherum import files
-from gatherum.files import build, gathering
+from gatherum.files import gathering
 from gatherum.files.disk import DiskFile
+from gatherum.files.durable import build
 
 MEMORY = "64KiB"
 
@@ -225,7 +226,7 @@ def test_a_half_written_table_is_refused_until_it_is_completed(
 
     call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
     with monkeypatch.context() as patch:
-        patch.setattr("gatherum.files.run.lay_patch", stop)
+        patch.setattr("gatherum.files.durable.stores.lay_patch", stop)
         with pytest.raises(Stopped):
             files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     with pytest.raises(OSError, match="an in-place run was stopped while it wrote this table"):

@@ -23,6 +23,10 @@ PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.pa
         ("gather-passing", 5, 0, 40),
         ("gather-passing", 11, 6, 20),
         ("gather-zarr", 17, 0, 6),
+        ("gather-hdf5", 7, 4, 4),
+        ("gather-passing-hdf5", 13, 0, 8),
+        ("scatter-hdf5", 7, 0, 12),
+        ("place-hdf5", 7, 0, 12),
         ("scatter", 2, 0, 40),
         ("scatter-tensor", 9, 5, 8),
         ("scatter-zarr", 47, 0, 8),
@@ -36,8 +40,9 @@ def test_killed_and_resumed(
     tmp_path: Path, scenario: str, stride: int, again: int, least: int
 ) -> None:
     """Kill at every `stride`-th step; where `again` is set, kill the resumed run as well."""
-    if "zarr" in scenario:
-        pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    for form, package in (("zarr", "zarr"), ("hdf5", "h5py")):
+        if form in scenario:
+            pytest.importorskip(package, reason=MISSING.format(package))
     done = subprocess.run(
         [sys.executable, PROGRAM, scenario, tmp_path, str(stride), str(again)],
         capture_output=True,

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
-from gatherum.files import build, gathering, passing
+from gatherum.files import gathering, passing
+from gatherum.files.durable import build
 from gatherum.plan import apply
 
 pytestmark = pytest.mark.usefixtures("quick_sync")

@@ -329,6 +329,24 @@ def test_places_in_a_file_that_cannot_be(file: DiskFile, where: tuple[int, int, 
     assert strays(into) == []
 
 
+def test_the_bridge_is_what_reads_are_planned_by(file: DiskFile) -> None:
+    stored, lies = StoredRows(0, 512, 512, EXTENT), [-1, -(2**63), EXTENT, 2**63 - 1]
+
+    def bridge(numbers: list[int], waste: float) -> int:
+        return native.file_rows_bridge(stored, np.array(numbers, np.int64), waste)
+
+    # two pages hold nine rows, and four lie between
+    assert bridge([*range(8), 40], 1.1) == 2
+    assert bridge([*range(8), 40], 3.0) == 256
+    assert bridge([0, 8 * 258], 100.0) == 256  # of which none is read: more lie between
+    assert bridge([*range(8), 40], 1.0) == bridge([], 2.0) == 0
+    assert bridge([*lies, *range(8), *lies, 40], 2.5) == bridge([*range(8), 40], 2.5) == 2
+    with pytest.raises(TypeError, match="`numbers` must be a flat array of int64"):
+        native.file_rows_bridge(stored, [1, 2], 2.0)
+    with pytest.raises(ValueError, match="file_rows_bridge: `where` describes no rows"):
+        native.file_rows_bridge((0, 7, 8, 9), np.arange(3), 2.0)
+
+
 def test_arrays_that_are_not_what_the_core_takes(file: DiskFile) -> None:
     def call(numbers: Any, places: Any, into: Any, scratch: int = 0) -> None:
         native.read_file_rows(file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, False, scratch)

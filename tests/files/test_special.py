@@ -16,7 +16,8 @@ import pytest
 
 from files.storage import MISSING, put, put_zarr
 from gatherum import files
-from gatherum.files import inflating, zarrays
+from gatherum.files.formats import inflating
+from gatherum.files.formats.zarr import arrays
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -331,4 +332,4 @@ def test_chunks_of_any_operand_are_held_against_the_budget(tmp_path: Path) -> No
 
 def test_metadata_in_the_root_of_the_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "lexists", lambda path: True)
-    assert zarrays._store_root("/no/such/place") == "/"
+    assert arrays._store_root("/no/such/place") == "/"

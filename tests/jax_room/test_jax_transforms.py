@@ -139,13 +139,6 @@ def test_a_result_that_differs_between_shards_is_not_taken_for_one_that_does_not
         run(np.zeros((4, 2)), np.zeros(4, int))
 
 
-def test_plain_jit_gathers_shards():
-    table = jax.device_put(np.arange(16.0).reshape(8, 2), NamedSharding(mesh(), ROWS))
-    found = jax.jit(gatherum.jax.gather)(table, np.array([7, 0]))
-    assert found.tolist() == [[14.0, 15.0], [0.0, 1.0]]
-    assert gatherum.gather(table, [7, 0]).tolist() == found.tolist()
-
-
 def test_custom_partitioning_keeps_rows_where_they_are():
     partitioned = pytest.importorskip("jax.experimental.custom_partitioning")
 

@@ -195,7 +195,7 @@ def test_sparse_tensors_have_a_sentence():
 
 
 def test_another_device_has_a_sentence():
-    with pytest.raises(ValueError, match=r"^gather: `indices` must be on the device of `data`, "
+    with pytest.raises(TypeError, match=r"^gather: `indices` must be on the device of `data`, "
                        "cpu, got meta; write "):  # fmt: skip
         gatherum.gather(DATA, INDICES.to("meta"))
 

@@ -46,6 +46,8 @@ assert_type(gatherum.get_num_threads(), int)
 
 # Rooms are attributes of the package.
 assert_type(gatherum.files.gather_file("a.npy", "i.npy", "o.npy").rows, int)
+assert_type(gatherum.files.gather_file("a.npy", floats), NDArray[Any])
+assert_type(gatherum.files.scatter_nd_file("a.npy", "i.npy", floats, in_place=False), NDArray[Any])
 assert_type(gatherum.directml.FeatureLevel.of("4_1"), gatherum.directml.FeatureLevel)
 
 desc = gatherum.directml.BufferTensorDesc("float32", [2, 3])
@@ -54,7 +56,7 @@ assert_type(desc.data_type, gatherum.directml.TensorDataType)
 
 # Refused without running.
 print(gatherum.nonsense)  # type: ignore[attr-defined]
-gatherum.files.gather_file("a.npy", "i.npy", "o.npy", mode="ignore")  # type: ignore[arg-type]
+gatherum.files.gather_file("a.npy", "i.npy", "o.npy", mode="ignore")  # type: ignore[call-overload]
 gatherum.gather(floats, [0], mode="ignore")  # type: ignore[call-overload]
 gatherum.scatter_slices(floats, 0, 1.0, reduction="sum")  # type: ignore[call-overload]
 gatherum.Accumulator(floats, "sum")  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ constexpr std::array kScatters = {
     Implementation{"slabs", applies_slabs, scratch_slabs, run_slabs, Finds::while_writing, true},
     Implementation{"counted_groups", applies_counted_groups, scratch_groups, run_groups, Finds::never, false},
     Implementation{"sorted_groups", applies_sorted_groups, scratch_groups, run_groups, Finds::never, false},
+    Implementation{"columns", applies_columns, no_scratch, run_columns, Finds::while_writing, false},
     Implementation{"owned", applies_owned, no_scratch, run_owned, Finds::while_writing, false},
     Implementation{"units", applies_scatter_units, no_scratch, run_scatter_units, Finds::while_writing,
                    false},

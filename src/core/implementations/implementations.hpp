@@ -29,14 +29,18 @@ struct Run {
 // When an implementation finds an invalid index by itself.
 enum class Finds : uint8_t { never, while_writing, before_writing };
 
+// Whether it can run the program on so many threads, and pays; with `why`, the reason is appended: why it
+// does, or nothing. The last of a list always applies.
+using Applies = bool(const Program&, int threads, std::string* why);
+// Bytes of working memory on so many threads, besides buffers of up to 4 MiB a thread.
+using Scratch = int64_t(const Program&, int threads);
+using Runs = Run(const Program&, const Call&);
+
 struct Implementation {
   const char* name;
-  // Whether it can run the program on so many threads, and pays; with `why`, the reason is appended: why it
-  // does, or nothing. The last of a list always applies.
-  bool (*applies)(const Program&, int threads, std::string* why);
-  // Bytes of working memory on so many threads, besides buffers of up to 4 MiB a thread.
-  int64_t (*scratch)(const Program&, int threads);
-  Run (*run)(const Program&, const Call&);
+  Applies* applies;
+  Scratch* scratch;
+  Runs* run;
   Finds finds;
   bool reads_source;  // a functional scatter's data need not be copied first, where `tiles`
 };
@@ -114,46 +118,16 @@ class All {
   std::atomic<bool> all_{true};
 };
 
-// gather_units.cpp, gather_stretches.cpp, gather_packed.cpp
-bool applies_gather_stretches(const Program&, int threads, std::string* why);
-int64_t scratch_gather_stretches(const Program&, int threads);
-Run run_gather_stretches(const Program&, const Call&);
-bool applies_gather_packed(const Program&, int threads, std::string* why);
-int64_t scratch_gather_packed(const Program&, int threads);
-Run run_gather_packed(const Program&, const Call&);
-bool applies_gather_units(const Program&, int threads, std::string* why);
-Run run_gather_units(const Program&, const Call&);
-bool applies_streamed_rows(const Program&, int threads, std::string* why);
-Run run_streamed_rows(const Program&, const Call&);
+// What the lists name; scratch only where it is not no_scratch.
+Applies applies_gather_stretches, applies_gather_packed, applies_streamed_rows, applies_gather_units;
+Scratch scratch_gather_stretches, scratch_gather_packed;
+Runs run_gather_stretches, run_gather_packed, run_streamed_rows, run_gather_units;
 
-// scatter_partition.cpp
-bool applies_partition(const Program&, int threads, std::string* why);
-int64_t scratch_partition(const Program&, int threads);
-Run run_partition(const Program&, const Call&);
-
-// scatter_slabs.cpp
-bool applies_private_slabs(const Program&, int threads, std::string* why);
-int64_t scratch_private_slabs(const Program&, int threads);
-Run run_private_slabs(const Program&, const Call&);
-bool applies_shared_slabs(const Program&, int threads, std::string* why);
-int64_t scratch_shared_slabs(const Program&, int threads);
-bool applies_one_slab(const Program&, int threads, std::string* why);
-int64_t scratch_one_slab(const Program&, int threads);
-Run run_ranges(const Program&, const Call&);
-bool applies_slabs(const Program&, int threads, std::string* why);
-int64_t scratch_slabs(const Program&, int threads);
-Run run_slabs(const Program&, const Call&);
-
-// scatter_groups.cpp
-bool applies_counted_groups(const Program&, int threads, std::string* why);
-bool applies_sorted_groups(const Program&, int threads, std::string* why);
-int64_t scratch_groups(const Program&, int threads);
-Run run_groups(const Program&, const Call&);
-
-// scatter_units.cpp
-bool applies_owned(const Program&, int threads, std::string* why);
-Run run_owned(const Program&, const Call&);
-bool applies_scatter_units(const Program&, int threads, std::string* why);
-Run run_scatter_units(const Program&, const Call&);
+Applies applies_partition, applies_private_slabs, applies_shared_slabs, applies_one_slab, applies_slabs,
+    applies_counted_groups, applies_sorted_groups, applies_columns, applies_owned, applies_scatter_units;
+Scratch scratch_partition, scratch_private_slabs, scratch_shared_slabs, scratch_one_slab, scratch_slabs,
+    scratch_groups;
+Runs run_partition, run_private_slabs, run_ranges, run_slabs, run_groups, run_columns, run_owned,
+    run_scatter_units;
 
 }  // namespace gatherum

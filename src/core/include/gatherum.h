@@ -174,6 +174,45 @@ GATHERUM_API gatherum_status gatherum_differentiate(const gatherum_program* prog
                                                     const gatherum_poll* poll,
                                                     gatherum_error* error) GATHERUM_NOEXCEPT;
 
+/* Edges, each from a row of a table to a destination, put in order of their destinations: for many folds of
+ * rows, or for one. Every index is read and checked once. */
+typedef struct gatherum_lists gatherum_lists;
+
+/* One end of the edges. The program's `checks` has their loops, outermost first, and one component of stride 1:
+ * the number of what an index addresses. Without edges it has no component. */
+typedef struct gatherum_edge_ends {
+  const gatherum_program* program;
+  const void* indices;
+} gatherum_edge_ends;
+
+/* `sources` null: the i-th edge comes from row i. `numbered`, not 0: the folds may have weights. After an
+ * error there are no lists; `operand` of an invalid index is "targets" or "sources". */
+GATHERUM_API gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_ends* targets,
+                                                 const gatherum_edge_ends* sources, int32_t numbered,
+                                                 const gatherum_poll* poll, gatherum_lists** lists,
+                                                 gatherum_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API void gatherum_lists_free(gatherum_lists* lists) GATHERUM_NOEXCEPT;
+GATHERUM_API int64_t gatherum_lists_bytes(const gatherum_lists* lists) GATHERUM_NOEXCEPT;
+
+typedef struct gatherum_row_operands {
+  const void* table;
+  int64_t table_step;  /* bytes from one row of the table to the next */
+  const void* weights; /* one for each edge, which multiplies its row; null: none */
+  const void* start;   /* what destinations start from, laid out as `out`, or `out` itself; null: `fill` */
+  const void* fill;    /* one item, for destinations that no edge goes to; null: zero bytes */
+  void* out;
+  int64_t out_step;
+  int32_t fresh; /* as in gatherum_operands */
+} gatherum_row_operands;
+
+/* Folds rows into destinations, those of each in order of their edges. The program's reduction says how, its
+ * `copy` has the loops of a row (data: the table, other: `out`), and its `checks` those of the edges, with the
+ * steps of the weights (other). Without `start`, a destination starts from its first row. */
+GATHERUM_API gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
+                                                 const gatherum_row_operands* operands,
+                                                 const gatherum_poll* poll,
+                                                 gatherum_error* error) GATHERUM_NOEXCEPT;
+
 /* Rows of an open file, at their positions: row numbers[i] goes to row places[i] of the memory (i where
  * places is null). Every number and place is checked before it is used. */
 typedef struct gatherum_rows {
@@ -199,6 +238,10 @@ typedef struct gatherum_rows_read {
 
 GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
                                                 gatherum_rows_read* result) GATHERUM_NOEXCEPT;
+
+/* The most whole pages between two wanted rows that gatherum_read_rows reads with them: as many as `waste`
+ * allows. Nothing is read; `places`, `out`, `room` and `scratch` do not matter. */
+GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
 
 /* How the program would run on the present number of threads: by which implementation, why, and with how many
  * bytes of working memory. */

@@ -1,30 +1,17 @@
 #include "calls.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
+#include "../platform.hpp"
 #include "hooks.hpp"
+#include "known_calls.hpp"
 #include "released.hpp"
 #include "runs.hpp"
 #include "tensors.hpp"
 
 namespace gatherum {
 namespace {
-
-enum Argument {
-  kOp,
-  kData,
-  kIndices,
-  kUpdates,
-  kAxis,
-  kReduction,
-  kIncludeSelf,
-  kMode,
-  kNegative,
-  kFill,
-  kOut
-};
 
 // Whether operands are arrays, or None where there may be none. `out` may be of a subclass once Python has
 // looked at it.
@@ -37,6 +24,8 @@ bool are_arrays(const OperandHandles& operands, bool normalised) {
   return true;
 }
 
+OperandHandles operands_of(const nb::handle* a) { return {a[kData], a[kIndices], a[kUpdates], a[kOut]}; }
+
 bool read_attributes(const nb::handle* a, Attributes& attributes) {
   return read_attributes(a[kOp], a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative],
                          attributes);
@@ -45,7 +34,7 @@ bool read_attributes(const nb::handle* a, Attributes& attributes) {
 // A list of Python integers, or of such lists of one length, as an array of int64; nothing where it is
 // anything else, which Python then looks at.
 nb::object array_of_integers(nb::handle list) {
-  if (!PyList_CheckExact(list.ptr()) || PyList_GET_SIZE(list.ptr()) == 0) return {};
+  if (PyList_GET_SIZE(list.ptr()) == 0) return {};
   const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
   const npy_intp shape[] = {PyList_GET_SIZE(list.ptr()),
                             nested ? PyList_GET_SIZE(PyList_GET_ITEM(list.ptr(), 0)) : 1};
@@ -105,14 +94,17 @@ nb::object run_checked(const Found& found, const OperandHandles& operands, nb::h
   return run_on_arrays(found, operands, fill_value, *before);
 }
 
-nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
-               nb::handle fill_value, nb::handle out) {
+}  // namespace
+
+nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
+                    nb::handle fill_value, nb::handle out) {
   const OperandHandles operands = {data, indices, updates, out};
   const Found found{nb::borrow(plan), &program_of(plan)};
   if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
   const Views views = views_of(operands);
   const bool known = found.program->was_run_on([&](const std::vector<int64_t>& words) {
-    Comparison comparison(words);
+    if (words.size() != static_cast<size_t>(words_of(views))) return false;
+    Comparison comparison(words.data());
     comparison.add(views);
     return comparison.same();
   });
@@ -120,6 +112,8 @@ nb::object run(nb::handle plan, nb::handle data, nb::handle indices, nb::handle 
   if (out.is_none() && found.program->is_quiet()) return run_quietly(*found.program, plan, views);
   return run_on_arrays(found, operands, fill_value, Looks(operands));
 }
+
+namespace {
 
 // A gather that fills with anything but zeros has an item to be made of it.
 bool fills_with_zeros(nb::handle fill) {
@@ -132,113 +126,61 @@ nb::object call_on_tensors_of(const nb::handle* a) {
                                 a[kIncludeSelf], a[kMode], a[kNegative], nb::none(), a[kOut]});
 }
 
+nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
+  const Views views = views_of(operands);
+  Found found = find_plan(attributes, views);
+  if (found.program != nullptr && operands[3].is_none() && found.program->is_quiet())
+    return run_quietly(*found.program, found.plan, views);
+  return run_found(std::move(found), attributes, operands, fill_value);
+}
+
+// A call whose arguments Python has to look at.
+GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
+  const nb::object normalised =
+      hooks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+  if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
+  nb::handle plain[kArguments];
+  for (int i = 0; i < kArguments; ++i) plain[i] = PyTuple_GET_ITEM(normalised.ptr(), i);
+  const OperandHandles operands = operands_of(plain);
+  Attributes attributes;
+  if (!read_attributes(plain, attributes) || !are_arrays(operands, true))
+    throw nb::value_error("gatherum: arguments were not normalised");
+  return run_call(attributes, operands, plain[kFill]);
+}
+
+nb::object call_as_before(const nb::handle* a) {
+  if (!a[kOut].is_none()) return {};
+  return run_as_before({a[kOp],
+                        a[kData],
+                        a[kIndices],
+                        a[kUpdates],
+                        {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+}
+
 }  // namespace
 
 nb::object call(nb::handle* a) {
-  if (is_tensor(a[kData]))
-    if (nb::object result = call_on_tensors_of(a); result.is_valid()) return result;
-  nb::object normalised;
-  nb::handle plain[kArguments];
-  const nb::object listed = array_of_integers(a[kIndices]);
-  if (listed.is_valid()) a[kIndices] = listed;
-  OperandHandles operands = {a[kData], a[kIndices], a[kUpdates], a[kOut]};
-  Attributes attributes;
-  if (!read_attributes(a, attributes) || !are_arrays(operands, false)) {
-    normalised = hooks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
-    if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
-    for (int i = 0; i < kArguments; ++i) plain[i] = PyTuple_GET_ITEM(normalised.ptr(), i);
-    a = plain;
-    operands = {a[kData], a[kIndices], a[kUpdates], a[kOut]};
-    if (!read_attributes(a, attributes) || !are_arrays(operands, true))
-      throw nb::value_error("gatherum: arguments were not normalised");
+  if (!PyArray_CheckExact(a[kData].ptr())) {
+    nb::object result;
+    if (is_tensor(a[kData])) result = call_on_tensors_of(a);
+    if (!result.is_valid()) result = call_as_before(a);
+    if (result.is_valid()) return result;
   }
-  const Views views = views_of(operands);
-  Found found = find_plan(attributes, views);
-  if (found.program != nullptr && a[kOut].is_none() && found.program->is_quiet())
-    return run_quietly(*found.program, found.plan, views);
-  return run_found(found, attributes, operands, a[kFill]);
+  nb::object listed;
+  if (PyList_CheckExact(a[kIndices].ptr()) && (listed = array_of_integers(a[kIndices])).is_valid())
+    a[kIndices] = listed;
+  const OperandHandles operands = operands_of(a);
+  Attributes attributes;
+  if (read_attributes(a, attributes) && are_arrays(operands, false))
+    return run_call(attributes, operands, a[kFill]);
+  return call_normalised(a);
 }
 
 void leave() {
   clear_plans();
+  forget_calls();
   // What a daemon thread that is still in a call keeps alive is no leak to warn of.
   if (Released::count() > 0) nb::set_leak_warnings(false);
-}
-
-namespace {
-
-// What an entry of an operator passes on: its positional arguments, in the order of its signature.
-constexpr std::array kGatherOrder = {kData, kIndices, kAxis, kMode, kNegative, kFill, kOut};
-constexpr std::array kScatterOrder = {kData,        kIndices, kUpdates,  kAxis, kReduction,
-                                      kIncludeSelf, kMode,    kNegative, kOut};
-
-// What body() returns, or null with Python's exception set.
-template <class Body>
-PyObject* guarded(const Body& body) {
-  try {
-    return body().release().ptr();
-  } catch (nb::python_error& e) {
-    e.restore();
-  } catch (const nb::builtin_exception& e) {
-    PyErr_SetString(e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError,
-                    e.what());
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  }
-  return nullptr;
-}
-
-bool has_arguments(PyObject* op, Py_ssize_t given, size_t n) {
-  if (given == static_cast<Py_ssize_t>(n)) return true;
-  PyErr_Format(PyExc_TypeError, "gatherum: %U takes %zd arguments here", op, static_cast<Py_ssize_t>(n));
-  return false;
-}
-
-template <size_t N>
-PyObject* call_with(PyObject* op, PyObject* const* given, Py_ssize_t n,
-                    const std::array<Argument, N>& order) {
-  static PyObject* const none = PyUnicode_InternFromString("none");
-  static PyObject* const zero = PyLong_FromLong(0);
-  if (!has_arguments(op, n, N)) return nullptr;
-  nb::handle a[kArguments] = {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
-  for (size_t i = 0; i < N; ++i) a[order[i]] = given[i];
-  return guarded([&] { return call(a); });
-}
-
-PyObject* call_gather(PyObject* op, PyObject* const* given, Py_ssize_t n) {
-  return call_with(op, given, n, kGatherOrder);
-}
-
-PyObject* call_scatter(PyObject* op, PyObject* const* given, Py_ssize_t n) {
-  return call_with(op, given, n, kScatterOrder);
-}
-
-PyObject* call_plan(PyObject* name, PyObject* const* a, Py_ssize_t n) {
-  if (!has_arguments(name, n, 6)) return nullptr;
-  return guarded([&] { return run(a[0], a[1], a[2], a[3], a[4], a[5]); });
-}
-
-}  // namespace
-
-// Python's own kind of function: a call of nanobind's, with as many arguments, takes twice as long.
-
-nb::object entry_of_plans() {
-  static PyMethodDef runs = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_plan)),
-                             METH_FASTCALL, nullptr};
-  return nb::steal(PyCFunction_New(&runs, nb::str("run").ptr()));
-}
-
-nb::object entry_of(nb::str name, bool scatters) {
-  static PyMethodDef gathers = {"gather", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_gather)),
-                                METH_FASTCALL, nullptr};
-  static PyMethodDef scatters_def = {"scatter",
-                                     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_scatter)),
-                                     METH_FASTCALL, nullptr};
-  PyObject* op = name.inc_ref().ptr();
-  PyUnicode_InternInPlace(&op);
-  return nb::steal(PyCFunction_New(scatters ? &scatters_def : &gathers, nb::steal(op).ptr()));
 }
 
 }  // namespace gatherum

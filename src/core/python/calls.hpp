@@ -6,18 +6,26 @@
 namespace gatherum {
 
 inline constexpr int kArguments = 11;
+enum Argument {
+  kOp,
+  kData,
+  kIndices,
+  kUpdates,
+  kAxis,
+  kReduction,
+  kIncludeSelf,
+  kMode,
+  kNegative,
+  kFill,
+  kOut
+};
 
-// One call of an operator. Arguments: op, data, indices, updates, axis, reduction, include_self, mode,
-// negative, fill_value, out; op is the operator's name.
+// One call of an operator; kOp is its name, interned.
 nb::object call(nb::handle* arguments);
 
-// The function that calls one operator: its arguments are all given, in the order of the operator's
-// signature.
-nb::object entry_of(nb::str name, bool scatters);
-
-// The function that runs a plan on arrays: (plan, data, indices, updates, fill_value, out). The hook sees to
-// it that they look as it was made for.
-nb::object entry_of_plans();
+// A run of a plan on arrays, which a hook sees to look as the plan was made for.
+nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
+                    nb::handle fill_value, nb::handle out);
 
 // Forgets every plan, as the last call before the interpreter ends.
 void leave();

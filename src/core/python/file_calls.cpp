@@ -17,15 +17,14 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* name) {
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
 
-gatherum_rows_read read_released(const gatherum_rows& rows) {
-  Released released;
-  const gatherum_poll poll = released.poll();
-  for (;;) {
-    gatherum_rows_read result;
-    const gatherum_status status = gatherum_read_rows(&rows, &poll, &result);
-    if (status != GATHERUM_INTERRUPTED || released.interrupted()) return result;
-    // A signal handler has forked, and this is the child: it reads everything itself.
-  }
+// Puts `where` into `reads`, if it describes rows of a file.
+bool set_where(gatherum_rows& reads, const RowsWhere& where) {
+  reads.base = where[0];
+  reads.stride = where[1];
+  reads.item = where[2];
+  reads.extent = where[3];
+  return reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item && reads.extent >= 0 &&
+         reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
 }
 
 }  // namespace
@@ -34,13 +33,7 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
                          nb::handle out, double waste, bool once, int64_t scratch) {
   gatherum_rows reads = {};
   reads.file = file;
-  reads.base = where[0];
-  reads.stride = where[1];
-  reads.item = where[2];
-  reads.extent = where[3];
-  const bool possible = reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item &&
-                        reads.extent >= 0 && scratch >= 0 &&
-                        reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
+  const bool possible = set_where(reads, where) && scratch >= 0;
   if (!possible) throw nb::value_error("read_file_rows: `where` describes no rows of a file");
   reads.numbers = as_int64s(numbers, reads.count, "read_file_rows: `numbers` must be a flat array of int64");
   if (!places.is_none()) {
@@ -57,10 +50,19 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
-  const gatherum_rows_read result = read_released(reads);
+  gatherum_rows_read result;
+  run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
   return nb::make_tuple(nb::str(result.status), result.error, result.position, result.until, result.bytes,
                         result.runs);
+}
+
+int64_t file_rows_bridge(const RowsWhere& where, nb::handle numbers, double waste) {
+  gatherum_rows rows = {};
+  if (!set_where(rows, where)) throw nb::value_error("file_rows_bridge: `where` describes no rows of a file");
+  rows.numbers = as_int64s(numbers, rows.count, "file_rows_bridge: `numbers` must be a flat array of int64");
+  rows.waste = waste;
+  return gatherum_rows_bridge(&rows);
 }
 
 }  // namespace gatherum

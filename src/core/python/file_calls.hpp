@@ -18,4 +18,7 @@ using RowsWhere = std::array<int64_t, 4>;
 nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
                          nb::handle out, double waste, bool once, int64_t scratch);
 
+// The most whole pages between two of the rows `numbers` that read_file_rows reads with them.
+int64_t file_rows_bridge(const RowsWhere& where, nb::handle numbers, double waste);
+
 }  // namespace gatherum

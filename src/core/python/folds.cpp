@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
-#include "../types.hpp"
 #include "plan_table.hpp"
 #include "released.hpp"
 #include "runs.hpp"
 
 namespace gatherum {
 namespace {
-
-// Below this many bytes it is not worth giving up the interpreter's lock.
-constexpr int64_t kLongBytes = int64_t{64} << 10;
 
 // How a fold combines, with what the core says of it.
 struct BoundFold {

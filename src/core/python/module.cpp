@@ -7,9 +7,12 @@
 #include "../platform.hpp"
 #include "arrays.hpp"
 #include "calls.hpp"
+#include "entries.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "hooks.hpp"
+#include "known_calls.hpp"
+#include "lists.hpp"
 #include "plan_table.hpp"
 #include "programs.hpp"
 #include "released.hpp"
@@ -70,18 +73,23 @@ NB_MODULE(_core, m) {
       nb::arg("out").none());
   m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
   m.def("entry_of_plans", &entry_of_plans);
+  m.def("answer_calls_of", &answer_calls_of, nb::arg("function"), nb::arg("scatters"));
+  m.def("answer_runs_of", &answer_runs_of, nb::arg("function"));
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
+  bind_lists(m);
   bind_view_calls(m);
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
+  bind_known_calls(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
 
   m.def("reads_at_positions", [] { return kReadsAtPositions; });
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
         nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"));
+  m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
   m.def(
       "start_writing",
       [](int file, int64_t offset, int64_t bytes) {

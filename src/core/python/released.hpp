@@ -55,4 +55,17 @@ class Released {
   static inline std::atomic<int> alive_{0};
 };
 
+// Runs run(poll), which gives a status, without the interpreter's lock. Work that is interrupted without a
+// poll that says so was cut short by a fork, and this is the child, which does all of it itself: polls come
+// before anything is written in place, so it can start again.
+template <class Run>
+gatherum_status run_without_lock(const Run& run) {
+  Released released;
+  const gatherum_poll poll = released.poll();
+  for (;;) {
+    const gatherum_status status = run(&poll);
+    if (status != GATHERUM_INTERRUPTED || released.interrupted()) return status;
+  }
+}
+
 }  // namespace gatherum

@@ -114,15 +114,7 @@ void run_released(nb::handle plan, const BoundProgram& program,
   gatherum_error error;
   if (gatherum_program_is_long(program.core()) == 0)
     return raise_unless_done(plan, run(nullptr, &error), error);
-  gatherum_status status;
-  {
-    Released released;
-    const gatherum_poll poll = released.poll();
-    do status = run(&poll, &error);
-    // Interrupted without a poll that says so: a signal handler has forked, and this is the child, which does
-    // all of the work itself. Polls come before anything is written in place, so it can start again.
-    while (status == GATHERUM_INTERRUPTED && !released.interrupted());
-  }
+  const auto status = run_without_lock([&](const gatherum_poll* poll) { return run(poll, &error); });
   raise_unless_done(plan, status, error);
 }
 

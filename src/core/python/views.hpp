@@ -53,10 +53,8 @@ inline View view_of(PyArrayObject* a) {
 
 // Arrays as views: only as long as no Python code runs, which can give an array another shape.
 inline Views views_of(const OperandHandles& operands) {
-  Views views;
-  for (size_t i = 0; i < kOperands; ++i)
-    if (!operands[i].is_none()) views[i] = view_of(as_array(operands[i]));
-  return views;
+  const auto view = [&](size_t i) { return operands[i].is_none() ? View{} : view_of(as_array(operands[i])); };
+  return {view(0), view(1), view(2), view(3)};
 }
 
 // Whether two operands are the same elements.

@@ -15,7 +15,6 @@ def run() -> int:
         "--only", action="append", help="run these workloads: names, parts or patterns"
     )
     parser.add_argument("--json", help="write the report as JSON")
-    parser.add_argument("--svg", help="write the roofline plot")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="size relative to the full workloads"
     )
@@ -24,10 +23,7 @@ def run() -> int:
     options = parser.parse_args()
     families = None if options.peers is None else options.peers.split(",")
     try:
-        main(
-            options.only, options.json, options.scale, options.rounds, options.svg,
-            families,
-        )  # fmt: skip
+        main(options.only, options.json, options.scale, options.rounds, families)
     except (ValueError, MemoryError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import machine, peers, report, roofline
+from . import machine, peers, report
 from .runner import NAMES, Progress, Runner
 from .workloads import select
 
@@ -20,7 +20,6 @@ def main(
     json_file: str | Path | None = None,
     scale: float = 1.0,
     rounds: int = 7,
-    svg_file: str | Path | None = None,
     families: Sequence[str] | None = None,
     quiet: bool = False,
 ) -> dict[str, Any]:
@@ -36,8 +35,6 @@ def main(
         The size of the arrays against the full workloads (a few hundred MB each).
     rounds : int, default 7
         Timed runs of each peer, at most; medians are shown.
-    svg_file : path, optional
-        Where the roofline picture goes.
     families : sequence of str, optional
         The peers that take part; all that are installed when left out. NumPy always does.
     quiet : bool, default False
@@ -67,8 +64,6 @@ def main(
     result = {**machine.describe(_command()), "scale": scale, "rounds": rounds, **measured}
     if json_file is not None:
         report.write_json(result, Path(json_file))
-    if svg_file is not None:
-        roofline.write(result, Path(svg_file))
     if not quiet:
         report.show(result)
     return result

@@ -85,16 +85,18 @@ def operands(name: str) -> dict[str, Any]:
 class Loop:
     """A timed loop over one statement, long enough for the clock."""
 
-    def __init__(self, statement: str, names: dict[str, Any]) -> None:
+    def __init__(
+        self, statement: str, names: dict[str, Any], lasting: float = SECONDS_A_LOOP
+    ) -> None:
         self.timer = timeit.Timer(statement, globals=names)
         # The first call plans, and a hiccup of the machine outlasts many calls: neither may shorten
         # the loop, or a few cold calls pass for warm ones (1.3 us was shown as 19).
         self.timer.timeit(1)
         count, spent = 1, 0.0
-        while spent < SECONDS_A_LOOP / 4:
+        while spent < lasting / 4:
             count *= 4
             spent = min(self.timer.repeat(3, count))
-        self.count = max(1, round(count * SECONDS_A_LOOP / spent))
+        self.count = max(1, round(count * lasting / spent))
 
     def seconds(self) -> float:
         """Time the loop, in seconds a call."""

@@ -81,7 +81,7 @@ class Values(click.ParamType[Any]):
 
 
 def _load(path: str) -> Array:
-    from ..files import npy
+    from ..files.formats import npy
 
     with open(path, "rb", opener=open_regular) as file:  # NumPy's sentences do not name the file
         end = npy.header_end(path, file.read(npy.PREFIX_BYTES))

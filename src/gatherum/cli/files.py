@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -186,42 +183,21 @@ def _run_on_files(
 ) -> None:
     """Run a function of `gatherum.files` and say what it did."""
     from .. import files
-    from ..files.location import Location
+    from ..files.formats import locate
+    from ..files.run import check_absent
 
     show, quiet = options.pop("show"), options.pop("no_progress")
     if show and not out.endswith(".npy"):
         raise click.UsageError("--print shows .npy files only.")
     if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
         raise click.UsageError("--resume needs an array file as INDICES.")
-    if options.pop("no_clobber") and os.path.lexists(Location.parse(out).file):
-        raise FileExistsError(f"{out}: exists already, and --no-clobber keeps it")
+    if options.pop("no_clobber"):
+        check_absent(locate(out), "--no-clobber")
     operator = OPERATORS[name.removesuffix("_file")]
-    with as_file(operator, indices) as file, _progress(quiet) as progress:
-        call = getattr(files, name)
-        stats = call(table, file, *updates, out, progress=progress, **options)
+    bar = not quiet and sys.stderr.isatty()  # where anyone can see it
+    with as_file(operator, indices) as file:
+        stats = getattr(files, name)(table, file, *updates, out, progress=bar, **options)
     if show:
         click.echo(str(np.load(out, mmap_mode="r", allow_pickle=False)))
     else:
         click.echo(f"{out}: {stats}")
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give what shows a progress bar, if anyone can see it."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    moved = BarColumn(), DownloadColumn(binary_units=True)
-    columns = *moved, TransferSpeedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("moved", total=None)
-        yield lambda moved, expected: bar.update(task, completed=moved, total=expected)

@@ -33,14 +33,12 @@ from .numbers import Integer
     help="Timed runs of each library, at most.",
 )  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON.")
-@click.option("--svg", "svg_file", metavar="FILE", help="Write the roofline plot.")
 def bench(
     only: tuple[str, ...],
     peers: str | None,
     scale: float,
     rounds: int,
     json_file: str | None,
-    svg_file: str | None,
 ) -> None:
     """Measure this machine, and compare with the libraries that are installed on it.
 
@@ -50,7 +48,7 @@ def bench(
 
     families = None if peers is None else peers.split(",")
     try:
-        main(only or None, json_file, scale, rounds, svg_file, families)
+        main(only or None, json_file, scale, rounds, families)
     except ValueError as option:  # a workload, peer, scale or number that it does not know
         raise click.UsageError(str(option)) from None
 
@@ -65,18 +63,25 @@ def info() -> None:
 
 
 @commands.command()
-def verify() -> None:
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where the calls run: on this processor, or on a CUDA device.",
+)
+def verify(device: str) -> None:
     """Compare digests of all answers with the published ones.
 
     There is a digest for every operator, dtype and reduction, computed from generated calls. The
-    digests are the same on every machine, instruction set and number of threads. Exit status 1
-    means that some differ; they are listed. This takes several seconds.
+    digests are the same on every machine, instruction set and number of threads, and on a CUDA
+    device. Exit status 1 means that some differ; they are listed. This takes several seconds.
 
     Example: GATHERUM_NUM_THREADS=1 gatherum verify
     """
     from ..verify import verify as compare
 
-    found = compare()
+    found = compare(device)
     click.echo(str(found))
     if not found.agrees:
         raise click.exceptions.Exit(1)

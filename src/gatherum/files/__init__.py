@@ -1,14 +1,9 @@
 """The operators on tables larger than memory, in .npy, .npz, .safetensors and Zarr files."""
 
-from gatherum.files.api import (
-    gather_elements_file,
-    gather_file,
-    gather_nd_file,
-    scatter_elements_file,
-    scatter_nd_file,
-    scatter_slices_file,
-)
+from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_file
+from gatherum.files.scatters import scatter_elements_file, scatter_nd_file, scatter_slices_file
 from gatherum.files.stats import Stats
+from gatherum.files.stream import rows
 from gatherum.surface import plain_help
 
 __all__ = [
@@ -16,6 +11,7 @@ __all__ = [
     "gather_elements_file",
     "gather_file",
     "gather_nd_file",
+    "rows",
     "scatter_elements_file",
     "scatter_nd_file",
     "scatter_slices_file",

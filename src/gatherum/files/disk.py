@@ -3,9 +3,6 @@
 import errno
 import os
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +12,10 @@ from gatherum import native
 from gatherum.files.stats import Meter
 from gatherum.regular import open_regular
 
-__all__ = ["DiskFile", "FlatArray", "StoredRows", "byte_view", "check_within", "sync_directory"]
+__all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "sync_directory"]
 
+PAGE = 4096  # bytes that a disk reads at least
 LONGEST_TRANSFER = 1 << 30
-READERS = 8
-PARALLEL_SPANS = 1024
 WRITE_BEHIND = 1 << 20
 
 
@@ -38,8 +34,6 @@ class DiskFile:
     Positional reads into the engine's own buffers keep the page cache out of the process's
     resident set, and a file that shrinks is reported as an error, not a fatal signal.
     """
-
-    _wait_free = True
 
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
@@ -77,62 +71,6 @@ class DiskFile:
             done += got
         self.meter.read(done)
 
-    def read_spans(self, spans: list[tuple[int, int]], buffer: memoryview) -> None:
-        """Fill `buffer` with byte ranges (offset, length) of the file, one after another."""
-        if len(spans) > 1 and hasattr(os, "posix_fadvise"):
-            # single pages are wanted: the kernel must not read ahead
-            sparse = len(buffer) < len(spans) << 17
-            advice = os.POSIX_FADV_RANDOM if sparse else os.POSIX_FADV_NORMAL
-            os.posix_fadvise(self.fd, 0, 0, advice)
-        starts = accumulate((length for _, length in spans), initial=0)
-        parts = [
-            (offset, buffer[start : start + length])
-            for (offset, length), start in zip(spans, starts, strict=False)
-        ]
-        if len(parts) >= PARALLEL_SPANS:
-            parts = self._read_cached(parts)
-        if len(parts) < PARALLEL_SPANS:
-            self._read_parts(parts)
-            return
-        # a disk answers many small requests at once about as fast as one
-        size = -(-len(parts) // READERS)
-        groups = [parts[at : at + size] for at in range(0, len(parts), size)]
-        with ThreadPoolExecutor(READERS) as pool:
-            list(pool.map(self._read_parts, groups))
-
-    def _read_cached(self, parts: list[tuple[int, memoryview]]) -> list[tuple[int, memoryview]]:
-        """Read the parts that wait in memory, which needs no threads; return the others."""
-        flags = getattr(os, "RWF_NOWAIT", None)
-        if flags is None or not self._wait_free:
-            return parts
-        missed: list[tuple[int, memoryview]] = []
-        done = 0
-        for offset, part in parts:
-            try:
-                got = os.preadv(self.fd, [part], offset, flags)
-            except BlockingIOError:
-                got = 0
-            except OSError as error:
-                if error.errno != errno.EOPNOTSUPP:
-                    raise
-                self._wait_free = False  # this file system cannot say what is in memory
-                return parts
-            if got == len(part):
-                done += got
-            else:
-                missed.append((offset, part))
-        self.meter.read(done)
-        return missed
-
-    def _read_parts(self, parts: list[tuple[int, memoryview]]) -> None:
-        done = 0
-        for offset, part in parts:
-            if len(part) > LONGEST_TRANSFER or os.preadv(self.fd, [part], offset) != len(part):
-                self.read_into(offset, part)  # what came in pieces, or ends early
-            else:
-                done += len(part)
-        self.meter.read(done)
-
     def read_rows(
         self,
         stored: StoredRows,
@@ -146,11 +84,10 @@ class DiskFile:
     ) -> int:
         """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
 
-        Only where `native.reads_at_positions()`. Neighbouring requests for neighbouring rows, in
-        ascending order, are read at once, and gaps between them with them as long as no more than
-        `waste` times the pages that hold wanted rows are read. `once`: no page is wanted again,
-        so the system need not keep what it did not have. `scratch` bytes of memory may be used.
-        Returns the number of reads that this took.
+        Neighbouring requests for neighbouring rows, in ascending order, are read at once, and gaps
+        between them with them as long as no more than `waste` times the pages that hold wanted
+        rows are read. `once`: no page is wanted again, so the system need not keep what it did
+        not have. `scratch` bytes of memory may be used. Returns the number of reads that this took.
         """
         if numbers.size == 0:
             return 0
@@ -253,36 +190,6 @@ class DiskFile:
     @staticmethod
     def _state(status: os.stat_result) -> tuple[int, ...]:
         return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-@dataclass(frozen=True)
-class FlatArray:
-    """An array whose elements lie one after another in a file, in C order of `shape`."""
-
-    file: DiskFile
-    offset: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes they take."""
-        return self.size * self.dtype.itemsize
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the elements `start` to `stop` of the flattened array."""
-        elements = np.empty(stop - start, self.dtype)
-        self.file.read_into(self.offset + start * self.dtype.itemsize, byte_view(elements))
-        return elements
-
-    def write(self, start: int, elements: NDArray[Any]) -> None:
-        """Put contiguous `elements` at position `start` of the flattened array."""
-        self.file.write_from(self.offset + start * self.dtype.itemsize, byte_view(elements))
 
 
 def byte_view(array: NDArray[Any]) -> memoryview:

@@ -8,18 +8,16 @@ never destroys what a killed run would need again.
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.fetching import Fetcher, Wanted, ahead
-from gatherum.files.partition import Buckets, Partition
-from gatherum.files.rows import FlatRows
-from gatherum.files.writer import Writer
-
-if TYPE_CHECKING:
-    from gatherum.files.gathering import Gather
+from gatherum.files.tables.flat import FlatRows
+from gatherum.files.tables.partition import Buckets, Partition
+from gatherum.files.tables.table import RowTable, Wanted, ahead
+from gatherum.files.tables.writer import Writer
+from gatherum.files.windows import Windows
 
 __all__ = ["Passing"]
 
@@ -33,45 +31,50 @@ class Passing:
 
     Parameters
     ----------
-    gather : Gather
-        What is gathered.
+    windows : Windows
+        The windows of the output.
     buckets : Buckets
         All its requests, counted.
     writer : Writer
         Writes rows while the next ones are read.
     """
 
-    def __init__(self, gather: "Gather", buckets: Buckets, writer: Writer) -> None:
-        self.gather, self.buckets, self.writer = gather, buckets, writer
-        self.requests, self.build = gather.requests, gather.build
-        self.window, self.row_bytes = gather.window, gather.row_bytes
-        self.windows = gather.windows
+    def __init__(self, windows: Windows, buckets: Buckets, writer: Writer) -> None:
+        self.windows, self.buckets, self.writer = windows, buckets, writer
+        self.context, self.build = windows.context, windows.build
+        self.requests, self.meter = windows.requests, windows.context.meter
+        self.window, self.row_bytes = windows.length, windows.row_bytes
         window_bytes = self.window * self.row_bytes
-        self.setback = min(self.windows, max(1, SETBACK_BYTES // window_bytes))
-        offset = gather.out.offset + self.setback * window_bytes
-        self.parked = replace(gather.out, offset=offset)
-        rows = FlatRows(self.parked, (1,), gather.row_length, gather.panel)
-        self.fetcher = Fetcher(rows, gather.budget.block, gather.meter)
+        self.setback = min(windows.number, max(1, SETBACK_BYTES // window_bytes))
+        offset = windows.out.offset + self.setback * window_bytes
+        self.parked = replace(windows.out, offset=offset)
+        self.arrived = FlatRows(self.parked, (1,), windows.row_length, windows.panel)
+
+    def _fetch(
+        self, table: RowTable, wanted: Wanted, rows: NDArray[Any], *, once: bool = False
+    ) -> None:
+        limit = self.context.budget.block
+        self.meter.chunks_touched += table.fetch(wanted, rows, limit=limit, once=once)
 
     def run(self) -> None:
         """Go through the table once, then order each window."""
         self.buckets.settle(self.window)
         self.parked.file.grow(self.parked.offset + self.parked.nbytes)
-        self.gather.meter.expect(self.requests.count * self.row_bytes)
+        self.meter.expect(self.requests.count * self.row_bytes)
         self._park()
         self.writer.drain()
         with closing(ahead(self._windows())) as prepared:
             for number, (start, stop, wanted, invalid) in enumerate(prepared, 1):
                 if wanted is not None:
                     rows = self.writer.rows(stop - start)
-                    self.gather.blank(rows, invalid)
-                    self.fetcher.fetch(wanted, rows)
-                    self.writer.put(self.gather.write, start, rows)
+                    self.windows.blank(rows, invalid)
+                    self._fetch(self.arrived, wanted, rows)
+                    self.writer.put(self.windows.write, start, rows)
                     self.writer.put(self.build.finish, {"ordered": start}, rows.nbytes)
                 if number % self.setback == 0:
                     # the next windows are written over the parked rows of these
                     self.writer.put(self.build.checkpoint)
-                self.gather.meter.advance((stop - start) * self.row_bytes)
+                self.meter.advance((stop - start) * self.row_bytes)
 
     def _windows(self) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
         """Return the windows, and the rows that each takes; they arrived bucket by bucket.
@@ -82,7 +85,7 @@ class Passing:
             if self.build.has({"ordered": start}):
                 yield start, stop, None, None
                 continue
-            numbers, invalid = self.gather.numbers(start, stop)
+            numbers, invalid = self.windows.numbers(start, stop)
             places = np.arange(stop - start) if invalid is None else np.flatnonzero(~invalid)
             order = places[np.argsort(self.buckets.of(numbers[places]), kind="stable")]
             arrived = np.arange(start, start + order.size)
@@ -92,38 +95,38 @@ class Passing:
         buckets = self.buckets
         passed = np.array([self.build.has({"passed": b}) for b in range(buckets.sizes.size)])
         if passed.all():
-            self.gather.meter.advance(self.requests.count * self.row_bytes)
+            self.meter.advance(self.requests.count * self.row_bytes)
             return
-        arrived = np.zeros(self.windows, np.int64)
+        arrived = np.zeros(self.windows.number, np.int64)
         int64 = np.dtype(np.int64)
         with closing(
             Partition(
                 buckets,
                 [(int64, 1), (int64, 1)],
-                resident=self.gather.budget.window,
-                directory=self.gather.spill_dir,
-                meter=self.gather.meter,
+                resident=self.context.budget.window,
+                directory=self.context.spill_dir,
+                meter=self.meter,
             )
         ) as partition:
             for start, stop in self.requests.windows(self.window):
-                numbers, invalid = self.gather.numbers(start, stop)
+                numbers, invalid = self.windows.numbers(start, stop)
                 places = np.arange(start, stop)
                 if invalid is not None:
                     numbers, places = numbers[~invalid], places[~invalid]
                 done = passed[buckets.of(numbers)]
-                arrived += np.bincount(places[done] // self.window, minlength=self.windows)
+                arrived += np.bincount(places[done] // self.window, minlength=self.windows.number)
                 partition.put(numbers, numbers, places)
             with closing(ahead(self._slices(partition, passed, arrived))) as prepared:
                 for bucket, wanted, cuts, rows_at in prepared:
                     if wanted is None:
                         nbytes = int(buckets.sizes[bucket]) * self.row_bytes
                         self.writer.put(self.build.finish, {"passed": bucket}, nbytes)
-                        self.gather.meter.advance(nbytes)
+                        self.meter.advance(nbytes)
                         continue
                     rows = self.writer.rows(wanted.numbers.size)
-                    self.gather.fetcher.fetch(wanted, rows, once=True)
+                    self._fetch(self.windows.table, wanted, rows, once=True)
                     for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
-                        at = row * self.gather.row_length
+                        at = row * self.windows.row_length
                         self.writer.put(self.parked.write, at, rows[start:stop])
 
     def _slices(

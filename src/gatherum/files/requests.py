@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import errors
-from gatherum.files.disk import FlatArray
+from gatherum.files.tables.flat import FlatArray
 from gatherum.operators import OPERATORS
 
 __all__ = ["IndexRule", "Requests"]

@@ -1,47 +1,30 @@
 """One call on files from its arguments to its statistics: open, check, work, put in place."""
 
 import hashlib
-import math
 import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gatherum.files.budget import Budget
-from gatherum.files.build import Build
-from gatherum.files.disk import FlatArray
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.interrupt import uninterrupted
+from gatherum.files.durable.journal import Record
+from gatherum.files.durable.marker import is_marked, mark
+from gatherum.files.formats import locate
+from gatherum.files.formats.format import Location, Opening
 from gatherum.files.gathering import Gather
-from gatherum.files.interrupt import uninterrupted
-from gatherum.files.journal import Record, check_readable
-from gatherum.files.location import Location
-from gatherum.files.marker import is_marked, mark
-from gatherum.files.outputs import CREATE, FlatOutput, check_target
-from gatherum.files.readers import Source, open_source
-from gatherum.files.requests import IndexRule, Requests
-from gatherum.files.rows import Panel
-from gatherum.files.scattering import BlockStore, Scatter, Updates
+from gatherum.files.inputs import Inputs
+from gatherum.files.operands import Held, Operand, Path, find, open_all
+from gatherum.files.progress import shown
+from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
-from gatherum.files.stores import (
-    FlatCopy,
-    FlatPatch,
-    PatchLog,
-    ZarrStore,
-    lay_chunks,
-    lay_patch,
-    writable,
-)
-from gatherum.files.tables import Layout
-from gatherum.files.zarrays import ZarrArray, import_bounded
 from gatherum.operators import OPERATORS
-from gatherum.plan import apply, plan
 
-__all__ = ["Call"]
-
-Path = str | os.PathLike[str]
+__all__ = ["Call", "check_absent"]
 
 
 @dataclass(frozen=True)
@@ -49,75 +32,99 @@ class Call:
     """What a user asked for; `run` does it."""
 
     op: str
-    operands: dict[str, Path]
-    out: Path
+    operands: dict[str, Operand]
+    out: Path | None
     attributes: dict[str, Any]
     fill_value: object = 0
     memory: str | int = "1GiB"
     spill_dir: Path | None = None
     resume: bool = False
+    overwrite: bool = True
     in_place: bool = False
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
 
-    def run(self) -> Stats:
+    def run(self) -> Any:
         """Run the call.
 
         Returns
         -------
-        Stats
-            What was done.
+        Stats or ndarray
+            What was done; the result itself where no file takes it.
         """
-        with ExitStack() as stack:
-            return Session(self, stack).run()
+        budget = Budget.parse(self.memory)
+        with ExitStack() as stack, shown(self.progress) as progress:
+            meter = Meter(progress)
+            out = None if self.out is None else locate(self.out)
+            beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
+            spill_dir = os.fspath(self.spill_dir or beside)
+            if not os.path.isdir(spill_dir):
+                raise FileNotFoundError(f"{spill_dir}: there is no such directory")
+            operands = {role: find(role, operand) for role, operand in self.operands.items()}
+            for where in (out, *operands.values()):
+                if isinstance(where, Location):
+                    where.format.require()  # what is not installed is said before any work
+            opening = Opening(meter, budget, spill_dir, stack.callback)
+            if out is not None:
+                return Session(self, out, operands, opening).run()
+            self._check_array(operands)
+            sources = open_all(operands, opening)
+            inputs = Inputs(self.op, sources, self.attributes, self.fill_value, opening)
+            result = scattered(inputs) if inputs.row.scatters else gathered(inputs)
+            inputs.check_unchanged()
+            return result
+
+    def _check_array(self, operands: dict[str, Location | Held]) -> None:
+        """Refuse what only makes sense with an output file."""
+        if self.in_place:
+            raise ValueError(
+                f"{self.op}: in place the output is the table, {operands['table']}, got None"
+            )
+        if self.resume:
+            raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
 
 
 class Session:
-    """The opened inputs of a call, and the steps of its run."""
+    """A call whose result goes to a file."""
 
-    def __init__(self, call: Call, stack: ExitStack) -> None:
-        self.call, self.op, self.stack = call, call.op, stack
-        self.meter = Meter(call.progress)
-        self.budget = Budget.parse(call.memory)
-        self.out = Location.parse(call.out)
-        target = self.out.resolved
-        self.spill_dir = os.fspath(call.spill_dir or os.path.dirname(target))
-        if not os.path.isdir(self.spill_dir):
-            raise FileNotFoundError(f"{self.spill_dir}: there is no such directory")
-        operands = {role: Location.parse(path) for role, path in call.operands.items()}
-        if "zarr" in {self.out.kind, *(location.kind for location in operands.values())}:
-            import_bounded()  # what is not installed is said before any work
+    def __init__(
+        self, call: Call, out: Location, operands: dict[str, Location | Held], opening: Opening
+    ) -> None:
+        self.call, self.op, self.out, self.opening = call, call.op, out, opening
+        self.budget, self.meter = opening.budget, opening.meter
+        self._check_held(operands)
+        if not call.overwrite:
+            check_absent(out, "overwrite=False")
         if not call.in_place:
-            check_target(self.op, self.out, operands, self.meter)
-        self.sources = {role: self._open(role, at) for role, at in operands.items()}
-        self.table = self.sources["table"]
-        self._laid: dict[str, FlatArray] = {}
-        self.shape = self._checked_shape()
+            check_target(self.op, out, operands, self.meter)
+        sources = open_all(operands, opening, in_place=call.in_place)
+        self.inputs = Inputs(call.op, sources, call.attributes, call.fill_value, opening)
+        self.table = self.inputs.table
         if call.in_place:
-            self._check_in_place()
+            self._check_in_place(operands)
 
-    def _open(self, role: str, location: Location) -> Source:
-        if not (role == "table" and self.call.in_place):
-            check_readable(location.resolved)
-        source = open_source(location, self.meter, self.spill_dir, self.budget)
-        self.stack.callback(source.close)
-        self.budget.check_item(location, source.dtype.itemsize)
-        return source
+    def _check_held(self, operands: dict[str, Location | Held]) -> None:
+        """Refuse arrays where only files will do."""
+        held = [role for role, where in operands.items() if isinstance(where, Held)]
+        if self.call.resume and held:
+            raise ValueError(
+                f"{self.op}: a run can be resumed when all operands are files, the {held[0]} are "
+                "an array"
+            )
 
-    def _checked_shape(self) -> tuple[int, ...]:
-        """Return the result's shape, or raise what the operator in memory would raise."""
-        described = [(source.shape, source.dtype) for source in self.sources.values()]
-        return plan(OPERATORS[self.op].name, *described, **self.call.attributes).shape
-
-    def _check_in_place(self) -> None:
-        location = self.table.location
+    def _check_in_place(self, operands: dict[str, Location | Held]) -> None:
+        location = operands["table"]
+        if isinstance(location, Held):
+            raise ValueError(f"{self.op}: only a table in a file can be changed in place")
         if (self.out.resolved, self.out.member) != (location.resolved, location.member):
             raise ValueError(
                 f"{self.op}: in place the output is the table, {location}, got {self.out}"
             )
-        if location.kind == "npz":
-            raise ValueError(f"{self.op}: {location} cannot be written, .npz files are read only")
+        why = location.format.read_only or self.table.storage.cannot_change
+        if why:
+            raise ValueError(f"{self.op}: {location} cannot be written, {why}")
         for role in ("indices", "updates"):
-            if self.sources[role].location.resolved == location.resolved:
+            other = operands[role]
+            if isinstance(other, Location) and other.resolved == location.resolved:
                 raise ValueError(f"{self.op}: the {role} lie in the table's file, {location.file}")
 
     def run(self) -> Stats:
@@ -125,28 +132,27 @@ class Session:
         fingerprint = self._fingerprint()
         if self._is_completed(fingerprint):
             return self.meter.stats()
+        scatters = self.inputs.row.scatters
         build = Build(
             self.out.resolved,
             fingerprint,
             resume=self.call.resume,
-            check_inputs=self._check_inputs,
+            check_inputs=self.inputs.check_unchanged,
             meter=self.meter,
-            staged=not self.call.in_place and self.out.kind == "zarr" and not self._copies_zarr,
+            staged=not self.call.in_place
+            and self.out.format.staged(self.table if scatters else None),
         )
         with removed_when_refused(build):
             if build.replacing and not self.call.in_place:
                 build.replace()
                 return self.meter.stats()
-            self.requests = self._requests()
-            self.meter.rows = self.requests.count
-            if "updates" not in self.sources:
-                self._gather(build)
+            context = self.inputs.context(build)
+            if not scatters:
+                self._gather(context)
             elif self.call.in_place:
-                self._scatter_in_place(build)
-            elif self._copies_zarr:
-                self._scatter_zarr(build)
+                self._scatter_in_place(context)
             else:
-                self._scatter_flat(build)
+                self._scatter_copy(context)
         return self.meter.stats()
 
     def _is_completed(self, fingerprint: Record) -> bool:
@@ -158,25 +164,12 @@ class Session:
             and is_marked(self.out.resolved, fingerprint, fingerprint["table_state"])
         )
 
-    @property
-    def _copies_zarr(self) -> bool:
-        """Whether the output is a Zarr array with the table's own chunks."""
-        return (
-            "updates" in self.sources
-            and self.out.kind == "zarr"
-            and isinstance(self.table.content, ZarrArray)
-        )
-
-    def _check_inputs(self) -> None:
-        for source in self.sources.values():
-            source.check_unchanged()
-
     def _fingerprint(self) -> Record:
-        states = {role: source.state() for role, source in self.sources.items()}
+        states = {role: source.state() for role, source in self.inputs.sources.items()}
         return {
             "operator": self.op,
             "attributes": {k: repr(v) for k, v in sorted(self.call.attributes.items())},
-            "fill value": hashlib.sha256(self._fill().tobytes()).hexdigest(),
+            "fill value": hashlib.sha256(self.inputs.fill().tobytes()).hexdigest(),
             "memory": self.budget.total,
             "output": [self.out.resolved, self.out.member],
             "in_place": self.call.in_place,
@@ -184,148 +177,69 @@ class Session:
             **states,
         }
 
-    def _fill(self) -> NDArray[Any]:
-        """Return the item that an invalid index gives, checked as in memory."""
-        if self.call.attributes["mode"] not in ("fill", "drop") or "updates" in self.sources:
-            return np.zeros(1, self.table.dtype)
-        beyond = np.array([[1]] if OPERATORS[self.op].tuples else [1])
-        one = np.zeros(1, self.table.dtype)
-        return apply(self.op, one, beyond, mode="fill", fill_value=self.call.fill_value)
-
-    def _flat(self, role: str) -> FlatArray:
-        """Return an operand in C order, laid out in a scratch file if it is not."""
-        if role in self._laid:
-            return self._laid[role]
-        laid = self.sources[role].flat(self.spill_dir, self.budget.window)
-        if laid is not self.sources[role]:
-            self.stack.callback(laid.close)
-        if isinstance(laid.content, ZarrArray):
-            raise TypeError(f"{laid.location}: was not laid out flat")
-        self._laid[role] = laid.content
-        return laid.content
-
-    def _requests(self) -> Requests:
-        attributes = self.call.attributes
-        rank = len(self.table.shape)
-        axis = attributes.get("axis", 0) % rank if rank else 0
-        return Requests(
-            self.op,
-            self.table.shape,
-            self._flat("indices"),
-            IndexRule(self.op, attributes["mode"], attributes["negative"]),
-            axis=axis,
-            batch_dims=attributes.get("batch_dims", 0),
-            resident=self.budget.slab,
-        )
-
-    def _layout(self, table: Source) -> Layout:
-        return Layout(table, self.requests.depth, self.budget)
-
     # ------------------------------------------------------------------ gather
 
-    def _gather(self, build: Build) -> None:
-        version = self.table.content.format if isinstance(self.table.content, ZarrArray) else 3
-        output = FlatOutput(self.out, self.shape, self.table.dtype, version=version)
-        array = output.begin(build)
+    def _gather(self, context: Context) -> None:
+        form, build = self.out.format, context.build
+        array = form.create(self.out, self.inputs.shape, self.table.dtype, build)
         if array.size == 0:
-            self.requests.check(self.budget.entries)
+            context.requests.check(self.budget.entries)
         else:
-            layout = self._layout(self.table)
+            layout = self.table.storage.layout(context.requests.depth, self.budget)
             for panel in layout.panels():
-                Gather(
-                    layout.rows(panel),
-                    self.requests,
-                    array,
-                    panel,
-                    fill=self._fill(),
-                    budget=self.budget,
-                    build=build,
-                    spill_dir=self.spill_dir,
-                    meter=self.meter,
-                ).run()
-        output.end(build, array, self.budget.block)
+                Gather(context, layout.rows(panel), array, panel, self.inputs.fill()).run()
+        form.put(array, self.table, build, self.budget.block)
 
     # ----------------------------------------------------------------- scatter
 
-    def _scatter_flat(self, build: Build) -> None:
-        table = self.table
-        stays = self.out.kind == "npy" and isinstance(table.content, FlatArray)
-        if not stays:
-            table = table.flat(self.spill_dir, self.budget.window)
-            self.stack.callback(table.close)
-        output = FlatOutput(self.out, self.shape, table.dtype, fortran=table.fortran)
-        array = output.begin(build)
-        if not isinstance(table.content, FlatArray):
-            raise TypeError(f"{table.location}: was not laid out flat")
-        layout = self._layout(table)
-        for panel in layout.panels():
-            rows = layout.rows_of_copy(array.file, array.offset, panel)
-            store = FlatCopy(build, table.content, array, rows, self.budget.block)
-            self._scatter(build, layout, panel, store)
-        output.end(build, array, self.budget.block)
+    def _scatter_copy(self, context: Context) -> None:
+        target = self.out.format.copy(self.out, self.table, context)
+        self.inputs.scatter(context, target)
+        target.finish()
 
-    def _scatter_zarr(self, build: Build) -> None:
-        layout = self._layout(self.table)
-        self._scatter_chunks(build, layout, whole=True)
-        build.replace()
-
-    def _scatter_chunks(self, build: Build, layout: Layout, *, whole: bool) -> None:
-        if not isinstance(self.table.content, ZarrArray):
-            raise TypeError(f"{self.table.location}: no Zarr array")
-        for panel in layout.panels():
-            store = ZarrStore(
-                build,
-                self.table.content,
-                lambda copy, panel=panel: layout.rows_of_array(copy, panel),  # type: ignore[misc]
-                whole=whole,
-            )
-            self._scatter(build, layout, panel, store)
-
-    def _scatter(self, build: Build, layout: Layout, panel: Panel, store: BlockStore) -> None:
-        if build.replacing:
-            return
-        if self.requests.count == 0 or math.prod(layout.row_shape) == 0:
-            self.requests.check(self.budget.entries)
-            store.prepare()
-            return
-        updates = Updates(self._flat("updates"), self.requests.shape, layout.row_shape, panel)
-        Scatter(
-            layout.rows(panel),
-            self.requests,
-            updates,
-            store,
-            reduction=self.call.attributes["reduction"],
-            include_self=self.call.attributes["include_self"],
-            budget=self.budget,
-            build=build,
-            spill_dir=self.spill_dir,
-            meter=self.meter,
-        ).run()
-
-    # ---------------------------------------------------------------- in place
-
-    def _scatter_in_place(self, build: Build) -> None:
-        layout = self._layout(self.table)
-        content = self.table.content
-        if isinstance(content, ZarrArray):
-            self._scatter_chunks(build, layout, whole=False)
-            build.seal()
+    def _scatter_in_place(self, context: Context) -> None:
+        patch = self.table.storage.patch(context)
+        with closing(patch):
+            self.inputs.scatter(context, patch)
+            patch.finish()
             with uninterrupted():
-                lay_chunks(build.partial, content.path)
-                mark(self.out.resolved, self._fingerprint(), [content.tree()])
-                build.clear()
-            return
-        with writable(content, self.meter) as target:
-            log = PatchLog(build.partial, self.meter, CREATE)
-            build.use(log, 0)
-            for panel in layout.panels():
-                rows = layout.rows_of_copy(log, content.offset, panel)
-                self._scatter(build, layout, panel, FlatPatch(build, log, rows))
-            build.seal()
-            with uninterrupted():
-                lay_patch(log, target, self.budget.block)
-                mark(self.out.resolved, self._fingerprint(), target.file.fresh_state())
-                build.clear()
+                patch.lay()
+                mark(self.out.resolved, self._fingerprint(), patch.state())
+                context.build.clear()
+
+
+def check_absent(out: Location, reason: str) -> None:
+    """Raise FileExistsError where there is an output that `reason` keeps."""
+    if os.path.lexists(out.file):
+        raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
+
+
+def check_target(op: str, out: Location, inputs: dict[str, Location | Held], meter: Meter) -> None:
+    """Refuse an output that cannot be written, or whose replacement would destroy something.
+
+    Raises
+    ------
+    ValueError
+        The output is an input, or holds more than the one array that is to be replaced.
+    FileNotFoundError
+        Its directory does not exist.
+    OSError
+        It is a device or another special file.
+    """
+    target = out.resolved
+    for role, location in inputs.items():
+        if isinstance(location, Held):
+            continue
+        path = location.resolved
+        if target == path or target.startswith(path + os.sep) or path.startswith(target + os.sep):
+            hint = "; to change the table itself, ask for it in place" if role == "table" else ""
+            hint = hint if OPERATORS[op].scatters else ""
+            raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
+    if out.format.read_only:
+        raise ValueError(f"{op}: {out} cannot be written, {out.format.read_only}")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(f"{out}: the directory {os.path.dirname(target)} does not exist")
+    out.format.check_target(op, out, meter)
 
 
 @contextmanager

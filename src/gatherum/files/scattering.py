@@ -3,40 +3,25 @@
 import math
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.accumulator import Accumulator, element_bytes
 from gatherum.dtypes import needs_accumulator
-from gatherum.files.budget import Budget
-from gatherum.files.build import Build
-from gatherum.files.disk import FlatArray
-from gatherum.files.partition import Buckets, Partition
-from gatherum.files.requests import Requests
-from gatherum.files.rows import Block, FlatRows, Panel, RowTable, blocks, taken
-from gatherum.files.stats import Meter
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import BlockStore
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.partition import Buckets, Partition
+from gatherum.files.tables.table import Block, Panel, RowTable, blocks, taken
 from gatherum.names import ReductionName
 from gatherum.plan import apply
 
-__all__ = ["BlockStore", "Scatter", "Updates"]
+__all__ = ["Scatter", "Updates"]
 
 Ints = NDArray[np.int64]
 Slices = Iterator[tuple[Ints, NDArray[Any]]]
-
-
-class BlockStore(Protocol):
-    """Where changed blocks go: a copy of the table, or a patch to be laid over it."""
-
-    def prepare(self) -> None:
-        """Bring everything that no update touches."""
-
-    def store(self, block: Block) -> None:
-        """Take one changed block of rows."""
-
-    def finish(self, record: dict[str, Any], nbytes: int) -> None:
-        """Note a finished part in the journal."""
 
 
 class Updates:
@@ -103,24 +88,20 @@ class Scatter:
 
     def __init__(
         self,
+        context: Context,
         table: RowTable,
-        requests: Requests,
         updates: Updates,
         store: BlockStore,
         *,
         reduction: ReductionName,
         include_self: bool,
-        budget: Budget,
-        build: Build,
-        spill_dir: str,
-        meter: Meter,
     ) -> None:
-        self.table, self.requests, self.updates, self.store = table, requests, updates, store
-        self.reduction, self.include_self = reduction, include_self
+        self.context, self.table, self.updates, self.store = context, table, updates, store
+        self.requests, self.budget, self.build = context.requests, context.budget, context.build
+        self.meter, self.reduction, self.include_self = context.meter, reduction, include_self
         self.accumulates = needs_accumulator(table.dtype, reduction, include_self)
-        self.budget, self.build, self.spill_dir, self.meter = budget, build, spill_dir, meter
         self.row_bytes = max(1, table.width * table.dtype.itemsize)
-        self.most = max(1, min(budget.window // self.row_bytes, budget.entries))
+        self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
         self.label = [list(part) for part in updates.panel.ranges[:1]]
 
     def run(self) -> None:
@@ -159,7 +140,7 @@ class Scatter:
                 buckets,
                 columns,
                 resident=self.budget.window,
-                directory=self.spill_dir,
+                directory=self.context.spill_dir,
                 meter=self.meter,
             )
         ) as partition:

@@ -5,7 +5,7 @@ This package alone imports JAX. `gatherum.gather(array, ...)` and the other five
 
 from .. import arrays
 from ..surface import plain_help
-from . import batching, gradients  # noqa: F401  # they register their rules
+from . import batching, gradients, operands, partitions  # noqa: F401  # three register rules
 from .api import (
     gather,
     gather_elements,
@@ -27,7 +27,7 @@ __all__ = [
     "scatter_slices",
 ]
 
-arrays.register("jax", room)
+arrays.register("jax", room, operands.look)
 plain_help(globals())
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 from numpy.typing import ArrayLike
 
-from .. import errors
-from ..names import ModeName, ReductionName
+from .. import errors, native
+from ..names import ModeName, OperatorName, ReductionName
 from ..operators import GATHERS
-from .operands import normalise
+from .operands import is_jax, normalise
 from .ops import Tracer, bind, eager
+from .partials import Places
 
 
 def gather(
@@ -110,39 +112,56 @@ def scatter_nd(
     )
 
 
-# What eager calls on arrays of JAX were found to be, by their attributes; and the types of such
-# arrays, which tracers do not have.
+_Given: TypeAlias = tuple[object, ...]
+# What runs eager calls, by operator, type of the arrays and attributes. The core keeps the last one
+# of each operator, and knows it again by its attributes being the same objects.
 _known: dict[tuple[object, ...], Callable[..., Array]] = {}
-_concrete: set[type] = set()
 _KNOWN_MOST = 1024
 
 
 def _run(
-    op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
-    mode: Any, negative: Any, fill_value: Any,
+    op: OperatorName, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
+    include_self: Any, mode: Any, negative: Any, fill_value: Any,
 ) -> Array:  # fmt: skip
-    # Values that are equal need not mean the same: 1 is no boolean, -0.0 is another item than 0.
-    plain = type(axis) is type(fill_value) is int and type(mode) is type(reduction) is str
-    if plain and type(include_self) is type(negative) is bool and type(data) in _concrete:
-        key = (op, axis, reduction, include_self, mode, negative, fill_value)
-        if (run := _known.get(key)) is not None and type(indices) in _concrete:
-            if type(updates) in _concrete:
-                return run(data, indices, updates)
-            if updates is None and op in GATHERS:
-                return run(data, indices)
+    result: Array | None = native.run_known(
+        op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
+    )
+    if result is not None:
+        return result
     given = axis, reduction, include_self, mode, negative, fill_value
+    operands = (data, indices) if op in GATHERS else (data, indices, updates)
+    kinds = {type(operand) for operand in operands}
+    if len(kinds) == 1 and _are_plain(given):
+        kind = kinds.pop()
+        if (run := _known.get((op, kind, *given))) is not None:
+            native.remember_call(op, kind, run, op not in GATHERS, given)
+            return run(*operands)
+    return _run_any(op, data, indices, updates, given)
+
+
+def _are_plain(given: _Given) -> bool:
+    """Whether equal attributes mean the same: True equals 1 and -0.0 equals 0, but are neither."""
+    return tuple(map(type, given)) == (int, str, bool, str, bool, int)
+
+
+def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Given) -> Array:
+    fill_value: Any = given[-1]
     call, arrays = normalise(op, data, indices, updates, *given)
-    if not any(isinstance(array, Tracer) for array in arrays):
-        _concrete.update(type(array) for array in arrays if isinstance(array, jax.Array))
-        if plain and not call.fill and len(_known) < _KNOWN_MOST:
-            _known[(op, *given)] = eager(call)
+    if _are_plain(given) and not call.fill and len(_known) < _KNOWN_MOST:
+        for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
+            if not issubclass(kind, Tracer):
+                _known[(op, kind, *given)] = eager(call)
     result: Array = bind(call, *arrays)
-    return result
+    if not (call.fills and is_jax(fill_value)):
+        return result
+    # An item that is computed: it has derivatives, and a batch has one for each member.
+    valid = Places.of(call, arrays[0].shape, arrays[1]).valid()
+    return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 
 def room(
-    op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
-    mode: Any, negative: Any, fill_value: Any, out: Any,
+    op: OperatorName, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
+    include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any,
 ) -> Array:  # fmt: skip
     """Take the arguments of a functional call on JAX's arrays."""
     if out is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +13,7 @@ from .. import arguments, arrays, errors
 from ..dtypes import MODES, REDUCTIONS, is_index
 from ..signature import check_before_updates
 from . import dtypes
-from .ops import Array, Call, planned
+from .ops import Array, Call, Tracer, described, planned
 
 
 def normalise(
@@ -41,7 +42,9 @@ def normalise(
     operands = _arrays(call, data, indices, updates)
     planned(call, *operands)
     item = b""
-    if not call.operator.scatters and call.mode in ("fill", "drop"):
+    if call.fills and is_jax(fill_value):
+        _check_fill(op, operands[0].dtype, fill_value)
+    elif call.fills:
         item = arguments.fill_item(op, operands[0].dtype, fill_value).tobytes()
     if any(item):
         call = Call(op, call.axis, call.mode, call.negative, fill=item)
@@ -52,6 +55,31 @@ def normalise(
 def is_jax(value: object) -> bool:
     """Whether a value is an array of JAX, or a tracer of one."""
     return isinstance(value, jax.Array)
+
+
+def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
+    """Refuse an array that is no item of the data's dtype; Python's numbers, traced, take it."""
+    if fill_value.shape != ():
+        raise errors.not_one_item(op, "fill_value", fill_value.shape)
+    taken = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
+    if taken != dtype:
+        raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
+
+
+def look(op: str, operand: str, value: Any) -> object:
+    """Return what a plan sees of an array: one of NumPy on the same memory where it lies whole in
+    this processor's, and otherwise its shape and dtype.
+    """
+    if not is_jax(value) and not isinstance(value, jax.ShapeDtypeStruct):
+        return value  # a type of JAX that is no array
+    if operand == "out":
+        raise errors.no_jax_out(op)
+    shape_and_dtype = described(op, operand, value)
+    if not is_jax(value) or isinstance(value, Tracer):
+        return shape_and_dtype
+    devices = value.devices()
+    near = len(devices) == 1 and next(iter(devices)).platform == "cpu"
+    return np.asarray(value) if near else shape_and_dtype
 
 
 def _arrays(call: Call, data: object, indices: object, updates: object) -> list[Any]:

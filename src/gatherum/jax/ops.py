@@ -18,9 +18,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from .. import errors, native
+from ..hooks import invalid_index
 from ..names import OperatorName
 from ..operators import OPERATORS, Operator
-from ..plan import Plan, invalid_index
+from ..plan import Plan
 from ..plan import planned as planned_call
 from . import dtypes
 
@@ -49,6 +50,11 @@ class Call:
         """The operator's row."""
         return OPERATORS[self.op]
 
+    @property
+    def fills(self) -> bool:
+        """Whether what a gather skips is filled."""
+        return self.mode in ("fill", "drop") and not self.operator.scatters
+
 
 @lru_cache(maxsize=4096)
 def _planned(call: Call, *operands: tuple[tuple[int, ...], Any]) -> Plan:
@@ -63,15 +69,18 @@ def _planned(call: Call, *operands: tuple[tuple[int, ...], Any]) -> Plan:
 
 def planned(call: Call, *operands: Any) -> Plan:
     """Return the plan of a call on operands of these shapes and dtypes; it checks them."""
-    looks = []
-    for name, operand in zip(("data", "indices", "updates"), operands, strict=False):
-        if not all(isinstance(n, int) for n in operand.shape):
-            raise errors.symbolic_shape(call.op, name, operand.shape)
-        dtype = operand.dtype
-        if name != "indices" or not isinstance(dtype, np.dtype):
-            dtype = dtypes.planned(call.op, name, dtype)
-        looks.append((tuple(operand.shape), dtype))
-    return _planned(call, *looks)
+    names = ("data", "indices", "updates")
+    return _planned(call, *(described(call.op, *e) for e in zip(names, operands, strict=False)))
+
+
+def described(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
+    """Return the shape and dtype of an operand, or raise TypeError where no plan can have them."""
+    if not all(isinstance(n, int) for n in value.shape):
+        raise errors.symbolic_shape(op, operand, value.shape)
+    dtype = value.dtype
+    if operand != "indices" or not isinstance(dtype, np.dtype):
+        dtype = dtypes.planned(op, operand, dtype)
+    return tuple(value.shape), dtype
 
 
 def _abstract(*avals: Any, call: Call) -> Any:
@@ -97,7 +106,7 @@ def _sentences(made: Plan) -> str:
     return "\n".join(map(str, [changed, *said]))
 
 
-def _lower(ctx: Any, *operands: Any, call: Call) -> Any:
+def lower(ctx: Any, *operands: Any, call: Call) -> Any:
     """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
     made = planned(call, *ctx.avals_in)
     rule = jax.ffi.ffi_lowering(
@@ -149,9 +158,19 @@ def eager(call: Call) -> Callable[..., Array]:
         except (RuntimeError, ValueError) as error:
             if (sentence := _invalid_index(call, error)) is None:
                 raise
+        if _are_divided(operands):  # a shard has counted its own entries
+            evaluated(*map(np.asarray, operands))
         raise IndexError(sentence)
 
     return evaluated
+
+
+def _are_divided(operands: tuple[Array, ...]) -> bool:
+    """Whether devices of this process hold different parts of an operand."""
+    arrays = [operand for operand in operands if isinstance(operand, jax.Array)]
+    return any(not array.is_fully_replicated for array in arrays) and all(
+        array.is_fully_addressable for array in arrays
+    )
 
 
 def _invalid_index(call: Call, error: Exception) -> str | None:
@@ -164,7 +183,6 @@ def _make(name: str) -> Primitive:
     made = Primitive(name)
     made.def_impl(evaluate)
     made.def_abstract_eval(_abstract)
-    mlir.register_lowering(made, _lower, platform="cpu")
     mlir.register_lowering(made, _refuse)
     return made
 

@@ -120,6 +120,11 @@ class Places:
         at, one = self.destinations(), jnp.ones((), jnp.int32)
         return self.over_data(at.put(jnp.zeros(at.shape, jnp.int32), one, "add"))
 
+    def valid(self) -> Array:
+        """Return which entries are not skipped, with the rank of what moves."""
+        at = self.destinations()
+        return self.over_updates(at.take(jnp.ones(at.shape, np.bool_)))
+
     def staying(self) -> Array:
         """Return which entries are the last of their destination, with the rank of what moves.
 

@@ -51,5 +51,5 @@ __all__ = [
     "segment_csr",
 ]
 
-arrays.register("torch", room, memory.look)
+arrays.register("torch", room, memory.look, on_cuda=memory.is_on_cuda)
 memory.open_exchange(gradients.record)

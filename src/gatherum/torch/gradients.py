@@ -98,7 +98,8 @@ class _Scatter(_Call):
         call = scatter_call(*rest)
         operands: tuple[Any, ...] = (data, indices, updates, *rest)
         if keyset is None:  # see `record`
-            result = native.call_on_tensors(operator.name, *operands, None, None)
+            everything: tuple[Any, ...] = (operator.name, *operands, None, None)
+            result = native.call_on_tensors(*everything)
         else:
             result = _below_recording(overload(operator.name), keyset, operands)
         values = (data, updates, result) if keeps(call["reduction"]) else ()
@@ -113,7 +114,8 @@ class _Scatter(_Call):
         places, values = _saved(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = _C._are_functorch_transforms_active()
-        in_core = not onward and fused.applies(places, ctx.fold, (data, updates))
+        on_cpu = gradient.device.type == "cpu"
+        in_core = on_cpu and not onward and fused.applies(places, ctx.fold, (data, updates))
         differentiate = fused.call if in_core else _composed
         of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
         if of_updates is not None:
@@ -166,6 +168,8 @@ def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
     indices, *values = ctx.saved_tensors
     operator, shape, axis, mode, negative = ctx.call
     shape, mode = tuple(shape), "drop" if mode == "fill" else mode
+    if mode == "raise" and indices.is_cuda:
+        mode = "drop"  # the call itself has found them valid, and to ask again would wait
     axis = operator.resolve(shape, tuple(indices.shape), axis)
     return Places(operator, indices, shape, axis, mode, negative), tuple(values)
 

@@ -22,7 +22,8 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
         instead = "dequantize" if tensor.is_quantized else "to_dense"
         raise errors.no_tensor(op, operand, found, f"write {operand}.{instead}()")
     if tensor.device != device:
-        raise errors.other_device(op, operand, str(device), str(tensor.device))
+        instead = f"write {operand}.to(data.device)"
+        raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
 
 
 def run(
@@ -70,6 +71,11 @@ def open_exchange(record: Callable[..., Tensor]) -> None:
         record,
         forward_ad,
     )
+
+
+def is_on_cuda(value: object) -> bool:
+    """Whether a value is a tensor on a CUDA device."""
+    return isinstance(value, Tensor) and value.is_cuda
 
 
 def look(op: str, operand: str, value: object) -> object:

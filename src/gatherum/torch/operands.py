@@ -59,7 +59,7 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     kind = dtypes.planned(op, "data", data.dtype)
     weak = isinstance(value, (bool, int, float, complex, list, tuple))
     if weak and not isinstance(value, np.generic) and not dtypes.is_of_numpy(data.dtype):
-        return _rounded(op, "updates", value, data.dtype).to(data.device)
+        return _moved(op, "updates", _rounded(op, "updates", value, data.dtype), data)
     return _as_tensor(op, "updates", arguments.as_updates(op, value, kind), data)
 
 
@@ -135,4 +135,11 @@ def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tens
         tensor = torch.from_numpy(array)
     except ValueError:  # strides that are no multiple of the item size
         tensor = torch.from_numpy(array.copy())
-    return tensor.view(dtype).to(data.device)
+    return _moved(op, operand, tensor.view(dtype), data)
+
+
+def _moved(op: str, operand: str, tensor: Tensor, data: Tensor) -> Tensor:
+    """Return a tensor where the data is; a CUDA graph would repeat the copy without its values."""
+    if data.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise errors.copy_in_capture(op, operand)
+    return tensor.to(data.device)

@@ -1,4 +1,4 @@
-"""The operators as ``torch.ops.gatherum``: definitions, and kernels for CPU, shapes and vmap.
+"""The operators as ``torch.ops.gatherum``: definitions; kernels for CPU, CUDA and shapes.
 
 Each operator has a functional form, and one that writes: `name_out` into a tensor of its own,
 and, for scatters, `name_` into the data. The argument `mode` is `bounds` here: functionalization
@@ -81,30 +81,38 @@ def scatter_call(
     }
 
 
-def _cpu_kernels(operator: Operator) -> dict[str, Kernel]:
+def _kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
+    """Return the kernels of an operator's forms, all of which are one function on memory."""
     op = operator.name
     if not operator.scatters:
 
         def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            return memory.run(op, data, indices, None, out=None, **gather_call(*rest))
+            return run(op, data, indices, None, out=None, **gather_call(*rest))
 
         def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            memory.run(op, data, indices, None, out=out, **gather_call(*rest))
+            run(op, data, indices, None, out=out, **gather_call(*rest))
 
         return {op: gather, f"{op}_out": gather_out}
 
     def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        return memory.run(op, data, indices, updates, out=None, **scatter_call(*rest))
+        return run(op, data, indices, updates, out=None, **scatter_call(*rest))
 
     def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
-        memory.run(op, data, indices, updates, out=data, **scatter_call(*rest))
+        run(op, data, indices, updates, out=data, **scatter_call(*rest))
 
     def scatter_out(
         data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
     ) -> None:
-        memory.run(op, data, indices, updates, out=out, **scatter_call(*rest))
+        run(op, data, indices, updates, out=out, **scatter_call(*rest))
 
     return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
+
+
+def _on_cuda(op: str, *operands: Any, **call: Any) -> Tensor:
+    """Run one call on tensors of a CUDA device; the room of CUDA is imported for the first."""
+    from . import device
+
+    return device.run(op, *operands, **call)
 
 
 def moved_shape(
@@ -187,8 +195,10 @@ def overload(name: str) -> Any:
 
 for _operator in OPERATORS.values():
     _define(_operator)
-    for _name, _kernel in _cpu_kernels(_operator).items():
+    for _name, _kernel in _kernels(_operator, memory.run).items():
         LIBRARY.impl(_name, _kernel, "CPU")
         LIBRARY.impl(_name, _elsewhere(_operator.name), "CompositeExplicitAutograd")
+    for _name, _kernel in _kernels(_operator, _on_cuda).items():
+        LIBRARY.impl(_name, _kernel, "CUDA")
     for _name, _kernel in _fake_kernels(_operator).items():
         torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)

@@ -1,0 +1,137 @@
+"""gatherum on JAX's arrays against ``jax.numpy``, eager and under ``jax.jit``.
+
+    python benchmarks/jax_bench.py                       # everything, about three minutes
+    python benchmarks/jax_bench.py --only eager --rounds 25
+    python benchmarks/jax_bench.py --scale 0.1 --threads 2
+
+Both sides take turns in one process, each round beginning with the other; a time is the median of
+the rounds, with the quartiles of the ratio behind it. Where JAX has several ways, the fastest is
+timed. Before that, results are compared: equal for what only moves, to rounding for sums. Results
+are waited for, and dropped before the next call. "jax / ours" is how many times as fast ours is;
+the goal for it stands beside it.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from turns import Call, Case, measured
+
+import gatherum
+import gatherum.jax as room
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the sizes of large cases")
+    parser.add_argument("--threads", type=int, default=2, help="ours; JAX takes all processors")
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="cpu: the time of all threads, which other processes change less",
+    )
+    options = parser.parse_args()
+    clock = time.process_time if options.clock == "cpu" else time.perf_counter
+    gatherum.set_num_threads(options.threads)
+    print(f"jax {jax.__version__}, gatherum {gatherum.__version__}, {options.threads} threads, "
+          f"{options.rounds} rounds, scale {options.scale:g}, "
+          f"{options.clock} time\n")  # fmt: skip
+    print("| case | jax | ours | jax / ours | goal |\n|---|---:|---:|---:|---:|")
+    rng = np.random.default_rng(0)
+    for make in (eager, jitted, rows, elements, bins, row_sums):
+        if options.only in make.__name__:
+            for case in make(options.scale, rng):
+                check(case)
+                print(measured(case, options.rounds, clock), flush=True)
+    return 0
+
+
+def check(case: Case) -> None:
+    """Compare the arrays that all calls return."""
+    mine = np.asarray(case.ours())
+    for peer in case.peers:
+        np.testing.assert_allclose(mine, peer(), rtol=case.tolerance, atol=case.tolerance)
+
+
+def waited(call: Callable[..., jax.Array], *operands: jax.Array) -> Call:
+    """Return a call that is over when its result is there."""
+    return lambda: call(*operands).block_until_ready()
+
+
+def eager(_: float, rng: np.random.Generator) -> Iterator[Case]:
+    """Calls outside of jit, of which the overhead is all that counts."""
+    table, rows_ = jnp.asarray(rng.standard_normal(20), "f4"), jnp.asarray(rng.integers(0, 20, 5))
+    take = waited(jnp.take, table, rows_)
+    yield Case("eager: gatherum.jax.gather of 5", 1 / 1.1, waited(room.gather, table, rows_),
+               [take], 2000)  # fmt: skip
+    yield Case("eager: gatherum.gather of 5", 1 / 1.1, waited(gatherum.gather, table, rows_),
+               [take], 2000)  # fmt: skip
+
+
+def jitted(_: float, rng: np.random.Generator) -> Iterator[Case]:
+    """The same compiled."""
+    table, rows_ = jnp.asarray(rng.standard_normal(20), "f4"), jnp.asarray(rng.integers(0, 20, 5))
+    yield Case("jit: gather of 5", 1 / 1.15, waited(jax.jit(room.gather), table, rows_),
+               [waited(jax.jit(jnp.take), table, rows_)], 2000)  # fmt: skip
+
+
+def rows(scale: float, rng: np.random.Generator) -> Iterator[Case]:
+    """1M rows of 64 out of a table of 1M."""
+    n = int(1_000_000 * scale)
+    table = jnp.asarray(rng.standard_normal((n, 64), "f4"))
+    places = jnp.asarray(rng.integers(0, n, n), "i4")
+    ways = (lambda t, i: jnp.take(t, i, 0), lambda t, i: t[i],
+            lambda t, i: jnp.take(t, i, 0, mode="clip"))  # fmt: skip
+    peers = [waited(jax.jit(way), table, places) for way in ways]
+    yield Case("rows: 1M x 64", 2.5, waited(jax.jit(room.gather), table, places), peers)
+
+
+def elements(scale: float, rng: np.random.Generator) -> Iterator[Case]:
+    """One element of 8192 x 4096 for each of as many indices, along axis 0."""
+    n, width = int(8192 * scale), 4096
+    table = jnp.asarray(rng.standard_normal((n, width), "f4"))
+    places = jnp.asarray(rng.integers(0, n, (n, width)), "i4")
+    ways = (lambda t, i: jnp.take_along_axis(t, i, 0),
+            lambda t, i: jnp.take_along_axis(t, i, 0, mode="clip"))  # fmt: skip
+    peers = [waited(jax.jit(way), table, places) for way in ways]
+    yield Case("elements: axis 0 of 8192 x 4096", 1.8,
+               waited(jax.jit(room.gather_elements), table, places), peers)  # fmt: skip
+
+
+def bins(scale: float, rng: np.random.Generator) -> Iterator[Case]:
+    """20M adds into 1M bins."""
+    n, count = int(1_000_000 * scale), int(20_000_000 * scale)
+    zeros = jnp.zeros(n, "f4")
+    places = jnp.asarray(rng.integers(0, n, count), "i4")
+    updates = jnp.asarray(rng.standard_normal(count, "f4"))
+    ours = jax.jit(lambda z, i, u: room.scatter_slices(z, i, u, reduction="add"))
+    theirs = jax.jit(lambda z, i, u: z.at[i].add(u))
+    yield Case("bins: 20M into 1M, .at[].add", 1.3, waited(ours, zeros, places, updates),
+               [waited(theirs, zeros, places, updates)])  # fmt: skip
+    summed = jax.jit(lambda i, u: room.scatter_slices(jnp.zeros(n, "f4"), i, u, reduction="add"))
+    segment = jax.jit(lambda i, u: jax.ops.segment_sum(u, i, n))
+    yield Case("bins: 20M into 1M, segment_sum", 1.0, waited(summed, places, updates),
+               [waited(segment, places, updates)])  # fmt: skip
+
+
+def row_sums(scale: float, rng: np.random.Generator) -> Iterator[Case]:
+    """1M rows of 64 added into 100k."""
+    n, count = int(100_000 * scale), int(1_000_000 * scale)
+    zeros = jnp.zeros((n, 64), "f4")
+    places = jnp.asarray(rng.integers(0, n, count), "i4")
+    updates = jnp.asarray(rng.standard_normal((count, 64), "f4"))
+    ours = jax.jit(lambda z, i, u: room.scatter_slices(z, i, u, reduction="add"))
+    theirs = jax.jit(lambda z, i, u: z.at[i].add(u))
+    yield Case("row sums: 1M x 64 into 100k", 1.0, waited(ours, zeros, places, updates),
+               [waited(theirs, zeros, places, updates)])  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+// Edges put in order of their destination, and rows of a table folded by them.
+//
+//   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... that go to d
+//   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type
+//
+// The order comes from one stable counting sort: every edge's ends are read and checked once, kept as
+// numbers, counted a piece at a time, and put in their places (row_lists.cpp). The fold then goes from
+// destination to destination: rows are fetched ahead, accumulators stay in cache, and every destination is
+// written once. Cost: 8 bytes an edge written and read in order, 4 or 8 written here and there; then the rows
+// of the table.
+#pragma once
+
+#include <algorithm>
+
+#include "scatter_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class Visit>
+auto by_number(bool wide, const Visit& visit) {
+  return wide ? visit(uint64_t{}) : visit(uint32_t{});
+}
+
+// The units of a piece.
+inline Range piece_range(const ListStage& call, int64_t piece) {
+  const int64_t begin = piece * call.piece_units;
+  return {call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+}
+
+// The number of the first edge of a unit.
+inline int64_t first_edge(const ListStage& call, int64_t unit) {
+  const int64_t line = call.targets->line_loop().extent, chunks = (line - 1) / call.chunk + 1;
+  return unit / chunks * line + unit % chunks * call.chunk;
+}
+
+template <class Number>
+bool stage_edges(const ListStage& call, const char* targets, const char* sources, int64_t piece) {
+  constexpr Number none = std::numeric_limits<Number>::max();
+  const Range range = piece_range(call, piece);
+  auto* went = reinterpret_cast<Number*>(call.went);
+  auto* came = reinterpret_cast<Number*>(call.came);
+  Number* const counts = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
+  std::memset(counts, 0, sizeof(Number) * static_cast<size_t>(call.destinations));
+  int64_t edge = first_edge(call, range.begin);
+  const auto count = [&](const Block& to, const Block* from) {
+    for (int j = 0; j < to.n; ++j, ++edge) {
+      const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
+      went[edge] = valid ? static_cast<Number>(to.offsets[j]) : none;
+      if (from != nullptr) came[edge] = static_cast<Number>(from->offsets[j]);
+      if (valid) ++counts[to.offsets[j]];
+    }
+  };
+  Walk to(*call.targets, call.targets->line, range, targets);
+  if (call.sources == nullptr) {
+    for (; !to.done(); to.next()) count(to.now(), nullptr);
+    return to.valid();
+  }
+  Walk from(*call.sources, call.sources->line, range, sources);
+  for (; !to.done(); to.next(), from.next()) count(to.now(), &from.now());
+  return to.valid() && from.valid();
+}
+
+template <class Number>
+void place_edges(const ListStage& call, int64_t piece) {
+  constexpr Number none = std::numeric_limits<Number>::max();
+  const Range range = piece_range(call, piece);
+  const int64_t begin = first_edge(call, range.begin), end = first_edge(call, range.end);
+  const auto* went = reinterpret_cast<const Number*>(call.went);
+  const auto* came = reinterpret_cast<const Number*>(call.came);
+  Number* const next = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
+  auto* rows = reinterpret_cast<Number*>(call.rows);
+  auto* edges = reinterpret_cast<Number*>(call.edges);
+  for (int64_t e = begin; e < end; ++e) {
+    if (went[e] == none) continue;
+    const Number at = next[went[e]]++;
+    rows[at] = came == nullptr ? static_cast<Number>(e) : came[e];
+    if (edges != nullptr) edges[at] = static_cast<Number>(e);
+  }
+}
+
+// The fold that multiplies values of the type that another fold takes.
+template <class V, Reduction R>
+Fold<V, Reduction::mul> product_of(Fold<V, R>);
+
+// Whether sums of the stored type itself are folded: they can stay in registers, and one look for NaNs at the
+// end gives the same bits as one a step, since a NaN stays one.
+template <class F>
+inline constexpr bool kInRegisters = GATHERUM_LANES > 1 && (std::is_same_v<F, Fold<float, Reduction::add>> ||
+                                                            std::is_same_v<F, Fold<double, Reduction::add>>);
+
+// W bytes of the weights, put in the order of the lists.
+template <int W>
+void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
+  const Nest& loops = *call.weight_loops;
+  const auto number = [&](int64_t i) -> int64_t {
+    if (call.wide) return load_value<int64_t>(call.edges + i * 8);
+    return load_value<uint32_t>(call.edges + i * 4);
+  };
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t edge = number(i), offset = 0;
+    for (int l = loops.rank - 1; l > 0; --l) {
+      offset += edge % loops.loops[l].extent * loops.loops[l].other;
+      edge /= loops.loops[l].extent;
+    }
+    store_item(to + i * W, load_item<W>(call.weights + offset + edge * loops.loops[0].other));
+  }
+}
+
+class FoldLists {
+ public:
+  // Rows [begin, end) of the lists into one part of a destination: `rest` bytes from there on are left.
+  // Returns how many of them it has done.
+  using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                                      int64_t rest) const;
+
+  FoldLists(const ListFold& call, Part part) : call_(call), nest_(*call.rows), part_(part) {}
+
+  void operator()(int64_t first, int64_t last) const {
+    const bool contiguous = nest_.rank == 1 && nest_.line_loop().extent == 1;
+    int64_t begin = number(call_.starts, first);
+    for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
+      end = number(call_.starts, d + 1);
+      const int64_t row = d * call_.out_step;
+      if (contiguous)
+        fold_block(begin, end, row, Place{});
+      else
+        each_row_point(nest_.loops, nest_.rank, Place{},
+                       [&](const Place& p) { fold_block(begin, end, row, p); });
+    }
+  }
+
+  template <class F, bool Weighted>
+  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    if constexpr (kInRegisters<F>) {
+      using T = typename F::Stored;
+      if (rest >= 4 * kVector) return in_registers<T, 4, Weighted>(begin, end, to, from, r);
+      if (rest >= kVector) return in_registers<T, 1, Weighted>(begin, end, to, from, r);
+    }
+    return on_stack<F, Weighted>(begin, end, to, from, r, rest);
+  }
+
+ private:
+  static constexpr int64_t kPart = 256;   // elements whose accumulators lie on the stack
+  static constexpr int64_t kVector = 64;  // bytes
+
+  template <class F, bool Weighted>
+  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    using T = typename F::Stored;
+    using Product = decltype(product_of(F{}));
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t n = std::min(kPart, rest / step);
+    // Calls take(e, message) for every element of the i-th row.
+    const auto each = [&](int64_t i, const auto& take) {
+      const char* src = row(i, r, n * step);
+      if constexpr (Weighted) {
+        const auto w = Product::template widen<Selected>(load_value<T>(call_.weights + i * step));
+        for (int64_t e = 0; e < n; ++e) {
+          const auto x = Product::template widen<Selected>(load_value<T>(src + e * step));
+          const T m = Product::template narrow<Selected>(Product::template fold<Selected>(x, w));
+          take(e, F::template widen<Selected>(m));
+        }
+      } else {
+        for (int64_t e = 0; e < n; ++e) take(e, F::template widen<Selected>(load_value<T>(src + e * step)));
+      }
+    };
+    typename F::Sum sums[kPart];
+    const bool self = from != nullptr && call_.combine.include_self;
+    int64_t i = begin;
+    if (self)
+      for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(from + e * step));
+    else
+      each(i++, [&](int64_t e, auto v) { sums[e] = v; });
+    for (; i < end; ++i)
+      each(i, [&](int64_t e, auto v) { sums[e] = F::template fold<Selected>(sums[e], v); });
+    for (int64_t e = 0; e < n; ++e) {
+      const T v = F::template finish<Selected>(sums[e], end - begin + (self ? 1 : 0), true);
+      std::memcpy(to + e * step, &v, sizeof v);
+    }
+    return n * step;
+  }
+
+  // Sums of K vectors (rows of 64 float32: 33 ns each on the stack, 25 so).
+  template <class T, int K, bool Weighted>
+  int64_t in_registers(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
+#if GATHERUM_LANES > 1
+    using V = typename Vector<T, kVector / sizeof(T)>::Type;
+    const auto message = [&](const char* src, T w) {
+      const V x = load_lanes<V>(src);
+      if constexpr (Weighted) return x * (V{} + w);
+      return x;
+    };
+    const auto weight = [&](int64_t i) {
+      return Weighted ? load_value<T>(call_.weights + i * int64_t{sizeof(T)}) : T{};
+    };
+    V sums[K];
+    const bool self = from != nullptr && call_.combine.include_self;
+    int64_t i = begin;
+    const char* first = self ? from : row(i, r, K * kVector);
+    const T w = self ? T{} : weight(i);
+    GATHERUM_UNROLL(4)
+    for (int k = 0; k < K; ++k)
+      sums[k] = self ? load_lanes<V>(first + k * kVector) : message(first + k * kVector, w);
+    if (!self) ++i;
+    for (; i < end; ++i) {
+      const char* src = row(i, r, K * kVector);
+      const T scale = weight(i);
+      GATHERUM_UNROLL(4)
+      for (int k = 0; k < K; ++k) sums[k] += message(src + k * kVector, scale);
+    }
+    T values[K * kVector / sizeof(T)];
+    std::memcpy(values, sums, sizeof values);
+    if (Weighted || self || end - begin > 1)  // else the one row is copied as it is
+      for (T& v : values) v = Selected::canonical(v);
+    std::memcpy(to, values, sizeof values);
+#endif
+    return K * kVector;
+  }
+
+  // The i-th row of the lists, `bytes` from the r-th on; those of a later one are fetched.
+  GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
+    const int64_t on = i + rows_ahead(bytes);
+    if (on < call_.kept) prefetch_run(call_.table, number(call_.numbers, on) * call_.table_step + r, bytes);
+    return call_.table + number(call_.numbers, i) * call_.table_step + r;
+  }
+
+  GATHERUM_INLINE int64_t number(const char* numbers, int64_t i) const {
+    if (call_.wide) return load_value<int64_t>(numbers + i * 8);
+    return load_value<uint32_t>(numbers + i * 4);
+  }
+
+  void fold_block(int64_t begin, int64_t end, int64_t row, const Place& p) const {
+    for (int64_t r = 0, done = 0; r < nest_.block; r += done) {
+      char* to = call_.out + row + p.other + r;
+      const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.other + r;
+      done = nest_.block - r;
+      if (begin == end)
+        leave(to, from, done);
+      else
+        done = (this->*part_)(begin, end, to, from, p.data + r, done);
+    }
+  }
+
+  // A destination that no row goes to.
+  void leave(char* to, const char* from, int64_t bytes) const {
+    if (from == to) return;
+    if (from != nullptr) return copy_run(to, from, bytes);
+    for (int64_t r = 0; r < bytes; r += nest_.item)
+      std::memcpy(to + r, call_.fill, static_cast<size_t>(nest_.item));
+  }
+
+  const ListFold& call_;
+  const Nest& nest_;
+  const Part part_;
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

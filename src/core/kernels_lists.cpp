@@ -1,0 +1,40 @@
+// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: lists of rows.
+#include "dispatch.hpp"
+#include "fold_lists.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+bool list_stage(const ListStage& call, const char* targets, const char* sources, int64_t piece) {
+  return by_number(call.wide,
+                   [&](auto number) { return stage_edges<decltype(number)>(call, targets, sources, piece); });
+}
+
+void list_place(const ListStage& call, int64_t piece) {
+  by_number(call.wide, [&](auto number) { place_edges<decltype(number)>(call, piece); });
+}
+
+void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
+  by_item(call.rows->item, [&](auto width) { order_weights<decltype(width)::value>(call, to, begin, end); });
+}
+
+void list_fold(const ListFold& call, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [&](auto fold) {
+    using F = decltype(fold);
+    if (call.weights != nullptr) return FoldLists::Part{&FoldLists::part<F, true>};
+    return FoldLists::Part{&FoldLists::part<F, false>};
+  });
+  FoldLists(call, part)(begin, end);
+}
+
+}  // namespace
+
+void add_list_kernels(Kernels& all) {
+  all.list_stage = list_stage;
+  all.list_place = list_place;
+  all.list_weights = list_weights;
+  all.list_fold = list_fold;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

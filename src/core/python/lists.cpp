@@ -1,0 +1,111 @@
+#include "lists.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <functional>
+#include <vector>
+
+#include "programs.hpp"
+#include "released.hpp"
+
+namespace gatherum {
+namespace {
+
+// Below this many bytes it is not worth giving up the interpreter's lock.
+constexpr int64_t kLongBytes = int64_t{64} << 10;
+
+class BoundLists {
+ public:
+  explicit BoundLists(gatherum_lists* lists) : lists_(lists) {}
+  ~BoundLists() { gatherum_lists_free(lists_); }
+  BoundLists(const BoundLists&) = delete;
+  BoundLists& operator=(const BoundLists&) = delete;
+  const gatherum_lists* get() const { return lists_; }
+
+ private:
+  gatherum_lists* const lists_;
+};
+
+char* memory_of(nb::handle array) {
+  if (!PyArray_Check(array.ptr())) throw nb::type_error("gatherum: not an array");
+  return PyArray_BYTES(as_array(array));
+}
+
+// Runs without the interpreter's lock where it takes long. Raises what is no matter of indices.
+gatherum_status run(bool is_long, gatherum_error& error,
+                    const std::function<gatherum_status(const gatherum_poll*)>& body) {
+  gatherum_status status = GATHERUM_OK;
+  if (is_long) {
+    Released released;
+    const gatherum_poll poll = released.poll();
+    do status = body(&poll);
+    while (status == GATHERUM_INTERRUPTED && !released.interrupted());  // a forked child: see run_released
+  } else {
+    status = body(nullptr);
+  }
+  if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
+  if (status == GATHERUM_INTERRUPTED) nb::raise_python_error();
+  if (status != GATHERUM_OK && status != GATHERUM_INVALID_INDEX) throw nb::value_error(error.message);
+  return status;
+}
+
+// Lists, or (operand, position, value) of an invalid index.
+nb::object make(int64_t destinations, const BoundProgram& targets, nb::handle target_indices,
+                nb::handle sources, nb::handle source_indices, bool numbered) {
+  const gatherum_edge_ends to{targets.core(), memory_of(target_indices)};
+  gatherum_edge_ends from{};
+  if (!sources.is_none()) from = {nb::cast<const BoundProgram&>(sources).core(), memory_of(source_indices)};
+  gatherum_lists* lists = nullptr;
+  gatherum_error error{};
+  const bool is_long = gatherum_program_is_long(targets.core()) != 0;
+  const gatherum_status status = run(is_long, error, [&](const gatherum_poll* poll) {
+    return gatherum_lists_make(destinations, &to, from.program == nullptr ? nullptr : &from, numbered ? 1 : 0,
+                               poll, &lists, &error);
+  });
+  if (status == GATHERUM_INVALID_INDEX)
+    return nb::make_tuple(nb::str(error.operand), error.position, error.value);
+  return nb::cast(new BoundLists(lists), nb::rv_policy::take_ownership);
+}
+
+void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, nb::handle weights,
+          nb::handle start, nb::handle fill, nb::handle out, bool fresh) {
+  gatherum_row_operands at{};
+  at.table = memory_of(table);
+  at.table_step = PyArray_STRIDE(as_array(table), 0);
+  if (!weights.is_none()) at.weights = memory_of(weights);
+  if (!start.is_none()) at.start = memory_of(start);
+  at.fill = memory_of(fill);
+  at.out = memory_of(out);
+  at.out_step = PyArray_STRIDE(as_array(out), 0);
+  at.fresh = fresh ? 1 : 0;
+  gatherum_error error{};
+  const bool is_long =
+      PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) + gatherum_lists_bytes(lists.get()) >=
+      kLongBytes;
+  run(is_long, error, [&](const gatherum_poll* poll) {
+    return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error);
+  });
+}
+
+}  // namespace
+
+void bind_lists(nb::module_& m) {
+  nb::class_<BoundLists>(m, "RowLists")
+      .def_prop_ro("nbytes", [](const BoundLists& lists) { return gatherum_lists_bytes(lists.get()); })
+      .def("fold", fold, nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(),
+           nb::arg("start").none(), nb::arg("fill"), nb::arg("out"), nb::arg("fresh"));
+  m.def("make_lists", make, nb::arg("destinations"), nb::arg("targets"), nb::arg("target_indices"),
+        nb::arg("sources").none(), nb::arg("source_indices").none(), nb::arg("numbered"));
+  // A new array as the operators make it: a large one on huge pages.
+  m.def(
+      "new_result",
+      [](nb::handle dtype, const std::vector<int64_t>& shape) {
+        if (!PyArray_DescrCheck(dtype.ptr())) throw nb::type_error("gatherum: not a dtype");
+        std::vector<npy_intp> extents(shape.begin(), shape.end());
+        return new_array(reinterpret_cast<PyArray_Descr*>(dtype.ptr()), static_cast<int>(shape.size()),
+                         extents.data());
+      },
+      nb::arg("dtype"), nb::arg("shape"));
+}
+
+}  // namespace gatherum

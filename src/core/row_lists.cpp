@@ -1,0 +1,171 @@
+// Lists of rows: on how many threads they are made and folded. Every destination meets its rows in order, on
+// one thread.
+#include "row_lists.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "implementations/implementations.hpp"
+
+namespace gatherum {
+namespace {
+
+// Destinations are dealt out in so many shares a thread: some have more rows than others.
+constexpr int64_t kSharesAThread = 8;
+
+// The positions where each piece's edges begin in the lists: behind those of earlier pieces, destination by
+// destination. Returns how many there are.
+template <class Number>
+int64_t count_out(Number* starts, Number* counts, int64_t destinations, int64_t pieces) {
+  Number at = 0;
+  for (int64_t d = 0; d < destinations; ++d) {
+    starts[d] = at;
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      at += std::exchange(counts[piece * destinations + d], at);
+  }
+  starts[destinations] = at;
+  return static_cast<int64_t>(at);
+}
+
+int64_t number(const Room& numbers, bool wide, int64_t i) {
+  if (wide) return reinterpret_cast<const int64_t*>(numbers.get())[i];
+  return reinterpret_cast<const uint32_t*>(numbers.get())[i];
+}
+
+}  // namespace
+
+Room::Room(int64_t bytes)
+    : start_(static_cast<char*>(static_cast<size_t>(bytes) >= kLargeResult
+                                    ? allocate_large(static_cast<size_t>(bytes))
+                                    : std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1))))),
+      bytes_(bytes) {
+  if (start_ == nullptr) throw std::bad_alloc();
+}
+
+Room::~Room() {
+  if (start_ != nullptr && !(static_cast<size_t>(bytes_) >= kLargeResult && free_large(start_)))
+    std::free(start_);
+}
+
+bool RowLists::fit(int64_t destinations, const Program& targets, const Program* sources) {
+  const auto numbers = [](const Program& p) {
+    return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
+  };
+  if (targets.tuples == 0) return sources == nullptr || sources->tuples == 0;
+  if (!numbers(targets) || targets.checks.component[0].size != destinations) return false;
+  if (sources == nullptr) return true;
+  if (!numbers(*sources) || sources->checks.rank != targets.checks.rank ||
+      sources->checks.line != targets.checks.line)
+    return false;
+  for (int i = 0; i < targets.checks.rank; ++i)
+    if (sources->checks.loops[i].extent != targets.checks.loops[i].extent) return false;
+  return targets.checks.line == targets.checks.rank - 1;
+}
+
+Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const EdgeEnds& sources, bool numbered,
+                       const Poll& poll, int& invalid) {
+  destinations_ = destinations;
+  const Program& to = *targets.program;
+  const Nest& nest = to.checks;
+  const Loop& line = nest.line_loop();
+  const int64_t edges = to.tuples,
+                table = sources.program && to.tuples > 0 ? sources.program->checks.component[0].size : 0;
+  const EdgeEnds* const both[] = {&targets, &sources};
+  for (invalid = 1; invalid >= 0; --invalid) {
+    const EdgeEnds& ends = *both[invalid];
+    if (ends.program == nullptr) continue;
+    const Outcome outcome = check_addressable(*ends.program, ends.indices);
+    if (outcome.status != Status::done) return outcome;
+  }
+  wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
+  const int64_t width = wide_ ? 8 : 4;
+  const int threads = threads_for(times(edges, 4 * kTupleBytes));
+
+  ListStage stage{};
+  stage.targets = &nest;
+  stage.sources = sources.program ? &sources.program->checks : nullptr;
+  stage.chunk = std::min(kPieceChunk, line.extent);
+  stage.units = nest.outer_count() * ((line.extent - 1) / stage.chunk + 1);
+  // Counters of all pieces together are at most four times as many as edges, or there is one piece.
+  const int64_t most = std::clamp<int64_t>(4 * edges / std::max<int64_t>(destinations_, 1), 1, threads);
+  stage.piece_units = (stage.units + most - 1) / most;
+  stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
+  stage.destinations = destinations_;
+  stage.wide = wide_;
+
+  starts_ = Room(times(destinations_ + 1, width));
+  if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
+  rows_ = Room(times(edges, width));
+  if (numbered) edges_ = Room(times(edges, width));
+  const Room went(times(edges, width)), came(stage.sources ? times(edges, width) : 0);
+  const Room counts(times(times(stage.pieces, destinations_), width));
+  stage.went = went.get();
+  stage.came = stage.sources ? came.get() : nullptr;
+  stage.counts = counts.get();
+  stage.rows = rows_.get();
+  stage.edges = edges_.get();
+
+  All valid;
+  const bool staged = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().list_stage(stage, targets.indices, sources.indices, piece);
+  });
+  if (!staged) return {Status::interrupted, {}};
+  if (!valid && to.raises) {
+    Outcome found;
+    if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
+    invalid = 1;
+    if (found.status != Status::done) return found;
+    found = check_indices(to, targets.indices, poll);
+    invalid = 0;
+    return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+  }
+  kept_ = wide_ ? count_out(reinterpret_cast<uint64_t*>(starts_.get()),
+                            reinterpret_cast<uint64_t*>(counts.get()), destinations_, stage.pieces)
+                : count_out(reinterpret_cast<uint32_t*>(starts_.get()),
+                            reinterpret_cast<uint32_t*>(counts.get()), destinations_, stage.pieces);
+  const bool placed = run_tasks(stage.pieces, threads, poll,
+                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
+  return {placed ? Status::done : Status::interrupted, {}};
+}
+
+bool RowLists::fold(ListFold call, const Poll& poll) const {
+  call.wide = wide_;
+  call.starts = starts_.get();
+  call.numbers = rows_.get();
+  call.edges = edges_.get();
+  call.kept = kept_;
+  const int64_t row = times(points(*call.rows, call.rows->rank), call.rows->block);
+  const int64_t work = times(kept_ + destinations_, row + kTupleBytes);
+  const int threads = threads_for(work);
+  const int64_t shares =
+      std::clamp<int64_t>(threads > 1 ? kSharesAThread * threads : work / kLongestTask, 1, 1 << 16);
+  Room weights;
+  if (call.weights != nullptr) {
+    weights = Room(times(kept_, call.rows->item));
+    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesAThread * threads) + 1);
+    const bool ordered = run_tasks((kept_ + piece - 1) / piece, threads, poll, [&](int64_t i, int) {
+      chosen_kernels().list_weights(call, weights.get(), i * piece, std::min((i + 1) * piece, kept_));
+    });
+    if (!ordered) return false;
+    call.weights = weights.get();
+  }
+  // Where a share begins: destinations and rows count alike.
+  const auto boundary = [&](int64_t share) {
+    const int64_t wanted = static_cast<int64_t>(static_cast<double>(kept_ + destinations_) / shares * share);
+    int64_t low = 0, high = destinations_;
+    while (low < high) {
+      const int64_t d = low + (high - low) / 2;
+      if (number(starts_, wide_, d) + d < wanted)
+        low = d + 1;
+      else
+        high = d;
+    }
+    return low;
+  };
+  return run_tasks(shares, threads, poll, [&](int64_t share, int) {
+    const int64_t end = share + 1 == shares ? destinations_ : boundary(share + 1);
+    chosen_kernels().list_fold(call, share == 0 ? 0 : boundary(share), end);
+  });
+}
+
+}  // namespace gatherum

@@ -1,0 +1,62 @@
+// Lists of rows: for every destination the rows of a table that are folded into it, in order of their edges.
+#pragma once
+
+#include <utility>
+
+#include "engine.hpp"
+
+namespace gatherum {
+
+// Memory that knows its size; large ones on huge pages.
+class Room {
+ public:
+  Room() = default;
+  explicit Room(int64_t bytes);  // throws std::bad_alloc
+  ~Room();
+  Room(Room&& other) noexcept : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  Room& operator=(Room&& other) noexcept {
+    std::swap(start_, other.start_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  char* get() const { return start_; }
+  int64_t bytes() const { return start_ == nullptr ? 0 : bytes_; }
+
+ private:
+  char* start_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// One end of the edges: a program whose `checks` walks the edges in order, with one component that numbers
+// what they address. Null indices of null programs: an edge's own number.
+struct EdgeEnds {
+  const Program* program = nullptr;
+  const char* indices = nullptr;
+};
+
+class RowLists {
+ public:
+  // Whether two programs describe the two ends of the same edges.
+  static bool fit(int64_t destinations, const Program& targets, const Program* sources);
+
+  // Reads and checks every index once. `numbered`: the numbers of the edges are kept, for weights. `invalid`:
+  // which end the outcome speaks of, 0 the targets. Throws std::bad_alloc.
+  Outcome make(int64_t destinations, const EdgeEnds& targets, const EdgeEnds& sources, bool numbered,
+               const Poll& poll, int& invalid);
+
+  // Folds the rows of a table; `call` says all but the lists. False: cut short by poll.
+  bool fold(ListFold call, const Poll& poll) const;
+
+  int64_t destinations() const { return destinations_; }
+  bool numbered() const { return edges_.get() != nullptr || kept_ == 0; }
+  int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes(); }
+
+ private:
+  int64_t destinations_ = 0, kept_ = 0;
+  bool wide_ = false;
+  Room starts_, rows_, edges_;
+};
+
+}  // namespace gatherum

@@ -1,0 +1,43 @@
+"""The six operators on arrays in an NVIDIA GPU's memory, with the bits of the processor's.
+
+Tensors of PyTorch, arrays of CuPy, and those of any framework that have `__cuda_array_interface__`
+or `__dlpack__`. `gatherum.gather(array, ...)` and the other five come here, too. This package alone
+imports CuPy or anything of CUDA, and only when a call needs it.
+"""
+
+from .. import arrays
+from ..plan import add_device
+from ..surface import plain_help
+from .api import (
+    gather,
+    gather_elements,
+    gather_nd,
+    is_on_cuda,
+    look,
+    room,
+    scatter_elements,
+    scatter_nd,
+    scatter_slices,
+)
+from .description import describe, plan
+from .protocols import DeviceArray
+
+__all__ = [
+    "DeviceArray",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "plan",
+    "scatter_elements",
+    "scatter_nd",
+    "scatter_slices",
+]
+
+for _framework in ("cupy", arrays.CUDA.name):
+    arrays.register(_framework, room, look, on_cuda=is_on_cuda)
+add_device("cuda", describe)
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

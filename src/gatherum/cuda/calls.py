@@ -1,0 +1,253 @@
+"""One call on a device's arrays: operands, plan, memory, launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments, errors
+from ..dtypes import AnyDType
+from ..hooks import check_out
+from ..operators import OPERATORS
+from ..plan import Plan, build
+from ..shapes import contiguous_strides
+from ..signature import Operand, Signature, check_before_updates
+from . import run
+from .device import Device
+from .driver import open_driver
+from .nvidia import Nvidia
+from .views import Framework, View
+
+# Takes the dtype of the data, returns what a gather stores for an invalid index, b"" for zeros.
+Fill: TypeAlias = Callable[[AnyDType], bytes]
+
+
+class Attributes(NamedTuple):
+    """An operator's attributes, as plain values."""
+
+    axis: int
+    reduction: str
+    include_self: bool
+    mode: str
+    negative: bool
+
+
+class Values(NamedTuple):
+    """An operand in the host's memory, and how it will look on the device.
+
+    Dimensions that repeat one value are copied once: `array` has them with size 1.
+    """
+
+    array: NDArray[Any]
+    operand: Operand
+
+
+Given: TypeAlias = View | Values
+_planned = lru_cache(maxsize=1024)(build)
+
+
+def call(
+    framework: Framework,
+    op: str,
+    data: Any,
+    indices: Any,
+    updates: Any,
+    attributes: Attributes,
+    fill: Fill,
+    out: Any = None,
+) -> object:
+    """Run an operator on arrays of a framework that are on one device.
+
+    Parameters
+    ----------
+    framework : Framework
+        Of the data.
+    op : str
+        The operator's name.
+    data, indices, updates : array
+        The operands. Indices and updates may be NumPy's, lists or numbers: they are copied.
+    attributes : Attributes
+        Checked already.
+    fill : callable
+        Gives what a gather stores for an invalid index.
+    out : array, optional
+        Where the result goes: a new array otherwise.
+
+    Returns
+    -------
+    array
+        The result, of the same framework.
+    """
+    operands = _operands(framework, op, data, indices, updates, attributes, out)
+    table, places, others, target = operands
+    plan = _planned(
+        Signature(
+            op,
+            table.operand,
+            places.operand,
+            None if others is None else others.operand,
+            attributes.axis,
+            attributes.reduction,
+            attributes.include_self,
+            attributes.mode,
+            attributes.negative,
+            None if target is None else target.operand,
+        )
+    )
+    dtype = table.operand.dtype
+    item = fill(dtype) if others is None and attributes.mode in ("fill", "drop") else b""
+    number = _one_device(op, operands)
+    given = [value for value in (data, indices, updates, out) if framework.owns(value)]
+    stream = framework.stream(number, given)
+    _check_capture(op, attributes.mode, operands, number, stream)
+    at, holders = _on_device(framework, operands, number, stream)
+    result = out
+    if target is None:
+        result, at["out"] = framework.empty(plan.shape, dtype, data, number, stream)
+    else:
+        _check_overlaps(plan, operands, at)
+    device = open_device(framework, number, stream)
+    try:
+        run.run(device, plan, at["data"], at["indices"], at["updates"], at["out"], item)
+    finally:
+        framework.keep(holders, number, stream)
+    return result
+
+
+def open_device(framework: Framework, number: int, stream: int) -> Device:
+    """Return the device of a number, with a stream of its own."""
+    return Nvidia(framework, number, stream)
+
+
+class Operands(NamedTuple):
+    """The operands of a call as they will look on the device."""
+
+    data: View
+    indices: Given
+    updates: Given | None
+    out: View | None
+
+    def named(self) -> Iterator[tuple[str, Given | None]]:
+        """Yield each with its name."""
+        return zip(self._fields, self, strict=True)
+
+
+def _operands(
+    framework: Framework,
+    op: str,
+    data: Any,
+    indices: Any,
+    updates: Any,
+    attributes: Attributes,
+    out: Any,
+) -> Operands:
+    """Return the operands, checked as far as their conversion needs."""
+    table = framework.view(op, "data", data)
+    places = _given(framework, op, "indices", indices, None)
+    to, of = table.operand, places.operand
+    check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+    others = None
+    if OPERATORS[op].scatters:
+        others = _given(framework, op, "updates", updates, to.dtype)
+    return Operands(table, places, others, None if out is None else framework.view(op, "out", out))
+
+
+def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType | None) -> Given:
+    """Return indices (without `dtype`) or updates, on the device or not."""
+    if framework.owns(value):
+        return framework.view(op, name, value)
+    if dtype is not None:
+        return _values(arguments.as_updates(op, value, dtype))
+    array = arguments.as_indices(op, value)
+    if array.dtype.kind in "iu":  # anything else is refused with its own dtype
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return _values(array)
+
+
+def _values(array: NDArray[Any]) -> Values:
+    """Return an array of the host's memory as it will look on the device: in C order, and what
+    repeats stays so.
+    """
+    once = array[(*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...)]
+    compact = np.ascontiguousarray(once).reshape(once.shape)
+    steps = contiguous_strides(compact.shape, array.itemsize)
+    strides = tuple(
+        0 if given == 0 else step for given, step in zip(array.strides, steps, strict=True)
+    )
+    return Values(compact, Operand(array.shape, array.dtype, strides))
+
+
+def _one_device(op: str, given: Operands) -> int:
+    """Return the number of the device that all arrays are on, or raise TypeError."""
+    found: int | None = None
+    for name, operand in given.named():
+        if not isinstance(operand, View) or operand.device is None:
+            continue
+        if found is None:
+            found = operand.device
+        elif operand.device != found:
+            words = [f"cuda:{number}" for number in (found, operand.device)]
+            raise errors.other_device(op, name, words[0], words[1], "copy it there")
+    return found or 0
+
+
+def _check_capture(op: str, mode: str, given: Operands, number: int, stream: int) -> None:
+    """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
+    copied = [name for name, operand in given.named() if isinstance(operand, Values)]
+    if mode != "raise" and not copied:
+        return
+    driver = open_driver()
+    with driver.on(number):
+        if not driver.captures(stream):
+            return
+    if mode == "raise":
+        raise errors.raise_in_capture(op)
+    raise errors.copy_in_capture(op, copied[0])
+
+
+def _on_device(
+    framework: Framework, given: Operands, number: int, stream: int
+) -> tuple[dict[str, int], list[object]]:
+    """Copy what is not on the device; return the addresses, and what keeps the memory."""
+    addresses = {name: 0 for name, _ in given.named()}
+    holders: list[object] = []
+    for name, operand in given.named():
+        if isinstance(operand, View):
+            addresses[name] = operand.address
+            holders.append(operand.holder)
+        elif operand is not None:
+            array = operand.array
+            buffer = framework.allocate(max(array.nbytes, 1), number, stream)
+            driver = open_driver()
+            with driver.on(number):
+                driver.copy_in(buffer.address, array.ctypes.data, array.nbytes, stream)
+            addresses[name] = buffer.address
+            holders.append(buffer)
+    return addresses, holders
+
+
+class _Interface:
+    """An array's place in memory, which nobody reads."""
+
+    def __init__(self, address: int, operand: Operand) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": operand.shape,
+            "strides": operand.strides,
+            "typestr": f"|V{operand.dtype.itemsize}",
+        }
+
+
+def _check_overlaps(plan: Plan, given: Operands, addresses: dict[str, int]) -> None:
+    """Raise ValueError for an `out` that shares memory with an input that it must not."""
+    # Arrays whose addresses and strides alone have a meaning: their memory is a device's.
+    ghosts = [
+        None if operand is None else np.asarray(_Interface(addresses[name], operand.operand))
+        for name, operand in given.named()
+    ]
+    check_out(plan, *ghosts)  # type: ignore[arg-type]  # data, indices and out are there

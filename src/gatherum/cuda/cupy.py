@@ -1,0 +1,96 @@
+"""CuPy's arrays: their memory pool, their current stream, their sort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtypes import AnyDType
+from ..errors import Shape
+from ..signature import Operand
+from .transfers import OnDevice
+from .views import View
+
+
+class _Scratch:
+    """Bytes of CuPy's pool, which gives them out again in the order of the stream."""
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+        self.address = int(memory.ptr)
+
+
+class CuPy:
+    """Arrays of CuPy."""
+
+    name = "cupy"
+
+    def __init__(self) -> None:
+        self._cupy: Any = import_module("cupy")
+
+    def owns(self, value: object) -> bool:
+        """Whether a value is an array of CuPy."""
+        return isinstance(value, self._cupy.ndarray)
+
+    def view(self, op: str, operand: str, value: Any) -> View:
+        """Return an array as the room sees it; all of CuPy's are on a device."""
+        looks = Operand(tuple(value.shape), value.dtype, tuple(value.strides))
+        return View(int(value.data.ptr), looks, int(value.device.id), value)
+
+    def stream(self, device: int, operands: Sequence[object]) -> int:
+        """Return CuPy's current stream of a device."""
+        return int(self._cupy.cuda.get_current_stream(device).ptr)
+
+    def empty(
+        self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
+    ) -> tuple[object, int]:
+        """Return a new array and its address."""
+        with self._cupy.cuda.Device(device):
+            made = self._cupy.empty(shape, like.dtype)
+        return made, int(made.data.ptr)
+
+    def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
+        """Return memory of CuPy's current allocator."""
+        with self._cupy.cuda.Device(device):
+            return _Scratch(self._cupy.cuda.alloc(nbytes))
+
+    def sort(
+        self,
+        keys: _Scratch,
+        payload: _Scratch,
+        count: int,
+        widths: tuple[int, int],
+        bits: int,
+        device: int,
+        stream: int,
+    ) -> tuple[_Scratch, _Scratch]:
+        """Sort by `cupy.argsort`, which is stable."""
+        with self._cupy.cuda.Device(device):
+            unsorted, moved = (
+                self._cupy.ndarray((count,), np.dtype(f"i{width}"), memory.memory)
+                for memory, width in zip((keys, payload), widths, strict=True)
+            )
+            order = self._cupy.argsort(unsorted, kind="stable")
+            found = self._cupy.take(unsorted, order), self._cupy.take(moved, order)
+            return _Scratch(found[0].data), _Scratch(found[1].data)
+
+    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+        """Keep nothing: CuPy's pool gives memory out again in the order of its stream."""
+
+
+def functions() -> OnDevice:
+    """Return the six functions on NumPy arrays by way of CuPy's current device."""
+    cupy: Any = import_module("cupy")
+    number = cupy.cuda.Device().id
+    device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
+
+    def back(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+        found: NDArray[Any] = cupy.asnumpy(array).view(dtype)
+        return found
+
+    name = f"cuda:{number}, {device}, arrays of CuPy {cupy.__version__}"
+    return OnDevice(name, cupy.array, back)

@@ -1,0 +1,133 @@
+"""What a plan would do on a device: its launches in order, its scratch, its floor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..operators import find
+from ..plan import Description, Plan, planned
+from .device import Buffer, Kernel
+from .driver import open_driver
+from .run import run, scratch
+
+# A multiple of every alignment that a kernel asks about.
+_ADDRESS = 1 << 40
+# What a launch is for, by its kernel.
+_REASONS = {
+    "sort": "the updates are sorted by destination, and each run of them is taken in order",
+    "winners": "a table of all destinations finds the last update of each",
+    "fold_atomic": "integers may be folded in any order",
+    "scatter": "no two updates can meet",
+    "gather": "every item of the result is read on its own",
+}
+
+
+class Scratch(NamedTuple):
+    """Scratch memory that nobody uses."""
+
+    address: int
+
+
+class Listing:
+    """A device that notes what it is asked for, and finds no invalid index."""
+
+    processors = 1
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.kernels: list[Kernel] = []
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """Return memory that is nowhere."""
+        return Scratch(_ADDRESS)
+
+    def clear(self, buffer: Buffer, nbytes: int) -> None:
+        """Note nothing: this is no kernel of ours."""
+
+    def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
+        """Note a kernel."""
+        self.steps.append(kernel.name)
+        self.kernels.append(kernel)
+
+    def sort(
+        self,
+        keys: Buffer,
+        payload: Buffer,
+        count: int,
+        key_width: int,
+        payload_width: int,
+        bits: int,
+    ) -> tuple[Buffer, Buffer]:
+        """Note the sort."""
+        self.steps.append("sort")
+        return keys, payload
+
+    def read(self, buffer: Buffer, nbytes: int) -> bytes:
+        """Return zeros: a record without an invalid index."""
+        return bytes(nbytes)
+
+
+def listed(plan: Plan) -> Listing:
+    """Return what a plan launches, for operands that are aligned as allocators align them."""
+    listing = Listing()
+    if not _raises(plan):
+        run(listing, plan, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
+    return listing
+
+
+def _raises(plan: Plan) -> bool:
+    """Whether every call raises an IndexError: clip and wrap have no place to go to."""
+    from .work import unaddressable, work_of
+
+    return unaddressable(plan.signature, work_of(plan)) >= 0
+
+
+def describe(plan: Plan) -> Description:
+    """Return the launches of a plan in order, the reason for them, and its scratch in bytes."""
+    steps = listed(plan).steps
+    reason = next((why for name, why in _REASONS.items() if name in steps), "nothing moves")
+    return Description(" + ".join(steps) or "none", reason, scratch(plan))
+
+
+def plan(op: object, data: object, indices: object, updates: object = None, /,
+         **attributes: object) -> Plan:  # fmt: skip
+    """Return the plan of a call on a device, as `gatherum.plan` does for arrays that are on one.
+
+    Parameters
+    ----------
+    op, data, indices, updates, **attributes
+        As of `gatherum.plan`; descriptions of operands, ``(shape, dtype)``, will do.
+
+    Returns
+    -------
+    Plan
+        Its `algorithm` names the launches in order, and its `scratch` is the device's.
+
+    Examples
+    --------
+    >>> p = gatherum.cuda.plan("gather", ((4, 8), "f4"), ((3,), "i8"), mode="clip")
+    >>> p.device, p.algorithm, p.scratch
+    ('cuda', 'gather', 0)
+    """
+    return planned(find(op), data, indices, updates, dict(attributes), "cuda")
+
+
+_COPIED = 1 << 28
+_ROUNDS = 5
+
+
+def copy_bandwidth(number: int = 0) -> float:
+    """Return the bytes a second, read and written, of the device's own copy: the best of a few.
+
+    It takes half a gigabyte for a moment, and waits for the device.
+    """
+    driver = open_driver()
+    stream = 0
+    with driver.on(number):
+        one, other = (driver.allocate(_COPIED, stream) for _ in range(2))
+        try:
+            seconds = [driver.time_copy(one, other, _COPIED, stream) for _ in range(_ROUNDS)]
+        finally:
+            for address in (one, other):
+                driver.free(address, stream)
+    return 2 * _COPIED / min(seconds)

@@ -1,0 +1,161 @@
+"""Updates in order of their destination, and what is done with them: folds, and moves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..dtypes import value_of
+from ..signature import Signature
+from . import tables
+from .checks import address
+from .device import Buffer, Kernel
+from .launches import NARROW, THREADS, Call, Macros
+from .movement import WIDEST, writing_mode
+from .tables import Fields, Steps, points
+from .work import Work
+
+# Runs of more entries than this have a block of their own; so many of its threads fold, the others
+# fetch. All three wait for a measurement on a device.
+LONGEST = 64
+FOLDERS = 32
+LONG_THREADS = 128
+# Bytes of the largest item that a sort carries.
+_MOST_CARRIED = 8
+
+_ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
+_ATOMIC_REDUCTIONS = ("add", "max", "min")
+
+
+class Widths(NamedTuple):
+    """Bytes of a key and of a payload, and the bits of a key that count."""
+
+    key: int
+    payload: int
+    bits: int
+
+
+class Sorted(NamedTuple):
+    """Pairs of keys and payload in order."""
+
+    keys: Buffer
+    payload: Buffer
+    widths: Widths
+
+
+def carried_bytes(s: Signature, work: Work) -> int:
+    """Return the bytes of an update that the sort carries itself, or 0: then it carries where the
+    update stands. Single items of a fold are carried.
+    """
+    single = points(work.row) * work.block == s.data.dtype.itemsize
+    return work.block if s.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
+
+
+def widths_of(s: Signature, work: Work) -> Widths:
+    """Return the widths for a call: keys number the destinations, and one more stands for none."""
+    bits = max(work.destinations.bit_length(), 1)
+    carried = carried_bytes(s, work)
+    wide = carried > 4 if carried else work.entries >= 1 << 31
+    return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
+
+
+def sort(call: Call) -> Sorted:
+    """Return the tuples in order of their destination, those of each in row-major order."""
+    s, device, work = call.plan.signature, call.device, call.work
+    n, widths = work.entries, widths_of(s, work)
+    keys, payload = device.allocate(n * widths.key), device.allocate(n * widths.payload)
+    carried = carried_bytes(s, work)
+    macros = call.index_macros(writing_mode(call))
+    macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
+    macros["VALUE_ALIGN"] = call.alignment(carried or 1)
+    first = call.indices, call.other, keys.address, payload.address, work.destinations
+    call.launch_nest("keys", first, work.tuples, work.parts, macros)
+    return Sorted(*device.sort(keys, payload, n, *widths), widths)
+
+
+def scatter_sorted(call: Call, guard: Buffer | None) -> None:
+    """Move the last update of every destination."""
+    width = call.alignment(WIDEST, call.work.block)
+    row = call.work.chunks(width)
+    total = call.work.entries * points(row)
+    _launch(call, "scatter_sorted", sort(call), row, guard, [total], [], {"WIDTH": width})
+
+
+def fold(call: Call, guard: Buffer | None) -> None:
+    """Fold the updates of every destination, in row-major order."""
+    s, work = call.plan.signature, call.work
+    item, align = s.data.dtype.itemsize, call.alignment(WIDEST, work.block)
+    lanes = max(1, align // item)
+    pairs, row = sort(call), work.chunks(item * lanes)
+    macros: Macros = {
+        "VALUE": _value(s),
+        "VALUE_ALIGN": align,
+        "REDUCTION": s.reduction,
+        "LANES": lanes,
+        "CARRIED": carried_bytes(s, work),
+    }
+    parts = points(row)
+    longest = LONGEST if work.entries > LONGEST else 0
+    total = [work.entries * parts, longest, s.include_self]
+    _launch(call, "fold", pairs, row, guard, total, [], macros)
+    if longest:
+        macros |= {"THREADS": LONG_THREADS, "FOLDERS": FOLDERS}
+        stretches = -(-parts // FOLDERS)
+        total = [-(-work.entries // longest) * stretches, longest, s.include_self]
+        _launch(call, "fold_long", pairs, row, guard, total, [stretches], macros)
+
+
+def _value(s: Signature) -> str:
+    return f"value_{value_of(s.data.dtype).name}"
+
+
+def _launch(
+    call: Call,
+    name: str,
+    pairs: Sorted,
+    row: Steps,
+    guard: Buffer | None,
+    total: Fields,
+    divided_by: Fields,
+    macros: Macros,
+) -> None:
+    """Launch a kernel whose arguments hold ``Sorted`` of kernels/sorted.cuh: `total`, the flat
+    numbers first, stands before it, and what numbers are divided by after it.
+    """
+    work = call.work
+    all_steps = work.to, work.tuples, row
+    most = max(tables.reach(steps, (), WIDEST) for steps in all_steps)
+    most = max(most, total[0], work.entries + LONGEST, work.destinations)
+    bits, room = 32 if most < NARROW else 64, tables.room_for(all_steps)
+    fields = [call.data, call.other, address(guard), *total]
+    fields += [pairs.keys.address, pairs.payload.address, work.entries, work.destinations]
+    for steps in all_steps:
+        fields += tables.loops(steps, bits, room)
+    for number in (points(row), *divided_by):
+        fields += tables.divisor(number, bits)
+    widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
+    kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=room)
+    threads = LONG_THREADS if "THREADS" in macros else THREADS
+    call.launch(kernel, total[0], fields, threads=threads)
+
+
+def may_be_atomic(s: Signature) -> bool:
+    """Whether atomics on integers fold where the data lie, if these are aligned."""
+    ordered = s.reduction not in _ATOMIC_REDUCTIONS or not s.include_self
+    return not ordered and value_of(s.data.dtype).name in _ATOMIC_VALUES
+
+
+def is_atomic(call: Call) -> bool:
+    """Whether they do."""
+    s = call.plan.signature
+    item = s.data.dtype.itemsize
+    return may_be_atomic(s) and call.alignment(item) == item
+
+
+def fold_atomic(call: Call, guard: Buffer | None) -> None:
+    """Fold integers where they lie."""
+    s, work = call.plan.signature, call.work
+    macros = call.index_macros(writing_mode(call))
+    macros |= {"VALUE": _value(s), "REDUCTION": s.reduction}
+    first = call.data, call.indices, call.other, address(guard)
+    steps = (*work.tuples, *work.chunks(s.data.dtype.itemsize))
+    call.launch_nest("fold_atomic", first, steps, work.parts, macros)

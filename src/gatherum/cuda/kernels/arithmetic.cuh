@@ -1,0 +1,259 @@
+// Reductions: what `op=` means for each value type, with the bits of src/core/combine.hpp.
+//
+//   fold(a, b)              one step of the left fold, in the accumulation type
+//   finish(a, n, folded)    the stored result of n values; `folded`: whether there was any step
+//
+// Integers wrap; float16 and bfloat16 accumulate in float32 and round once; a NaN that a step makes is the
+// canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The canonical NaN is put in once, in
+// finish, not at every step: once a sum or a product is NaN it stays so, whatever its payload, and that takes
+// the comparison out of the chain of dependent additions. Every operation is an intrinsic that is rounded by
+// itself, so nothing is fused. Halves are converted on bits: what is only copied keeps all of them.
+#pragma once
+
+#include "platform.cuh"
+
+namespace gatherum {
+
+enum class Reduction { add, mul, max, min, mean };
+
+struct Boolean {};
+struct Half {};
+struct Bfloat16 {};
+template <class T>
+struct alignas(2 * sizeof(T)) Complex {
+  T re, im;
+};
+
+using value_bool = Boolean;
+using value_int8 = int8;
+using value_int16 = int16;
+using value_int32 = int32;
+using value_int64 = int64;
+using value_uint8 = uint8;
+using value_uint16 = uint16;
+using value_uint32 = uint32;
+using value_uint64 = uint64;
+using value_float16 = Half;
+using value_bfloat16 = Bfloat16;
+using value_float32 = float;
+using value_float64 = double;
+using value_complex64 = Complex<float>;
+using value_complex128 = Complex<double>;
+
+template <class T>
+inline constexpr bool kIsFloat = kSame<T, float> || kSame<T, double>;
+template <class T>
+using Bits = typename Word<sizeof(T)>::Type;
+
+__device__ __forceinline__ float sum(float a, float b) { return __fadd_rn(a, b); }
+__device__ __forceinline__ double sum(double a, double b) { return __dadd_rn(a, b); }
+__device__ __forceinline__ float difference(float a, float b) { return __fsub_rn(a, b); }
+__device__ __forceinline__ double difference(double a, double b) { return __dsub_rn(a, b); }
+__device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ double product(double a, double b) { return __dmul_rn(a, b); }
+__device__ __forceinline__ float quotient(float a, float b) { return __fdiv_rn(a, b); }
+__device__ __forceinline__ double quotient(double a, double b) { return __ddiv_rn(a, b); }
+
+template <class T>
+__device__ __forceinline__ T quiet_nan() {
+  if constexpr (sizeof(T) == 4)
+    return bits_as<float>(uint32{0x7FC00000});
+  else
+    return bits_as<double>(uint64{0x7FF8000000000000});
+}
+template <class T>
+__device__ __forceinline__ T canonical(T v) {
+  return v == v ? v : quiet_nan<T>();
+}
+template <class T>
+__device__ __forceinline__ Complex<T> canonical(Complex<T> v) {
+  return {canonical(v.re), canonical(v.im)};
+}
+
+// Integers in an unsigned type of at least 32 bits: no promotion to a signed int that could overflow.
+template <class T>
+using Wrapping = typename Either<(sizeof(T) < 4), uint32, typename Word<(sizeof(T) < 4 ? 4 : sizeof(T))>::Type>::Type;
+
+template <class T>
+__device__ __forceinline__ T add(T a, T b) {
+  if constexpr (kIsFloat<T>)
+    return sum(a, b);
+  else
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+}
+template <class T>
+__device__ __forceinline__ Complex<T> add(Complex<T> a, Complex<T> b) {
+  return {sum(a.re, b.re), sum(a.im, b.im)};
+}
+
+template <class T>
+__device__ __forceinline__ T multiply(T a, T b) {
+  if constexpr (kIsFloat<T>)
+    return product(a, b);
+  else
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+}
+template <class T>
+__device__ __forceinline__ Complex<T> multiply(Complex<T> a, Complex<T> b) {
+  return {difference(product(a.re, b.re), product(a.im, b.im)),
+          sum(product(a.re, b.im), product(a.im, b.re))};
+}
+
+// Of two equal floats, zeros of either sign: max takes the bits that both have, min those that one has.
+template <Reduction R, class T>
+__device__ __forceinline__ T extreme(T a, T b) {
+  constexpr bool greatest = R == Reduction::max;
+  if constexpr (kIsFloat<T>) {
+    if (a != a || b != b) return quiet_nan<T>();
+    if (a == b)
+      return bits_as<T>(greatest ? bits_as<Bits<T>>(a) & bits_as<Bits<T>>(b)
+                                 : bits_as<Bits<T>>(a) | bits_as<Bits<T>>(b));
+  }
+  return (greatest ? a > b : a < b) ? a : b;
+}
+
+// Of two halves, by integers in the same order: -0 is below +0.
+__device__ __forceinline__ int ordered(uint16 half) {
+  return half & 0x8000 ? 0x8000 - static_cast<int>(half) - 1 : static_cast<int>(half);
+}
+template <class V, Reduction R>
+__device__ __forceinline__ uint16 extreme_half(uint16 a, uint16 b) {
+  constexpr int infinity = kSame<V, Half> ? 0x7C00 : 0x7F80;
+  constexpr uint16 quiet = kSame<V, Half> ? 0x7E00 : 0x7FC0;
+  if ((a & 0x7FFF) > infinity || (b & 0x7FFF) > infinity) return quiet;
+  const bool first = R == Reduction::max ? ordered(a) > ordered(b) : ordered(a) < ordered(b);
+  return first ? a : b;
+}
+
+__device__ __forceinline__ float widened(Half, uint16 h) {
+  const uint32 sign = static_cast<uint32>(h & 0x8000u) << 16;
+  const uint32 magnitude = static_cast<uint32>(h & 0x7FFFu) << 13;
+  if (magnitude >= 0x7C00u << 13) return bits_as<float>(sign | (magnitude + 0x70000000u));
+  // In place the exponent is 112 too small; one exact product mends it, and normalises subnormals.
+  return bits_as<float>(sign | bits_as<uint32>(product(bits_as<float>(magnitude), 0x1p112f)));
+}
+__device__ __forceinline__ float widened(Bfloat16, uint16 b) {
+  return bits_as<float>(static_cast<uint32>(b) << 16);
+}
+
+__device__ __forceinline__ uint16 narrowed(Half, float f) {
+  const uint32 bits = bits_as<uint32>(f), magnitude = bits & 0x7FFFFFFFu;
+  uint32 half;
+  if (magnitude > 0x7F800000u)  // NaN: its quiet bit and as much of its payload as fits
+    half = 0x7C00u | (magnitude >> 13 & 0x3FFu);
+  else if (magnitude >= 0x477FF000u)  // from 65520 on infinity
+    half = 0x7C00u;
+  else if (magnitude >= 0x38800000u)
+    half = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
+  else  // below 2^-14: adding 1/2 rounds at the bit that float16's subnormals end at
+    half = bits_as<uint32>(sum(bits_as<float>(magnitude), 0.5f)) - 0x3F000000u;
+  return static_cast<uint16>(half | (bits >> 16 & 0x8000u));
+}
+// A NaN has zeros in its lower half here, as the canonical one and all widened ones have.
+__device__ __forceinline__ uint16 narrowed(Bfloat16, float f) {
+  const uint32 bits = bits_as<uint32>(f);
+  return static_cast<uint16>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+template <class T>
+__device__ __forceinline__ T divided(T total, int64 count) {
+  if constexpr (kIsFloat<T>) {
+    // By a double, as on processors: one rounding for counts below 2^53.
+    return canonical(quotient(total, static_cast<T>(static_cast<double>(count))));
+  } else if constexpr (static_cast<T>(-1) < 0) {
+    return total / count - (total % count < 0 ? 1 : 0);
+  } else {
+    return total / static_cast<T>(count);
+  }
+}
+template <class T>
+__device__ __forceinline__ Complex<T> divided(Complex<T> total, int64 count) {
+  return {divided(total.re, count), divided(total.im, count)};
+}
+
+template <class V>
+inline constexpr bool kIsComplex = false;
+template <class T>
+inline constexpr bool kIsComplex<Complex<T>> = true;
+template <class V>
+inline constexpr bool kIsHalf = kSame<V, Half> || kSame<V, Bfloat16>;
+
+// How a value is stored, and in what a reduction accumulates.
+template <class V, Reduction R>
+struct Types {
+  using Stored = V;
+  using Sum = V;
+};
+template <Reduction R>
+struct Types<Boolean, R> {
+  using Stored = uint8;
+  using Sum = uint8;
+};
+template <class V, Reduction R>
+struct HalfTypes {
+  using Stored = uint16;
+  using Sum = typename Either<R == Reduction::max || R == Reduction::min, uint16, float>::Type;
+};
+template <Reduction R>
+struct Types<Half, R> : HalfTypes<Half, R> {};
+template <Reduction R>
+struct Types<Bfloat16, R> : HalfTypes<Bfloat16, R> {};
+template <class T>
+struct WideInteger {
+  using Stored = T;
+  using Sum = typename Either<(static_cast<T>(-1) < 0), int64, uint64>::Type;
+};
+template <>
+struct Types<int8, Reduction::mean> : WideInteger<int8> {};
+template <>
+struct Types<int16, Reduction::mean> : WideInteger<int16> {};
+template <>
+struct Types<int32, Reduction::mean> : WideInteger<int32> {};
+template <>
+struct Types<uint8, Reduction::mean> : WideInteger<uint8> {};
+template <>
+struct Types<uint16, Reduction::mean> : WideInteger<uint16> {};
+template <>
+struct Types<uint32, Reduction::mean> : WideInteger<uint32> {};
+
+template <class V, Reduction R>
+struct Fold {
+  using Stored = typename Types<V, R>::Stored;
+  using Sum = typename Types<V, R>::Sum;
+  static constexpr bool kConverts = kIsHalf<V> && kSame<Sum, float>;
+
+  static __device__ __forceinline__ Sum widen(Stored v) {
+    if constexpr (kConverts)
+      return widened(V{}, v);
+    else
+      return static_cast<Sum>(v);
+  }
+
+  static __device__ __forceinline__ Sum fold(Sum a, Sum b) {
+    if constexpr (kSame<V, Boolean>) {
+      constexpr bool either = R == Reduction::add || R == Reduction::max;
+      return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
+    } else if constexpr (R == Reduction::mul) {
+      return multiply(a, b);
+    } else if constexpr (R == Reduction::max || R == Reduction::min) {
+      if constexpr (kIsHalf<V>)
+        return extreme_half<V, R>(a, b);
+      else
+        return extreme<R>(a, b);
+    } else {
+      return add(a, b);
+    }
+  }
+
+  static __device__ __forceinline__ Stored finish(Sum a, int64 count, bool folded) {
+    if constexpr (kIsFloat<Sum> || kIsComplex<Sum>)
+      if (folded) a = canonical(a);
+    if constexpr (R == Reduction::mean) a = divided(a, count);
+    if constexpr (kConverts)
+      return narrowed(V{}, a);
+    else
+      return static_cast<Stored>(a);
+  }
+};
+
+}  // namespace gatherum

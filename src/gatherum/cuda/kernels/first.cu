@@ -1,0 +1,34 @@
+// Reads the first invalid tuple again, for the sentence that says what is wrong with it. One thread.
+//
+// `inverse` says where it is, when `count` says that there is one. Finds nothing where another stream has
+// changed the indices meanwhile.
+#include "indices.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  Record* record;
+  const char* index;
+  int64 total;
+  Loops loops;
+  Tuple tuple;
+};
+
+}  // namespace gatherum
+
+extern "C" __global__ void first(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  if (blockIdx.x != 0 || threadIdx.x != 0) return;
+  Record& record = *call.record;
+  if (record.count == 0) return;
+  const Place p = place_of(call.loops, static_cast<Offset>(~record.inverse));
+  for (int i = 0; i < static_cast<int>(call.tuple.count); ++i) {
+    const Component& c = call.tuple.component[i];
+    const int64 value = load_index(call.index + p.index + c.offset);
+    if (resolve<mode_raise>(value, c).valid) continue;
+    record.found = 1;
+    record.component = static_cast<uint64>(i);
+    record.value = value;
+    return;
+  }
+}

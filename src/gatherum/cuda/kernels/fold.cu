@@ -1,0 +1,63 @@
+// Folds every run in row-major order of the indices: one thread a run and LANES items of the row.
+//
+//   D[e] = finish(fold(...fold(a, u[i])..., u[i + n - 1]))   for the run i..i+n-1 of e, u[j] entry j's update
+//
+// a is the old value, or, without include_self, the first update, copied. Destinations without a run keep their
+// bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. A run of more than
+// `longest` entries (0: no limit) is left to fold_long.cu: its thread alone would wait for each load.
+//
+// The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of
+// VALUE_ALIGN. Cost: keys read twice, payload once, the updates once, each destination read and written once.
+//
+// Waiting for a measurement on a device: kAhead and `longest`.
+#include "folding.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  char* data;
+  const char* other;
+  const Record* guard;
+  int64 total;  // entries times the parts of a row
+  int64 longest;
+  int64 include_self;  // 1 where the old value takes part
+  Sorted sorted;
+};
+
+// So many updates are under way at a time.
+inline constexpr int kAhead = 4;
+
+}  // namespace gatherum
+
+extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  if (is_stopped(call.guard)) return;
+  const Sorted& sorted = call.sorted;
+  const bool self = call.include_self != 0;
+  const Offset total = static_cast<Offset>(call.total), longest = static_cast<Offset>(call.longest);
+  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
+    const Offset begin = sorted.each.divide(f);
+    const Key key = sorted.keys[begin];
+    if (!sorted.is_destination(key) || !sorted.begins(begin)) continue;
+    if (longest > 0 && sorted.has(begin + longest, key)) continue;
+    const Place p = place_of(sorted.row, f - begin * static_cast<Offset>(sorted.each.extent));
+    char* const at = call.data + sorted.destination(key) + p.data;
+    Sums a = widen(self ? load_items(at) : update_of(sorted, call.other, begin, p.other));
+    Offset j = begin + (self ? 0 : 1);
+    while (sorted.has(j, key)) {
+      Items u[kAhead];
+      int n = 0;
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        if (!sorted.has(j + k, key)) continue;
+        u[k] = update_of(sorted, call.other, j + k, p.other);
+        n = k + 1;
+      }
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k)
+        if (k < n) fold_into(a, widen(u[k]));
+      j += n;
+    }
+    finish(at, a, j - begin, self);
+  }
+}

@@ -1,0 +1,51 @@
+// Folds integers of 32 and 64 bits where they lie, by atomics: their sums, greatest and least are the same in
+// any order.
+//
+//   *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c) op= *U(f . sU)
+//
+// f runs over all items. Never for floats. An invalid tuple folds nothing.
+//
+// The plan guarantees: as in scatter.cu; the old value takes part; items are aligned. Cost: indices and updates
+// read once, one atomic an update.
+#include "indices.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  char* data;
+  const char* index;
+  const char* other;
+  const Record* guard;
+  int64 total;
+  Loops loops;
+  Tuple tuple;
+};
+
+enum class Reduction { add, max, min };
+using value_int32 = int32;
+using value_int64 = int64;
+using value_uint32 = uint32;
+using value_uint64 = uint64;
+
+}  // namespace gatherum
+
+extern "C" __global__ void fold_atomic(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  using Bits = typename Word<sizeof(VALUE)>::Type;
+  constexpr Reduction reduction = Reduction::REDUCTION;
+  if (is_stopped(call.guard)) return;
+  const Offset total = static_cast<Offset>(call.total);
+  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
+    const Place p = place_of(call.loops, f);
+    const Target t = target_of<MODE>(call.tuple, call.index + p.index);
+    if (!t.valid) continue;
+    const VALUE update = load<VALUE, sizeof(VALUE)>(call.other + p.other);
+    char* const at = call.data + p.data + t.data;
+    if constexpr (reduction == Reduction::add)
+      atomicAdd(reinterpret_cast<Bits*>(at), static_cast<Bits>(update));
+    else if constexpr (reduction == Reduction::max)
+      atomicMax(reinterpret_cast<VALUE*>(at), update);
+    else
+      atomicMin(reinterpret_cast<VALUE*>(at), update);
+  }
+}

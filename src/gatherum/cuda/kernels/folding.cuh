@@ -1,0 +1,58 @@
+// Updates in order of their destination, as values: what fold.cu and fold_long.cu share.
+//
+// A thread folds LANES neighbouring items of a row side by side, which it reads and writes as one where they
+// are aligned.
+#pragma once
+
+#include "arithmetic.cuh"
+#include "sorted.cuh"
+
+namespace gatherum {
+
+using F = Fold<VALUE, Reduction::REDUCTION>;
+using Stored = typename F::Stored;
+using Sum = typename F::Sum;
+
+struct Items {
+  Stored item[LANES];
+};
+struct Sums {
+  Sum item[LANES];
+};
+
+__device__ __forceinline__ Items load_items(const char* at) { return load<Items, VALUE_ALIGN>(at); }
+
+// The items of entry j, `place` bytes into its row.
+__device__ __forceinline__ Items update_of(const Sorted& sorted, const char* other, Offset j, Offset place) {
+#if CARRIED != 0
+  (void)other, (void)place;
+  Items items;
+  items.item[0] = bits_as<Stored>(static_cast<typename Word<CARRIED>::Type>(sorted.payload[j]));
+  return items;
+#else
+  return load_items(other + sorted.update(j) + place);
+#endif
+}
+
+__device__ __forceinline__ Sums widen(const Items& items) {
+  Sums sums;
+#pragma unroll
+  for (int l = 0; l < LANES; ++l) sums.item[l] = F::widen(items.item[l]);
+  return sums;
+}
+
+__device__ __forceinline__ void fold_into(Sums& a, const Sums& b) {
+#pragma unroll
+  for (int l = 0; l < LANES; ++l) a.item[l] = F::fold(a.item[l], b.item[l]);
+}
+
+// Stores what `entries` updates, and the old value if it takes part, were folded to.
+__device__ __forceinline__ void finish(char* at, const Sums& a, Offset entries, bool self) {
+  const int64 count = static_cast<int64>(entries) + (self ? 1 : 0);
+  Items items;
+#pragma unroll
+  for (int l = 0; l < LANES; ++l) items.item[l] = F::finish(a.item[l], count, count > 1);
+  store<Items, VALUE_ALIGN>(at, items);
+}
+
+}  // namespace gatherum

@@ -1,0 +1,86 @@
+// The one place where an index is read, resolved and checked.
+//
+//   offset = sum over components c of check(X[x + x_c], n_c) * d_c
+//
+// Every component is read once and checked by itself before any arithmetic, in every pass. What another
+// stream writes meanwhile can change the answer, never where it goes: an offset is always inside the data.
+#pragma once
+
+#include "nest.cuh"
+
+namespace gatherum {
+
+enum Mode { mode_raise, mode_clip, mode_wrap, mode_drop };
+
+struct Component {
+  int64 size, stride, offset;
+  int64 number;    // the step from one destination to the next, for scatters
+  int64 from_end;  // what is added to a negative index: the size, or 0 where it is invalid
+};
+
+struct Tuple {
+  int64 count;
+  Component component[COMPONENTS];
+};
+
+inline constexpr bool kSignedIndex = static_cast<INDEX>(-1) < 0;
+
+// The index by its value; of a uint64 from 2^63 on, the bits.
+__device__ __forceinline__ int64 load_index(const char* at) {
+  if constexpr (SWAPPED) {
+    using Bits = typename Word<sizeof(INDEX)>::Type;
+    Bits bits = 0;
+    for (int i = 0; i < static_cast<int>(sizeof(INDEX)); ++i)
+      bits = static_cast<Bits>(static_cast<uint64>(bits) << 8 | static_cast<uint8>(at[i]));
+    return static_cast<int64>(static_cast<INDEX>(bits));
+  }
+  return static_cast<int64>(load<INDEX, INDEX_ALIGN>(at));
+}
+
+struct Resolved {
+  int64 value;
+  bool valid;
+};
+
+template <Mode M>
+__device__ __forceinline__ Resolved resolve(int64 v, const Component& c) {
+  constexpr bool huge = !kSignedIndex && sizeof(INDEX) == 8;  // values of 2^63 or more look negative
+  if constexpr (M == mode_wrap) {
+    if constexpr (huge) {
+      v = static_cast<int64>(static_cast<uint64>(v) % static_cast<uint64>(c.size));
+    } else {
+      v %= c.size;
+      v += v < 0 ? c.size : 0;
+    }
+    return {v, true};
+  } else if constexpr (M == mode_clip) {
+    if (huge && v < 0) v = c.size - 1;
+    if (v < 0 && v >= -c.from_end) v += c.from_end;
+    return {v < 0 ? 0 : v >= c.size ? c.size - 1 : v, true};
+  } else {
+    v += v < 0 ? c.from_end : 0;
+    return {v, static_cast<uint64>(v) < static_cast<uint64>(c.size)};
+  }
+}
+
+struct Target {
+  Offset data, number;
+  bool valid;
+};
+
+// Where a tuple points. One without components points at the start.
+template <Mode M>
+__device__ __forceinline__ Target target_of(const Tuple& tuple, const char* at) {
+  Target t = {0, 0, true};
+  for (int i = 0; i < static_cast<int>(tuple.count); ++i) {
+    const Component& c = tuple.component[i];
+    const Resolved r = resolve<M>(load_index(at + c.offset), c);
+    const Offset value = r.valid ? static_cast<Offset>(r.value) : 0;
+    t.valid = t.valid && r.valid;
+    t.data += value * static_cast<Offset>(c.stride);
+    t.number += value * static_cast<Offset>(c.number);
+  }
+  return t;
+}
+
+}  // namespace gatherum

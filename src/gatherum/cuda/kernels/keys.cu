@@ -1,0 +1,44 @@
+// What is sorted where updates are put in order of their destination.
+//
+//   key[f] = number of the destination of tuple f, or how many destinations there are where it is invalid
+//   payload[f] = f, or, where the sort carries the updates, the update
+//
+// A stable sort by the key keeps each destination's updates in row-major order of the indices, and puts the
+// invalid ones last. Single items of up to 8 bytes are carried, so that they are read side by side here and in
+// the fold, not one by one from all over the updates.
+//
+// The plan guarantees: loops over the tuples, without those of the row. Cost: the indices read once, keys and
+// payload written once; carried updates read once.
+#include "indices.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  const char* index;
+  const char* other;
+  typename Word<KEY_WIDTH>::Type* keys;
+  typename Word<PAYLOAD_WIDTH>::Type* payload;
+  int64 destinations;
+  int64 total;
+  Loops loops;
+  Tuple tuple;
+};
+
+}  // namespace gatherum
+
+extern "C" __global__ void keys(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  const Offset total = static_cast<Offset>(call.total);
+  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
+    const Place p = place_of(call.loops, f);
+    const Target t = target_of<MODE>(call.tuple, call.index + p.index);
+    const int64 key = t.valid ? static_cast<int64>(p.number + t.number) : call.destinations;
+    call.keys[f] = static_cast<typename Word<KEY_WIDTH>::Type>(key);
+#if CARRIED != 0
+    const auto payload = load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.other + p.other);
+#else
+    const Offset payload = f;
+#endif
+    call.payload[f] = static_cast<typename Word<PAYLOAD_WIDTH>::Type>(payload);
+  }
+}

@@ -1,0 +1,95 @@
+// Loops as tables: a flat number becomes a place in the three operands.
+//
+//   place(f) = sum over loops l of digit_l(f) * (data_l, index_l, other_l, number_l, position_l)
+//
+// where the digits of f have the extents of the loops as radices, the last loop fastest. `number` numbers
+// the destinations of a scatter from 0; `position` numbers the updates that may meet at one, in row-major
+// order of the indices. Digits are found by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2 d)
+// gives floor(n / d) = high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
+#pragma once
+
+#include "platform.cuh"
+
+namespace gatherum {
+
+#if OFFSET_BITS == 32
+using Offset = int32;
+using Unsigned = uint32;
+__device__ __forceinline__ Unsigned high_product(Unsigned a, Unsigned b) { return __umulhi(a, b); }
+#else
+using Offset = int64;
+using Unsigned = uint64;
+__device__ __forceinline__ Unsigned high_product(Unsigned a, Unsigned b) { return __umul64hi(a, b); }
+#endif
+
+struct Divisor {
+  int64 extent;
+  uint64 magic;
+  int64 shift;
+
+  __device__ __forceinline__ Offset divide(Offset n) const {
+    const Unsigned twice = static_cast<Unsigned>(n) << 1;
+    return static_cast<Offset>(high_product(twice, static_cast<Unsigned>(magic)) >> shift);
+  }
+};
+
+struct Loop {
+  Divisor by;
+  int64 data, index, other, number, position;
+};
+
+struct Loops {
+  int64 rank;
+  Loop loop[LOOPS];
+};
+
+struct Place {
+  Offset data, index, other, number, position;
+};
+
+__device__ __forceinline__ void step(Place& p, const Loop& loop, Offset steps) {
+  p.data += steps * static_cast<Offset>(loop.data);
+  p.index += steps * static_cast<Offset>(loop.index);
+  p.other += steps * static_cast<Offset>(loop.other);
+  p.number += steps * static_cast<Offset>(loop.number);
+  p.position += steps * static_cast<Offset>(loop.position);
+}
+
+// What a kernel does not use of the place costs nothing: the compiler leaves it out.
+__device__ __forceinline__ Place place_of(const Loops& loops, Offset flat) {
+  Place p = {0, 0, 0, 0, 0};
+  for (int i = static_cast<int>(loops.rank) - 1; i > 0; --i) {
+    const Loop& loop = loops.loop[i];
+    const Offset rest = loop.by.divide(flat);
+    step(p, loop, flat - rest * static_cast<Offset>(loop.by.extent));
+    flat = rest;
+  }
+  if (loops.rank > 0) step(p, loops.loop[0], flat);
+  return p;
+}
+
+// Flat numbers are dealt to threads so that neighbours have neighbours: thread t of block b begins at
+// b * threads * each + t and takes `each` of them, `threads` apart, before it goes on by the whole grid.
+__device__ __forceinline__ Offset first_of_thread(int each) {
+  return static_cast<Offset>(blockIdx.x) * static_cast<Offset>(blockDim.x) * each +
+         static_cast<Offset>(threadIdx.x);
+}
+__device__ __forceinline__ Offset whole_grid(int each) {
+  return static_cast<Offset>(gridDim.x) * static_cast<Offset>(blockDim.x) * each;
+}
+
+// What went wrong. Zeros mean: nothing.
+struct Record {
+  uint64 count;      // invalid tuples met
+  uint64 inverse;    // the greatest ~position of one, which is the first position
+  uint64 found;      // 1 where `first` has found it again; below is what it found
+  uint64 component;  // of the tuple
+  int64 value;       // an unsigned one by its bits
+};
+
+// Whether a launch is to write nothing, because an index before it was invalid.
+__device__ __forceinline__ bool is_stopped(const Record* guard) {
+  return guard != nullptr && guard->count != 0;
+}
+
+}  // namespace gatherum

@@ -1,0 +1,108 @@
+// What every kernel includes first: integer types by their width, and the macros that a launch sets.
+//
+// NVRTC compiles these files without any header of the system. The tests compile the same files with g++,
+// where shim.hpp stands in for what CUDA C++ adds to the language.
+//
+// Macros, as far as a kernel asks for them (run.py chooses them):
+//   OFFSET_BITS   64, or 32 where every offset, number and position of the launch is below 2^31
+//   LOOPS         how many loops a table of the arguments has room for
+//   COMPONENTS    how many components of an index tuple they have room for
+//   INDEX         the type of an index: int8 to uint64
+//   INDEX_ALIGN   bytes that every index is aligned to, at most its width
+//   SWAPPED       1 where indices have the other byte order
+//   MODE          mode_raise, mode_clip, mode_wrap or mode_drop
+//   WIDTH         bytes moved as one: 1, 2, 4, 8 or 16; data and other are aligned to it
+//   VALUE         value_bool to value_complex128
+//   VALUE_ALIGN   bytes that LANES items of data and other are aligned to, at most their size
+//   LANES         neighbouring items of a row that a thread folds side by side
+//   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
+//   REDUCTION     add, mul, max, min or mean
+//   THREADS, FOLDERS   threads of a block, and how many of them fold, where the kernel depends on it
+//   EACH          chunks that a thread has under way at a time
+//   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
+#pragma once
+
+namespace gatherum {
+
+using int8 = signed char;
+using int16 = short;
+using int32 = int;
+using int64 = long long;
+using uint8 = unsigned char;
+using uint16 = unsigned short;
+using uint32 = unsigned int;
+using uint64 = unsigned long long;
+
+static_assert(sizeof(int16) == 2 && sizeof(int32) == 4 && sizeof(int64) == 8, "as on every CUDA device");
+
+// The unsigned integer of so many bytes, and 16 bytes.
+template <int W>
+struct Word;
+template <>
+struct Word<1> {
+  using Type = uint8;
+};
+template <>
+struct Word<2> {
+  using Type = uint16;
+};
+template <>
+struct Word<4> {
+  using Type = uint32;
+};
+template <>
+struct Word<8> {
+  using Type = uint64;
+};
+template <>
+struct Word<16> {
+  using Type = uint4;  // one load of 128 bits
+};
+
+template <bool C, class A, class B>
+struct Either {
+  using Type = A;
+};
+template <class A, class B>
+struct Either<false, A, B> {
+  using Type = B;
+};
+
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+
+// The same bits as another type.
+template <class T, class U>
+__device__ __forceinline__ T bits_as(U value) {
+  static_assert(sizeof(T) == sizeof(U), "as many bits");
+  T same;
+  memcpy(&same, &value, sizeof(T));
+  return same;
+}
+
+// Reads a value from an address that is a multiple of ALIGN, by the widest words that such addresses allow.
+template <class T, int ALIGN>
+__device__ __forceinline__ T load(const char* at) {
+  constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;
+  using Piece = typename Word<width>::Type;
+  Piece pieces[bytes / width];
+#pragma unroll
+  for (int i = 0; i < bytes / width; ++i) pieces[i] = reinterpret_cast<const Piece*>(at)[i];
+  T value;
+  memcpy(&value, pieces, sizeof(T));
+  return value;
+}
+
+template <class T, int ALIGN>
+__device__ __forceinline__ void store(char* at, T value) {
+  constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;
+  using Piece = typename Word<width>::Type;
+  Piece pieces[bytes / width];
+  memcpy(pieces, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < bytes / width; ++i) reinterpret_cast<Piece*>(at)[i] = pieces[i];
+}
+
+}  // namespace gatherum

@@ -1,0 +1,36 @@
+// Moves the last update of every run to its destination: where there are too many destinations for the table
+// of winners.cu.
+//
+//   D[key[j]] = U[payload[j]] for every j that ends a run
+//
+// The plan guarantees: as in scatter.cu. Cost: keys and payload read once, the updates that win read and
+// written once.
+#include "sorted.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  char* data;
+  const char* other;
+  const Record* guard;
+  int64 total;  // entries times the chunks of a row
+  Sorted sorted;
+};
+
+}  // namespace gatherum
+
+extern "C" __global__ void scatter_sorted(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  using Chunk = typename Word<WIDTH>::Type;
+  if (is_stopped(call.guard)) return;
+  const Sorted& sorted = call.sorted;
+  const Offset total = static_cast<Offset>(call.total);
+  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
+    const Offset j = sorted.each.divide(f);
+    const Key key = sorted.keys[j];
+    if (!sorted.is_destination(key) || !sorted.ends(j)) continue;
+    const Place p = place_of(sorted.row, f - j * static_cast<Offset>(sorted.each.extent));
+    const Chunk chunk = load<Chunk, WIDTH>(call.other + sorted.update(j) + p.other);
+    store<Chunk, WIDTH>(call.data + sorted.destination(key) + p.data, chunk);
+  }
+}

@@ -1,0 +1,44 @@
+// Updates in order of their destination: what a sort of the pairs of keys.cu has left.
+//
+// Entry j belongs to destination key[j]; payload[j] is its tuple's number, or its update (CARRIED). A run is all the entries of one
+// destination, in row-major order of the indices. Entries with key >= destinations are those of invalid tuples,
+// at the end. The keys were checked before they were sorted, so no index is read again.
+#pragma once
+
+#include "nest.cuh"
+
+namespace gatherum {
+
+using Key = typename Word<KEY_WIDTH>::Type;
+using Payload = typename Word<PAYLOAD_WIDTH>::Type;
+
+struct Sorted {
+  const Key* keys;
+  const Payload* payload;
+  int64 count;
+  int64 destinations;
+  Loops to;      // destination number -> data
+  Loops from;    // tuple -> other
+  Loops row;     // chunk or item of the row -> data and other
+  Divisor each;  // chunks or items of a row
+
+  __device__ __forceinline__ bool is_destination(Key key) const {
+    return key < static_cast<Key>(destinations);
+  }
+  __device__ __forceinline__ bool begins(Offset j) const { return j == 0 || keys[j - 1] != keys[j]; }
+  __device__ __forceinline__ bool ends(Offset j) const {
+    return j + 1 == static_cast<Offset>(count) || keys[j + 1] != keys[j];
+  }
+  // Whether entry j is there and belongs to a destination.
+  __device__ __forceinline__ bool has(Offset j, Key key) const {
+    return j < static_cast<Offset>(count) && keys[j] == key;
+  }
+  __device__ __forceinline__ Offset destination(Key key) const {
+    return place_of(to, static_cast<Offset>(key)).data;
+  }
+  __device__ __forceinline__ Offset update(Offset j) const {
+    return place_of(from, static_cast<Offset>(payload[j])).other;
+  }
+};
+
+}  // namespace gatherum

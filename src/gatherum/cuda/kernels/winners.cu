@@ -1,0 +1,33 @@
+// The last update of every destination, where there are few enough destinations for a table.
+//
+//   W[e] = max over tuples with destination e of 1 + their position        0: none
+//
+// e numbers the destinations and the position counts in row-major order of the indices, so the greatest is the
+// last. The maximum of integers is the same in any order. An invalid tuple has no destination.
+//
+// The plan guarantees: loops over the tuples, without those of the row; W is zero. Cost: the indices read
+// once, and one atomic a tuple.
+#include "indices.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  const char* index;
+  typename Word<WINNER_WIDTH>::Type* winners;
+  int64 total;
+  Loops loops;
+  Tuple tuple;
+};
+
+}  // namespace gatherum
+
+extern "C" __global__ void winners(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  using Winner = typename Word<WINNER_WIDTH>::Type;
+  const Offset total = static_cast<Offset>(call.total);
+  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
+    const Place p = place_of(call.loops, f);
+    const Target t = target_of<MODE>(call.tuple, call.index + p.index);
+    if (t.valid) atomicMax(&call.winners[p.number + t.number], static_cast<Winner>(p.position) + 1);
+  }
+}

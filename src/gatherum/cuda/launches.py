@@ -1,0 +1,99 @@
+"""One call on a device: its operands, and what all its launches have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..plan import Plan
+from . import tables
+from .device import Buffer, Device, Kernel
+from .tables import Fields, Parts, Steps
+from .work import Work, index_strides
+
+# Macros of a kernel by their names.
+Macros: TypeAlias = dict[str, object]
+
+# Threads of a block, and the chunks that a thread of a movement has under way at a time.
+THREADS = 256
+EACH = 4
+# Blocks of a grid for each multiprocessor, at most: each thread then takes more.
+# All three wait for a measurement on a device.
+BLOCKS = 64
+# Offsets have 32 bits where all numbers of a launch are below this: what a grid adds to a flat
+# number before it ends (THREADS * EACH * BLOCKS for each multiprocessor) stays below 2**31.
+NARROW = (1 << 31) - (1 << 27)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: the device, the plan, what it asks for, and the addresses of the operands."""
+
+    device: Device
+    plan: Plan
+    work: Work
+    data: int
+    indices: int
+    other: int
+
+    def index_macros(self, mode: str) -> Macros:
+        """Return the macros of a kernel that reads indices, and resolves them in a mode."""
+        dtype = self.plan.signature.indices.dtype
+        kind = "int" if dtype.kind == "i" else "uint"
+        return {
+            "INDEX": f"{kind}{8 * dtype.itemsize}",
+            "INDEX_ALIGN": tables.alignment(
+                dtype.itemsize, self.indices, *index_strides(self.work)
+            ),
+            "SWAPPED": int(not dtype.isnative),
+            "MODE": f"mode_{'drop' if mode == 'fill' else mode}",
+        }
+
+    def alignment(self, most: int, *numbers: int) -> int:
+        """Return what data and the other operand, and all steps in them, are aligned to."""
+        work = self.work
+        steps = (*work.tuples, *work.row)
+        return tables.alignment(
+            most,
+            self.data,
+            self.other,
+            *(step.data for step in steps),
+            *(step.other for step in steps),
+            *(part.stride for part in work.parts),
+            *numbers,
+        )
+
+    def launch_nest(
+        self,
+        name: str,
+        first: Sequence[int],
+        steps: Steps,
+        parts: Parts,
+        macros: Macros,
+        each: int = 1,
+    ) -> None:
+        """Launch a kernel whose arguments are `first`, the total, the loops and the components."""
+        bits = 32 if tables.reach(steps, parts, 16) < NARROW else 64
+        room = tables.room_for((steps,))
+        few = len(parts) <= tables.FEW_COMPONENTS
+        components = tables.FEW_COMPONENTS if few else tables.MOST_COMPONENTS
+        total = tables.points(steps)
+        fields = [*first, total, *tables.loops(steps, bits, room)]
+        fields += tables.tuple_of(parts, components)
+        own = {"OFFSET_BITS": bits, "LOOPS": room, "COMPONENTS": components}
+        self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
+
+    def launch(
+        self, kernel: Kernel, total: int, fields: Fields, *, threads: int = THREADS, each: int = 1
+    ) -> None:
+        """Launch a kernel over so many flat numbers."""
+        blocks = -(-total // (threads * each))
+        most = self.device.processors * BLOCKS
+        self.device.launch(kernel, min(blocks, most), threads, tables.packed(fields))
+
+    def cleared(self, nbytes: int) -> Buffer:
+        """Return scratch memory of zeros."""
+        buffer = self.device.allocate(nbytes)
+        self.device.clear(buffer, nbytes)
+        return buffer

@@ -1,0 +1,89 @@
+"""Gathers, copies, and scatters that move bits."""
+
+from __future__ import annotations
+
+from math import lcm
+
+from . import tables
+from .checks import address
+from .device import Buffer, Kernel
+from .launches import EACH, THREADS, Call
+from .tables import packed
+from .work import Work, with_chunks
+
+WIDEST = 16
+# Bytes of a fill item that one launch of ``pattern`` writes.
+_PIECE = 240
+# A copy has no components: whatever stands here.
+_NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
+
+
+def gather(call: Call, record: Buffer | None, fill: bytes) -> None:
+    """Move from where the indices point to `other`."""
+    work = call.work
+    width = call.alignment(WIDEST, work.block)
+    pattern, chunks = _pattern(call, fill, width)
+    macros = call.index_macros(call.plan.signature.mode) | {"WIDTH": width, "EACH": EACH}
+    first = call.data, call.indices, call.other, address(record), 0, address(pattern), chunks
+    steps = (*work.tuples, *work.chunks(width))
+    call.launch_nest("gather", first, steps, work.parts, macros, EACH)
+
+
+def _pattern(call: Call, fill: bytes, width: int) -> tuple[Buffer | None, int]:
+    """Return what an invalid tuple's chunks are taken from, and how many there are."""
+    if call.plan.signature.mode not in ("fill", "drop") or not any(fill):
+        return None, 1
+    nbytes = lcm(len(fill), width)
+    buffer = call.device.allocate(nbytes)
+    whole = fill * (nbytes // len(fill))
+    for begin in range(0, nbytes, _PIECE):
+        piece = whole[begin : begin + _PIECE]
+        arguments = packed([buffer.address + begin, len(piece)]) + piece.ljust(_PIECE, b"\0")
+        call.device.launch(Kernel.of("pattern"), 1, THREADS, arguments)
+    return buffer, nbytes // width
+
+
+def copy(call: Call, source: int, guard: Buffer | None) -> None:
+    """Make the data the start of a scatter's result."""
+    work = call.work
+    steps = work.copy
+    moved = [number for step in steps for number in (step.data, step.other)]
+    width = tables.alignment(WIDEST, source, call.data, work.copy_block, *moved)
+    macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
+    first = source, 0, call.data, 0, address(guard), 0, 1
+    steps = with_chunks(steps, work.copy_block, width)
+    call.launch_nest("gather", first, steps, (), macros, EACH)
+
+
+def scatter(call: Call, guard: Buffer | None, winners: Buffer | None) -> None:
+    """Move `other` to where the indices point: what wins, where there are winners."""
+    work = call.work
+    width = call.alignment(WIDEST, work.block)
+    macros = call.index_macros(writing_mode(call)) | {"WIDTH": width, "EACH": EACH}
+    macros["WINNER_WIDTH"] = winner_width(call.work) if winners else 0
+    first = call.data, call.indices, call.other, address(guard), address(winners)
+    steps = (*work.tuples, *work.chunks(width))
+    call.launch_nest("scatter", first, steps, work.parts, macros, EACH)
+
+
+def find_winners(call: Call) -> Buffer:
+    """Return a table of the last update of every destination."""
+    width = winner_width(call.work)
+    table = call.cleared(call.work.destinations * width)
+    macros = call.index_macros(writing_mode(call)) | {"WINNER_WIDTH": width}
+    work = call.work
+    call.launch_nest("winners", (call.indices, table.address), work.tuples, work.parts, macros)
+    return table
+
+
+def winner_width(work: Work) -> int:
+    """Return the bytes of one entry of the table of winners: it holds 0 to `positions`."""
+    return 4 if work.positions < 1 << 32 else 8
+
+
+def writing_mode(call: Call) -> str:
+    """Return the mode of what writes in a scatter: in mode "raise" the indices have been checked,
+    and what another stream has made invalid since is dropped.
+    """
+    mode = call.plan.signature.mode
+    return "drop" if mode == "raise" else mode

@@ -1,0 +1,122 @@
+"""A `Device` that is an NVIDIA GPU: kernels compiled by NVRTC, launched by the driver."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from . import disk, kernels
+from .device import COMPILER_OPTIONS, Buffer, Kernel
+from .driver import Driver, open_compiler, open_driver
+from .views import Framework
+
+
+class Nvidia:
+    """A GPU with one stream, and a framework whose memory it uses.
+
+    Parameters
+    ----------
+    framework : Framework
+        Whose scratch memory and sort are used.
+    number : int
+        Of the device.
+    stream : int
+        Where everything goes.
+    """
+
+    def __init__(self, framework: Framework, number: int, stream: int) -> None:
+        self._framework = framework
+        self._driver = open_driver()
+        self._number = number
+        self._stream = stream
+
+    @property
+    def processors(self) -> int:
+        """How many multiprocessors it has."""
+        return _processors(self._driver, self._number)
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """Return scratch of the framework's allocator."""
+        return self._framework.allocate(nbytes, self._number, self._stream)
+
+    def clear(self, buffer: Buffer, nbytes: int) -> None:
+        """Set scratch to zero."""
+        with self._driver.on(self._number):
+            self._driver.clear(buffer.address, nbytes, self._stream)
+
+    def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
+        """Start a kernel, compiled for this device."""
+        with self._driver.on(self._number):
+            function = loaded(self._driver, kernel, _architecture(self._driver, self._number))
+            self._driver.launch(function, grid, block, self._stream, arguments)
+
+    def sort(
+        self,
+        keys: Buffer,
+        payload: Buffer,
+        count: int,
+        key_width: int,
+        payload_width: int,
+        bits: int,
+    ) -> tuple[Buffer, Buffer]:
+        """Sort by the framework's stable sort."""
+        widths = key_width, payload_width
+        return self._framework.sort(keys, payload, count, widths, bits, self._number, self._stream)
+
+    def read(self, buffer: Buffer, nbytes: int) -> bytes:
+        """Wait for the stream, and return the first bytes of scratch."""
+        found = ctypes.create_string_buffer(nbytes)
+        with self._driver.on(self._number):
+            self._driver.copy_out(ctypes.addressof(found), buffer.address, nbytes, self._stream)
+        return found.raw
+
+
+@cache
+def _processors(driver: Driver, number: int) -> int:
+    return driver.attribute(number, "MULTIPROCESSOR_COUNT")
+
+
+@cache
+def _architecture(driver: Driver, number: int) -> str:
+    return driver.architecture(number)
+
+
+@cache
+def loaded(driver: Driver, kernel: Kernel, architecture: str) -> Any:
+    """Return a kernel that can be launched on devices of an architecture."""
+    return driver.kernel(driver.load(code(kernel, architecture)), kernel.name)
+
+
+def code(kernel: Kernel, architecture: str) -> bytes:
+    """Return a kernel's machine code for an architecture, from disk where it is there.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    architecture : str
+        As compilers call it: ``"sm_90"``.
+
+    Returns
+    -------
+    bytes
+        A cubin.
+    """
+    compiler = open_compiler()
+    options = options_of(kernel, architecture)
+    sources = _sources()
+    parts = [compiler.version(), kernel.name, *options]
+    parts += [part for named in sources.items() for part in named]
+    return disk.compiled(parts, lambda: compiler.compile(kernel.name, sources, options))
+
+
+def options_of(kernel: Kernel, architecture: str) -> tuple[str, ...]:
+    """Return the compiler's options for a kernel."""
+    macros = (f"-D{name}={value}" for name, value in kernel.macros)
+    return (f"--gpu-architecture={architecture}", *COMPILER_OPTIONS, *macros)
+
+
+@cache
+def _sources() -> dict[str, str]:
+    return kernels.sources()

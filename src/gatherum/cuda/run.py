@@ -1,0 +1,151 @@
+"""From a plan to the launches that run it.
+
+A gather is one launch. A scatter is, in order: a check of every index (mode "raise"); a copy of the
+data (unless it works in place); and one of
+
+- movement where no two tuples can meet: one launch;
+- movement by a table of winners: the last update of every destination, then what wins moves;
+- movement by a sort, where that table would be larger than what a sort takes;
+- integers of 32 and 64 bits, `add`, `max` and `min`: atomics;
+- every other fold: the updates sorted by their destination, stable, then each run of them folded in
+  row-major order of the indices, by a thread, or by a block where it is long.
+
+Modes other than "raise" never wait for the device.
+"""
+
+from __future__ import annotations
+
+from ..plan import Plan
+from ..signature import Signature
+from . import folds, movement
+from .checks import (
+    RECORD_BYTES,
+    check,
+    new_record,
+    raise_found,
+    refuse_unaddressable,
+)
+from .device import Buffer, Device
+from .launches import Call
+from .work import Work, work_of
+
+# A table of winners may be this large, however small the call is.
+_SMALL_TABLE = 1 << 24
+
+
+def run(
+    device: Device,
+    plan: Plan,
+    data: int,
+    indices: int,
+    updates: int,
+    out: int,
+    fill: bytes = b"",
+) -> None:
+    """Run a plan on a device's memory, or raise IndexError for an invalid index.
+
+    Parameters
+    ----------
+    device : Device
+        Whose stream everything goes to.
+    plan : Plan
+        What `gatherum.plan` made of the operands' shapes, dtypes and strides.
+    data, indices, updates, out : int
+        Addresses of the operands' first elements; `updates` is not looked at in a gather. `out` is
+        laid out as the plan's ``out``, or in C order where the plan has none. A scatter whose `out`
+        is `data`, in the same layout, works in place.
+    fill : bytes
+        The item that a gather stores for an invalid index in modes "fill" and "drop"; empty for
+        zeros.
+
+    Raises
+    ------
+    IndexError
+        In mode "raise", which waits for the stream: a scatter has then written nothing to `out`,
+        and what a gather has written means nothing. In "clip" and "wrap" where an index addresses a
+        dimension of size 0.
+    """
+    if plan.signature.operator.scatters:
+        _scatter(Call(device, plan, work_of(plan), out, indices, updates), data)
+    else:
+        _gather(Call(device, plan, work_of(plan), data, indices, out), fill)
+
+
+def _gather(call: Call, fill: bytes) -> None:
+    refuse_unaddressable(call)
+    record = new_record(call)
+    if call.work.block:
+        movement.gather(call, record, fill)
+    elif record:
+        check(call, record)
+    raise_found(call, record)
+
+
+def _scatter(call: Call, source: int) -> None:
+    refuse_unaddressable(call)
+    record = new_record(call)
+    if record:
+        check(call, record)
+    if call.work.copy_block and not _is_in_place(call, source):
+        movement.copy(call, source, record)
+    if call.work.block and call.work.destinations:
+        _write(call, record)
+    raise_found(call, record)
+
+
+def _is_in_place(call: Call, source: int) -> bool:
+    s = call.plan.signature
+    return source == call.data and s.out is not None and s.out.strides == s.data.strides
+
+
+def _write(call: Call, record: Buffer | None) -> None:
+    """Write the updates, unless the record says that an index is invalid."""
+    if call.plan.signature.reduction != "none":
+        (folds.fold_atomic if folds.is_atomic(call) else folds.fold)(call, record)
+    elif call.work.positions <= 1:
+        movement.scatter(call, record, None)
+    elif _has_table(call.plan.signature, call.work):
+        movement.scatter(call, record, movement.find_winners(call))
+    else:
+        folds.scatter_sorted(call, record)
+
+
+def _has_table(s: Signature, work: Work) -> bool:
+    """Whether winners are found by a table of all destinations, rather than by a sort."""
+    return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(s, work))
+
+
+def _table_bytes(work: Work) -> int:
+    return work.destinations * movement.winner_width(work)
+
+
+def _sort_bytes(s: Signature, work: Work) -> int:
+    widths = folds.widths_of(s, work)
+    return 2 * work.entries * (widths.key + widths.payload)
+
+
+def scratch(plan: Plan) -> int:
+    """Return the bytes of working memory that a plan takes on a device.
+
+    With `n` index tuples that move something and `d` destinations that they tell apart::
+
+        gathers                               0
+        movement, where tuples may meet       min(4 d, 16 n), 4 d up to 16 MiB
+        add, max, min of 32- and 64-bit ints  0
+        other folds                           16 n
+
+    and 40 bytes for the record of mode "raise". ``4 d`` is ``8 d`` where ``2**32`` updates or more
+    may meet at one destination. ``16 n`` is keys and payload, twice, of 4 bytes each. Keys have 8
+    from ``2**31`` destinations on; the payload has 8 from ``2**31`` tuples on, and where single
+    items of 8 bytes are folded. What a library's sort takes beside its input and its output comes
+    on top.
+    """
+    s, work = plan.signature, work_of(plan)
+    record = RECORD_BYTES if s.mode == "raise" and work.checks else 0
+    if not s.operator.scatters or not work.block or not work.destinations:
+        return record
+    if s.reduction == "none":
+        if work.positions <= 1:
+            return record
+        return record + (_table_bytes(work) if _has_table(s, work) else _sort_bytes(s, work))
+    return record + (0 if folds.may_be_atomic(s) else _sort_bytes(s, work))

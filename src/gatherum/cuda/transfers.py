@@ -1,0 +1,50 @@
+"""The six functions on NumPy arrays by way of a device: what checks and benchmarks call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..operators import OPERATORS
+from . import api
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """Copies operands to a device, calls `gatherum.cuda`, and copies the answer back.
+
+    Attributes
+    ----------
+    name : str
+        Of the device and of the framework whose arrays are used.
+    there : callable
+        Returns an array of the device with the values of a NumPy array.
+    back : callable
+        Returns the values of an array of the device, given their dtype.
+    """
+
+    name: str
+    there: Callable[[Array], Any]
+    back: Callable[[Any, np.dtype[Any]], Array]
+
+    def __getattr__(self, op: str) -> Callable[..., Array]:
+        if op not in OPERATORS:
+            raise AttributeError(op)
+        return partial(self._call, op)
+
+    def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
+        found = getattr(api, op)(*map(self._moved, operands), **attributes)
+        return self.back(found, operands[0].dtype)
+
+    def _moved(self, value: Any) -> Any:
+        """Return an array on the device; lists and numbers as they are."""
+        if not isinstance(value, np.ndarray):
+            return value
+        return self.there(value.astype(value.dtype.newbyteorder("="), copy=False))

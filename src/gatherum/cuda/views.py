@@ -1,0 +1,83 @@
+"""What this room asks of a framework, and an array of one as the room sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..dtypes import AnyDType
+from ..errors import Shape
+from ..signature import Operand
+from .device import Buffer
+
+
+class View(NamedTuple):
+    """An array in a device's memory.
+
+    Attributes
+    ----------
+    address : int
+        Of its first element.
+    operand : Operand
+        Its shape, dtype and strides.
+    device : int or None
+        The number of its device; None for an array without memory.
+    holder : object
+        Keeps the memory.
+    """
+
+    address: int
+    operand: Operand
+    device: int | None
+    holder: object
+
+
+class Framework(Protocol):
+    """Where arrays come from, and their results and scratch memory with them."""
+
+    @property
+    def name(self) -> str:
+        """The framework's name."""
+        ...
+
+    def owns(self, value: object) -> bool:
+        """Whether a value is an array of the framework, on whatever device."""
+        ...
+
+    def view(self, op: str, operand: str, value: Any) -> View:
+        """Return an array as the room sees it, or raise TypeError for one that is elsewhere."""
+        ...
+
+    def stream(self, device: int, operands: Sequence[object]) -> int:
+        """Return the stream that a call on operands goes to: the caller's current one.
+
+        What other streams have been given for the operands comes before what it is given next.
+        """
+        ...
+
+    def empty(
+        self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
+    ) -> tuple[object, int]:
+        """Return a new array in C order, of the dtype of the array `like`, and its address."""
+        ...
+
+    def allocate(self, nbytes: int, device: int, stream: int) -> Buffer:
+        """Return scratch memory, which goes back in the order of the stream."""
+        ...
+
+    def sort(
+        self,
+        keys: Any,
+        payload: Any,
+        count: int,
+        widths: tuple[int, int],
+        bits: int,
+        device: int,
+        stream: int,
+    ) -> tuple[Buffer, Buffer]:
+        """Sort as `Device.sort` says; `keys` and `payload` come from `allocate`."""
+        ...
+
+    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+        """Keep memory for as long as what the stream has been given until now may use it."""
+        ...

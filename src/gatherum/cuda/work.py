@@ -1,0 +1,146 @@
+"""What a plan asks of a device: its nest parted into tuples, rows and destinations.
+
+    tuples   the loops with an index of their own, over which indices are read
+    row      the loops inside them, which move with no index, and the chunks of a contiguous block
+    to       the destinations of a scatter: the loops of the tuples that move the data, and the
+             components
+
+Two tuples meet at a destination when these agree; the other loops of the tuples, which do not move
+the data, are the ordered fold, and number the updates of a destination in row-major order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from ..errors import Shape
+from ..lowering import Component, Loop
+from ..plan import Plan
+from ..signature import Signature
+from .tables import Part, Parts, Step, Steps, points
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A plan's nest, for launches.
+
+    Attributes
+    ----------
+    tuples, row, to : tuple of Step
+        See above; without the chunks of a block, whose width a launch chooses.
+    parts : tuple of Part
+        The components of an index tuple.
+    block : int
+        Contiguous bytes that a point of the row moves; 0 where the call moves nothing.
+    destinations : int
+        How many there are for a scatter to tell apart.
+    positions : int
+        How many updates may meet at one of them, at most.
+    checks : tuple of Step
+        The loops over all index tuples, in row-major order; empty where there is none to check,
+        and one loop of one step for a single tuple.
+    copy : tuple of Step
+        The loops that make the data the start of the result.
+    copy_block : int
+        Contiguous bytes that a point of the copy moves; 0 where there is nothing to copy.
+    """
+
+    tuples: Steps
+    row: Steps
+    to: Steps
+    parts: Parts
+    block: int
+    destinations: int
+    positions: int
+    checks: Steps
+    copy: Steps
+    copy_block: int
+
+    @property
+    def entries(self) -> int:
+        """How many tuples move something."""
+        return points(self.tuples)
+
+    def chunks(self, width: int) -> Steps:
+        """Return the row with its blocks in chunks of `width` bytes."""
+        return with_chunks(self.row, self.block, width)
+
+
+@lru_cache(maxsize=1024)
+def work_of(plan: Plan) -> Work:
+    """Return what a plan asks of a device."""
+    s, nest, program = plan.signature, plan.nest, plan.program
+    from_end = s.negative and s.indices.dtype.kind == "i"
+    parts = tuple(_part(component, from_end) for component in nest.components)
+    tuples = _steps(nest.loops[: nest.line + 1])
+    sizes: list[int] = [part.size for part in parts]
+    to: Steps = ()
+    if s.operator.scatters:
+        tuples, parts, sizes = _numbered(tuples, parts)
+        moved = tuple(Step(step.extent, data=step.data) for step in tuples if step.data)
+        to = (*moved, *(Step(part.size, data=part.stride) for part in parts))
+    _, checks, components, _ = program.checks
+    _, copy, _, copy_block = program.copy
+    return Work(
+        tuples=tuples,
+        row=_steps(nest.loops[nest.line + 1 :]),
+        to=() if 0 in sizes else tuple(step for step in to if step.extent > 1),
+        parts=parts or tuple(_part(Component(*c), from_end) for c in components),
+        block=nest.block,
+        destinations=prod(sizes),
+        positions=prod(step.extent for step in tuples if not step.data),
+        checks=tuple(Step(*loop) for loop in checks) if components else (),
+        copy=_steps(Loop(*loop) for loop in copy),
+        copy_block=copy_block,
+    )
+
+
+def _steps(loops: object) -> Steps:
+    return tuple(Step(*loop) for loop in loops if loop[0] != 1)  # type: ignore[attr-defined]
+
+
+def _part(component: Component, from_end: bool) -> Part:
+    return Part(*component, number=0, from_end=component.size if from_end else 0)
+
+
+def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
+    """Return loops and components that number the destinations, and the updates that may meet at
+    one, by mixed radixes, the last digit fastest; and the radixes of the destinations.
+    """
+    sizes = [*(step.extent for step in tuples if step.data), *(part.size for part in parts)]
+    numbers = iter(_strides(sizes))
+    positions = iter(_strides([step.extent for step in tuples if not step.data]))
+    tuples = tuple(
+        step._replace(number=next(numbers))
+        if step.data
+        else step._replace(position=next(positions))
+        for step in tuples
+    )
+    return tuples, tuple(part._replace(number=next(numbers)) for part in parts), sizes
+
+
+def _strides(sizes: list[int]) -> list[int]:
+    return [prod(sizes[k + 1 :]) for k in range(len(sizes))]
+
+
+def with_chunks(steps: Steps, block: int, width: int) -> Steps:
+    """Return loops whose points are chunks of a contiguous block."""
+    if block == width:
+        return steps
+    return (*steps, Step(block // width, data=width, other=width))
+
+
+def unaddressable(s: Signature, work: Work) -> int:
+    """Return the first component that clip or wrap cannot resolve, for there is no place, or -1."""
+    if s.mode not in ("clip", "wrap") or not work.checks:
+        return -1
+    empty = [c for c, part in enumerate(work.parts) if part.size == 0]
+    return empty[0] if empty else -1
+
+
+def index_strides(work: Work) -> Shape:
+    """Return all steps between indices, in bytes."""
+    steps = (step.index for step in (*work.tuples, *work.checks))
+    return (*steps, *(part.offset for part in work.parts))

@@ -1,0 +1,98 @@
+"""One call of an operator without its arrays, as tasks carry it to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType
+from ..errors import Shape
+from ..operators import Operator
+from ..signature import Array, Signature
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call's looks and attributes; `fill` is the item that a gather stores, as bytes."""
+
+    signature: Signature
+    fill: bytes
+
+    @property
+    def operator(self) -> Operator:
+        """The operator's row: never a copy from another process, rows are compared by identity."""
+        return self.signature.operator
+
+    @cached_property
+    def axis(self) -> int:
+        """The dimension attribute, counted from the front."""
+        s = self.signature
+        return self.operator.resolve(s.data.shape, s.indices.shape, s.axis)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the data."""
+        dtype: DType = np.dtype(self.signature.data.dtype)  # type: ignore[arg-type]  # of an array
+        return dtype
+
+    @property
+    def fill_item(self) -> Array:
+        """What a gather stores for an invalid index, as an array of one item."""
+        return np.frombuffer(bytearray(self.fill), np.uint8).view(self.dtype).reshape(1)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether some index can be invalid: its mode raises, or its dimension has size 0."""
+        s = self.signature
+        if s.mode in ("clip", "wrap"):
+            indexed = self.operator.indexed(s.indices.shape, self.axis)
+            return any(s.data.shape[d] == 0 for d in indexed)
+        return s.mode == "raise"
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the call's attributes as its operator takes them."""
+        s = self.signature
+        found: dict[str, Any] = {self.operator.attribute: self.axis}
+        found |= {"mode": s.mode, "negative": s.negative}
+        if self.operator.scatters:
+            found |= {"reduction": s.reduction, "include_self": s.include_self}
+        return found
+
+    def table(self, block: Array) -> Array:
+        """Return a block of data as (before, rows, after): what moves whole, and the rows that
+        entries address.
+        """
+        first = self.axis if self.operator.slices else 0
+        keyed = self.operator.keyed(
+            self.signature.data.shape, self.signature.indices.shape, self.axis
+        )
+        return block.reshape(_three(block.shape, first, keyed))
+
+    @property
+    def moved_rows(self) -> tuple[int, int]:
+        """Which dimensions of what moves are those of the entries: the first, and the end."""
+        entries = len(self.signature.indices.shape) - self.operator.tuples
+        first = self.axis if self.operator.slices else 0
+        return first, first + entries
+
+    @cached_property
+    def one_update(self) -> bool:
+        """Whether one update broadcasts to all entries."""
+        s = self.signature
+        if s.updates is None:
+            return False
+        moved = self.operator.moved(s.data.shape, s.indices.shape, self.axis)
+        padded = (1,) * (len(moved) - len(s.updates.shape)) + s.updates.shape
+        return all(padded[d] == 1 for d in range(*self.moved_rows))
+
+    def moved(self, shape: Shape) -> Shape:
+        """Return the shape of a block of what moves as (before, entries, after)."""
+        return _three(shape, *self.moved_rows)
+
+
+def _three(shape: Shape, first: int, last: int) -> Shape:
+    return prod(shape[:first]), prod(shape[first:last]), prod(shape[last:])

@@ -1,0 +1,169 @@
+"""Which chunk of the table each entry addresses, and the first one that is invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import Shape
+from ..hooks import invalid_index
+from ..report import invalid_component, number_entries
+from ..signature import Array
+from .call import Call
+from .layout import Chunks, starts_of
+
+Ints = NDArray[Any]
+
+
+class Invalid(NamedTuple):
+    """The first invalid entry of a block: where it is among all entries, and what is there."""
+
+    where: Shape
+    component: int
+    value: int
+
+
+class Part(NamedTuple):
+    """What a run of owners is asked for: rows by owner, and where each owner's start."""
+
+    starts: Ints
+    rows: Ints
+
+
+@dataclass(frozen=True)
+class Route:
+    """The entries of neighbouring blocks, ordered by the owner of what they address.
+
+    Attributes
+    ----------
+    size : int
+        How many entries the blocks have, invalid ones among them.
+    order : ndarray
+        The places among them of those that are valid, by owner; ascending for each owner.
+    starts : ndarray
+        Where the entries of each owner start in `order`, and the end.
+    rows : ndarray
+        The rows within their owners.
+    invalid : Invalid or None
+        The first entry that the call refuses.
+    """
+
+    size: int
+    order: Ints
+    starts: Ints
+    rows: Ints
+    invalid: Invalid | None
+
+    def part(self, first: int, last: int) -> Part:
+        """Return what the owners from `first` up to `last` are asked for."""
+        starts = self.starts[first : last + 1]
+        return Part(starts - starts[0], self.rows[starts[0] : starts[-1]])
+
+
+def find_invalid(call: Call, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
+    """Return the first entry of a block of indices that the call refuses."""
+    return _first_invalid(call, shape, origin, block, _numbers(call, shape, block, "drop"))
+
+
+def refuse_invalid(call: Call, found: Sequence[Invalid | None]) -> None:
+    """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
+    if first := _first(found):
+        raise invalid_index(call.signature, first.component, first.value, first.where)
+
+
+def _first(found: Sequence[Invalid | None]) -> Invalid | None:
+    """Return the first in row-major order: blocks beside each other take turns in it."""
+    return min(filter(None, found), default=None)
+
+
+def route(
+    call: Call, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
+) -> Route:
+    """Return the way of the entries of neighbouring blocks to the owners of their rows.
+
+    `shape` is that of the data of the column, `keyed` the chunks of the dimensions that values
+    count along.
+    """
+    refused: list[Invalid | None] = []
+    numbers = []
+    for origin, block in zip(origins, blocks, strict=True):
+        found = _numbers(call, shape, block, call.signature.mode)
+        if call.refuses:
+            refused.append(_first_invalid(call, shape, origin, block, found))
+        numbers.append(found)
+    number = numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
+    valid = np.flatnonzero(number >= 0) if (number < 0).any() else None
+    owner, row = _located(call, keyed, shape, number if valid is None else number[valid])
+    owners = prod(len(sizes) for sizes in keyed)
+    order = np.argsort(owner.astype(np.min_scalar_type(max(owners - 1, 0))), kind="stable")
+    starts = np.zeros(owners + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
+    places = order if valid is None else valid[order]
+    return Route(number.size, _small(places), starts, _small(row[order]), _first(refused))
+
+
+def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:
+    """Return the number of the row that each entry addresses in the data of its column."""
+    operator = call.operator
+    space, axis = operator.space(shape, block.shape, call.axis)
+    taken = mode if mode in ("clip", "wrap") and 0 not in space else "drop"
+    return number_entries(operator, space, block, axis, taken, call.signature.negative)
+
+
+def _first_invalid(
+    call: Call, shape: Shape, origin: Shape, block: Array, numbers: NDArray[np.int64]
+) -> Invalid | None:
+    first = int((numbers < 0).argmax()) if numbers.size else 0
+    if numbers.size == 0 or numbers[first] >= 0:
+        return None
+    entries = block.shape[: block.ndim - call.operator.tuples]
+    at = tuple(int(n) for n in np.unravel_index(first, entries))
+    values = np.atleast_1d(block[at]).tolist()
+    indexed = call.operator.indexed(block.shape, call.axis)
+    sizes = [shape[d] for d in indexed]
+    s = call.signature
+    component = invalid_component(values, sizes, s.mode, s.negative and block.dtype.kind == "i")
+    where = tuple(a + b for a, b in zip(origin, at, strict=False))
+    return Invalid(where, component, values[component])
+
+
+def _located(
+    call: Call, keyed: Chunks, shape: Shape, number: NDArray[np.int64]
+) -> tuple[Ints, Ints]:
+    """Return the owner of each row of a column, and the row's number within it."""
+    s = call.signature
+    space, _ = call.operator.space(shape, s.indices.shape, call.axis)
+    indexed = call.operator.indexed(s.indices.shape, call.axis)
+    first = 0 if call.operator.slices else indexed.start
+    chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
+    if len(space) == 1 and chunks:
+        starts = np.array(starts_of(chunks[0]), np.int64)
+        owner = np.searchsorted(starts, number, side="right") - 1
+        return owner, number - starts[owner]
+    owner, row = np.zeros(number.size, np.int64), np.zeros(number.size, np.int64)
+    # How many there are of each in the dimensions seen so far.
+    owners = 1
+    rows: Any = 1
+    for d in reversed(range(len(space))):
+        number, at = np.divmod(number, max(space[d], 1))
+        if d in chunks:
+            starts = np.array(starts_of(chunks[d]), np.int64)
+            which = np.searchsorted(starts, at, side="right") - 1
+            owner += which * owners
+            row += (at - starts[which]) * rows
+            owners = owners * len(starts)
+            rows = rows * np.array(chunks[d], np.int64)[which]
+        else:
+            row += at * rows
+            rows = rows * max(space[d], 1)
+    return owner, row
+
+
+def _small(numbers: Ints) -> Ints:
+    """Return numbers of at least 0 in the narrowest type that holds them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))), copy=False)

@@ -1,0 +1,142 @@
+"""Arrays in files as arrays of Dask, read by the tasks that need a part of them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+
+from .. import errors
+from ..errors import Shape
+from ..files.boxes import FlatBoxes
+from ..files.budget import Budget
+from ..files.disk import FlatArray
+from ..files.location import Location
+from ..files.readers import Source, open_source
+from ..files.stats import Meter
+from ..files.zarrays import ZarrArray
+from ..signature import Array
+
+# What one chunk of a Zarr array may take twice: more is no chunk that anybody means.
+_BUDGET = Budget(64 << 30)
+
+
+class FileArray:
+    """An array in a file, opened for each part that is read; it travels to workers as its path."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        location = Location.parse(path)
+        self.path = os.path.abspath(location.file)
+        if location.member is not None:
+            self.path = f"{self.path}:{location.member}"
+        if location.kind == "npz":
+            _refuse_compressed(location)
+        source = _opened(self.path)
+        self.shape, self.dtype, self.state = source.shape, source.dtype, _state(source)
+        content = source.content
+        self.chunks = content.chunks if isinstance(content, ZarrArray) else None
+        source.close()
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> Array:
+        given = index if isinstance(index, tuple) else (index,)
+        given = (*given, *[slice(None)] * (self.ndim - len(given)))
+        parts = [_part(one, n) for one, n in zip(given, self.shape, strict=True)]
+        box, rest = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+        found: Array = self.read(box)[rest]
+        return found
+
+    def read(self, box: tuple[slice, ...]) -> Array:
+        """Return a box of the array; OSError where the file is another one by now."""
+        shape: Shape = tuple(part.stop - part.start for part in box)
+        if 0 in shape:
+            return np.empty(shape, self.dtype)
+        source = _opened(self.path)
+        try:
+            if (source.shape, source.dtype, _state(source)) != (self.shape, self.dtype, self.state):
+                raise OSError(f"{self.path}: changed since it was opened")
+            content = source.content
+            if isinstance(content, ZarrArray):
+                return content.read_box(box)
+            return FlatBoxes(content, source.fortran, ()).read_box(box)
+        finally:
+            source.close()
+
+    def __dask_tokenize__(self) -> object:
+        return self.path, self.shape, str(self.dtype), self.state
+
+
+def _part(index: Any, size: int) -> tuple[slice, Any]:
+    """Return the run of positions to read in a dimension, and what to take of it."""
+    if not isinstance(index, slice):
+        return slice(int(index), int(index) + 1), 0
+    wanted = range(*index.indices(size))
+    if not wanted:
+        return slice(0, 0), slice(None)
+    low, high = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
+    return slice(low, high + 1), slice(None, None, wanted.step)
+
+
+def _opened(path: str) -> Source:
+    return open_source(Location.parse(path), Meter(), tempfile.gettempdir(), _BUDGET)
+
+
+def _state(source: Source) -> list[Any]:
+    """Return what tells a flat file from a changed one, on any machine that sees it."""
+    if isinstance(source.content, FlatArray):
+        return source.state()["file"][-2:]  # type: ignore[no-any-return]  # size and time
+    return []
+
+
+def _refuse_compressed(location: Location) -> None:
+    """Raise ValueError for a deflated member: every part of it would read all that is before."""
+    if not zipfile.is_zipfile(location.file):
+        return  # the reader says what is wrong
+    with zipfile.ZipFile(location.file) as archive:
+        for info in archive.infolist():
+            named = location.member in (None, info.filename, info.filename.removesuffix(".npy"))
+            if named and info.compress_type != zipfile.ZIP_STORED:
+                raise errors.compressed_member(location)
+
+
+def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
+    """Return an array in a file as an array of Dask; nothing but the header is read.
+
+    Parameters
+    ----------
+    path : path
+        ``x.npy``, ``x.npz:name`` (not compressed), ``model.safetensors:tensor``, or a Zarr
+        directory. Workers must see it under the same name.
+    chunks : int, tuple or str, default "auto"
+        As of `dask.array.from_array`; ``"auto"`` keeps to multiples of the chunks, or shards, of a
+        Zarr array.
+
+    Returns
+    -------
+    dask.array.Array
+        The array. A task raises OSError when the file has changed meanwhile; of a Zarr array its
+        shape and dtype alone are looked at.
+
+    Raises
+    ------
+    ValueError
+        The file is not what it claims to be, or a compressed member of an ``.npz``.
+    OSError
+        The file cannot be read.
+    """
+    array = FileArray(path)
+    sizes = da.core.normalize_chunks(
+        chunks, array.shape, dtype=array.dtype, previous_chunks=array.chunks
+    )
+    meta = np.empty((0,) * array.ndim, array.dtype)
+    name = f"from-file-{tokenize(array, sizes)}"
+    return da.from_array(array, chunks=sizes, name=name, meta=meta, asarray=False, fancy=False)

@@ -1,0 +1,91 @@
+"""The tasks of a gather.
+
+By routes, a block of indices becomes a route, which orders its entries by the owner of their rows;
+each owner takes the rows that it is asked for; and each block of the result puts them in place.
+Neighbouring blocks share a task as long as they are small together.
+"""
+
+from __future__ import annotations
+
+from dask.task_spec import List
+
+from . import work
+from .layout import Place
+from .tasks import Ref, Tasks
+from .ways import is_small
+
+
+def gather_tasks(tasks: Tasks) -> None:
+    """Add the tasks of a gather."""
+    if tasks.way.name == "tasks":
+        _by_routes(tasks)
+        return
+    if tasks.way.name == "shuffle":
+        from .shuffle import gather_by_shuffle
+
+        gather_by_shuffle(tasks, is_small(tasks.index_bytes))
+        return
+    layout, checked = tasks.layout, tasks.check()
+    for shared in layout.shared_places():
+        for free in layout.free_places():
+            table = _table(tasks, shared, free)
+            for entry in tasks.entries:
+                indices = tasks.indices(layout.indices_at(shared, entry))
+                at = layout.moved_at(shared, free, entry)
+                tasks.result(at, work.gather_block, tasks.call, checked, table, indices)
+
+
+def _table(tasks: Tasks, shared: Place, free: Place) -> Ref:
+    """Return all blocks of a column as one."""
+    places = tasks.owned(shared, free, range(len(tasks.owners)))
+    if len(places) == 1:
+        return tasks.data(places[0])
+    grid = tuple(len(sizes) for sizes in tasks.layout.keyed)
+    dims = tasks.layout.roles.keyed
+    return tasks.add("table", (*shared, *free), work.assemble, grid, dims, tasks.blocks(places))
+
+
+def _by_routes(tasks: Tasks) -> None:
+    entries, owners = tasks.entry_groups(), tasks.owner_groups()
+    routes = tasks.routes(entries)
+    checked = tasks.check_routes(routes)
+    for shared in tasks.layout.shared_places():
+        ways = [routes[(*shared, n)] for n in range(len(entries))]
+        for free in tasks.layout.free_places():
+            at = (*shared, *free)
+            taken = [
+                _taken(tasks, (shared, free), n, run, ways, checked) for n, run in enumerate(owners)
+            ]
+            for number, run in enumerate(entries):
+                replies = [
+                    tasks.add("reply", (*at, n, number), list.__getitem__, rows, number)
+                    for n, rows in enumerate(taken)
+                ]
+                places = tasks.entered(shared, free, run)
+                shapes = [tasks.layout.moved_shape(place) for place in places]
+                given = tasks.call, ways[number], shapes, owners, List(*replies)
+                merged = tasks.add("merge", (*at, number), work.merge, *given)
+                for n, place in enumerate(places):
+                    tasks.result(place, list.__getitem__, merged, n)
+
+
+def _taken(
+    tasks: Tasks,
+    column: tuple[Place, Place],
+    number: int,
+    run: range,
+    ways: list[Ref],
+    checked: Ref,
+) -> Ref:
+    """Return the rows of a run of owners, a list with the rows for each route."""
+    shared, free = column
+    at = (*shared, *free, number)
+    blocks = tasks.blocks(tasks.owned(shared, free, run))
+    if is_small(tasks.index_bytes):  # they go whole to every owner
+        given = tasks.call, checked, blocks, run.start, List(*ways)
+        return tasks.add("take", at, work.take_whole, *given)
+    parts = [
+        tasks.add("part", (*shared, number, n), work.part_of, way, run.start, run.stop)
+        for n, way in enumerate(ways)
+    ]
+    return tasks.add("take", at, work.take, tasks.call, checked, blocks, List(*parts))

@@ -1,0 +1,62 @@
+"""The layer of a call in Dask's graph: it makes its tasks when Dask asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from dask.highlevelgraph import Layer
+
+from .call import Call
+from .gathering import gather_tasks
+from .layout import Chunks, Layout
+from .scattering import scatter_tasks
+from .tasks import Key, Source, Tasks
+from .ways import Way
+
+
+class Calls(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
+    """A call, its layout and its way: what it takes to make the tasks."""
+
+    def __init__(
+        self, name: str, token: str, call: Call, layout: Layout, way: Way, sources: Sequence[Source]
+    ) -> None:
+        super().__init__()
+        self.name, self.token, self.call, self.layout, self.way = name, token, call, layout, way
+        self.sources = tuple(sources)
+        self._tasks: dict[Any, Any] | None = None
+
+    @property
+    def chunks(self) -> Chunks:
+        """The chunks of the result."""
+        return self.layout.data if self.call.operator.scatters else self.layout.moved
+
+    def get_output_keys(self) -> set[Key]:
+        """Return the keys of the result's blocks."""
+        return set(product((self.name,), *(range(len(sizes)) for sizes in self.chunks)))
+
+    def is_materialized(self) -> bool:
+        """Whether the tasks have been made."""
+        return self._tasks is not None
+
+    @property
+    def _made(self) -> dict[Any, Any]:
+        if self._tasks is None:
+            tasks = Tasks(self.name, self.token, self.call, self.layout, self.way, self.sources)
+            make = scatter_tasks if self.call.operator.scatters else gather_tasks
+            make(tasks)
+            self._tasks = tasks.made
+        return self._tasks
+
+    def __getitem__(self, key: Key) -> Any:
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_tasks": None}

@@ -1,0 +1,230 @@
+"""Which chunks of the operands meet, whatever their chunks are: blocks, columns and groups.
+
+Dimensions have one of four roles. *Shared* ones belong to data and indices alike and stay where
+they are; *free* ones belong to the data and move whole; *keyed* ones are addressed by the values of
+indices; *entry* ones belong to the indices alone. Blocks that agree in shared and free dimensions
+are a column, a problem of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, product
+from math import prod
+
+from ..errors import Shape
+from ..operators import Operator
+
+Sizes = tuple[int, ...]
+Chunks = tuple[Sizes, ...]
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The dimensions of a call by their roles; those of what moves are named by both."""
+
+    shared: Place
+    free: Place
+    keyed: Place
+    entry: Place
+    moved: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, operator: Operator, data: Shape, indices: Shape, axis: int) -> Roles:
+        """Return the roles in a call on operands of these shapes."""
+        keyed = tuple(operator.indexed(indices, axis))
+        entry = tuple(range(len(indices) - operator.tuples))
+        if operator.elements:
+            shared, entry = tuple(d for d in range(len(data)) if d != axis), (axis,)
+        else:
+            shared = tuple(range(axis)) if operator.tuples else ()
+            entry = entry[len(shared) :]
+        free = tuple(d for d in range(len(data)) if d not in (*shared, *keyed))
+        named = [("shared", d) for d in shared]
+        if operator.elements:
+            named.insert(axis, ("entry", axis))
+        else:
+            before = [("free", d) for d in free if d < keyed_start(keyed, axis)]
+            after = [("free", d) for d in free if d >= keyed_start(keyed, axis)]
+            named += [*before, *(("entry", d) for d in entry), *after]
+        return cls(shared, free, keyed, entry, tuple(named))
+
+
+def keyed_start(keyed: Place, axis: int) -> int:
+    """Return where the keyed dimensions start, also where there are none."""
+    return keyed[0] if keyed else axis
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The chunks of the operands, aligned; `updates` are those of a scatter's, dimensions of size
+    1 that broadcast among them.
+    """
+
+    roles: Roles
+    data: Chunks
+    indices: Chunks
+    updates: Chunks | None
+
+    def sizes(self, role: str, d: int) -> Sizes:
+        """Return the chunks of a dimension of what moves."""
+        return self.data[d] if role == "free" else self.indices[d]
+
+    @cached_property
+    def moved(self) -> Chunks:
+        """The chunks of what moves: a gather's result."""
+        return tuple(self.sizes(*named) for named in self.roles.moved)
+
+    @property
+    def operands(self) -> list[Chunks]:
+        """The chunks of data, indices and, for a scatter, updates."""
+        found = [self.data, self.indices]
+        return found if self.updates is None else [*found, self.updates]
+
+    @property
+    def keyed(self) -> Chunks:
+        """The chunks of the keyed dimensions."""
+        return tuple(self.data[d] for d in self.roles.keyed)
+
+    @property
+    def owners(self) -> int:
+        """How many blocks of the data a column has."""
+        return prod(len(sizes) for sizes in self.keyed)
+
+    def shared_places(self) -> Iterator[Place]:
+        """Yield the places of blocks along the shared dimensions, of the indices."""
+        return places(self.indices[d] for d in self.roles.shared)
+
+    def free_places(self) -> Iterator[Place]:
+        """Yield the places of blocks along the free dimensions."""
+        return places(self.data[d] for d in self.roles.free)
+
+    def entry_places(self) -> list[Place]:
+        """Return the places of blocks along the entry dimensions, in row-major order."""
+        return list(places(self.indices[d] for d in self.roles.entry))
+
+    def keyed_places(self) -> list[Place]:
+        """Return the places of blocks along the keyed dimensions, in row-major order."""
+        return list(places(self.keyed))
+
+    def data_at(self, shared: Place, free: Place, keyed: Place) -> Place:
+        """Return where a block of the data is."""
+        r = self.roles
+        return _placed(len(self.data), (r.shared, shared), (r.free, free), (r.keyed, keyed))
+
+    def indices_at(self, shared: Place, entry: Place) -> Place:
+        """Return where a block of the indices is."""
+        r = self.roles
+        return _placed(len(self.indices), (r.shared, shared), (r.entry, entry))
+
+    def moved_at(self, shared: Place, free: Place, entry: Place) -> Place:
+        """Return where a block of what moves is."""
+        r = self.roles
+        at = dict(zip(r.shared, shared, strict=True))
+        found = {("shared", d): n for d, n in at.items()}
+        found |= {("free", d): n for d, n in zip(r.free, free, strict=True)}
+        found |= {("entry", d): n for d, n in zip(r.entry, entry, strict=True)}
+        return tuple(found[named] for named in r.moved)
+
+    def updates_at(self, moved: Place) -> Place:
+        """Return where the block of the updates is that broadcasts to a block of what moves."""
+        assert self.updates is not None
+        missing = len(moved) - len(self.updates)
+        whole = self.moved[missing:]
+        return tuple(
+            n if len(sizes) == len(full) else 0
+            for n, sizes, full in zip(moved[missing:], self.updates, whole, strict=True)
+        )
+
+    def column_shape(self, shared: Place) -> Shape:
+        """Return the shape of the data that the entries of a column address."""
+        shape = [sum(sizes) for sizes in self.data]
+        for d, n in zip(self.roles.shared, shared, strict=True):
+            shape[d] = self.data[d][n]
+        return tuple(shape)
+
+    @property
+    def column_elements(self) -> int:
+        """How many elements of the data the largest column has."""
+        beside = (max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
+        return prod(beside) * prod(sum(sizes) for sizes in self.keyed)
+
+    def moved_shape(self, at: Place) -> Shape:
+        """Return the shape of a block of what moves."""
+        return tuple(sizes[n] for sizes, n in zip(self.moved, at, strict=True))
+
+    def data_shape(self, at: Place) -> Shape:
+        """Return the shape of a block of the data."""
+        return tuple(sizes[n] for sizes, n in zip(self.data, at, strict=True))
+
+    def origin(self, at: Place) -> Shape:
+        """Return the position of the first element of a block of the indices."""
+        return tuple(starts[n] for starts, n in zip(self._starts, at, strict=True))
+
+    @cached_property
+    def _starts(self) -> tuple[Sizes, ...]:
+        return tuple(starts_of(sizes) for sizes in self.indices)
+
+    def owner_weights(self) -> list[int]:
+        """Return the elements of each owner of a column, at most, in row-major order."""
+        beside = prod(max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
+        return [beside * prod(sizes) for sizes in product(*self.keyed)]
+
+    def entry_weights(self) -> list[int]:
+        """Return the elements that move with each block of entries, at most."""
+        beside = prod(max(self.indices[d]) for d in self.roles.shared)
+        beside *= prod(max(self.data[d]) for d in self.roles.free)
+        return [beside * prod(s) for s in product(*(self.indices[d] for d in self.roles.entry))]
+
+
+def _placed(rank: int, *parts: tuple[Place, Place]) -> Place:
+    at = [0] * rank
+    for dims, numbers in parts:
+        for d, n in zip(dims, numbers, strict=True):
+            at[d] = n
+    return tuple(at)
+
+
+def places(chunks: Iterator[Sizes] | Sequence[Sizes]) -> Iterator[Place]:
+    """Yield the places of a grid of blocks in row-major order."""
+    return product(*(range(len(sizes)) for sizes in chunks))
+
+
+def starts_of(sizes: Sizes) -> Sizes:
+    """Return where each chunk starts."""
+    return tuple(accumulate(sizes, initial=0))[:-1]
+
+
+def cut(sizes: Sizes, extent: int) -> Sizes:
+    """Return the leading chunks of a dimension that cover an extent, at least one."""
+    found: list[int] = []
+    for size in sizes:
+        if found and extent == 0:
+            break
+        found.append(min(size, extent))
+        extent -= found[-1]
+    return tuple(found)
+
+
+def refined(sizes: Sizes, most: int) -> Sizes:
+    """Return chunks of at most `most`, each an equal part of one of the given ones."""
+    found: list[int] = []
+    for size in sizes:
+        parts = max(1, -(-size // max(1, most)))
+        found += [size * (n + 1) // parts - size * n // parts for n in range(parts)]
+    return tuple(found)
+
+
+def groups(weights: Sequence[int], limit: int) -> list[range]:
+    """Return runs of neighbours whose weights add up to at most `limit`, at least one in each."""
+    found: list[range] = []
+    start, held = 0, 0
+    for number, weight in enumerate(weights):
+        if number > start and held + weight > limit:
+            found.append(range(start, number))
+            start, held = number, 0
+        held += weight
+    return [*found, range(start, len(weights))]

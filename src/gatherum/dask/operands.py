@@ -1,0 +1,175 @@
+"""From what a caller passes to a call and Dask's arrays, aligned: `data` decides the dtype."""
+
+from __future__ import annotations
+
+from math import isnan, prod
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+
+from .. import arguments, arrays, errors
+from ..dtypes import MODES, REDUCTIONS
+from ..operators import OPERATORS
+from ..plan import planned
+from ..signature import check_before_updates
+from .call import Call
+from .layout import Chunks, Layout, Roles, Sizes, cut, refined
+from .ways import chunk_bytes
+
+
+class Operands(NamedTuple):
+    """A call, its operands as arrays of Dask, and their chunks as they will meet."""
+
+    call: Call
+    arrays: tuple[Any, ...]
+    layout: Layout
+
+
+def is_dask(value: object) -> bool:
+    """Whether a value is an array of Dask."""
+    return isinstance(value, da.Array)
+
+
+def look(op: str, operand: str, value: object) -> object:
+    """Return what a plan sees of an array of Dask: its shape and dtype."""
+    array: Any = value
+    if not is_dask(array):  # Dask's other collections
+        arrays.refuse(op, operand, type(value))
+    if any(isnan(n) for n in array.shape):
+        raise errors.unknown_sizes(op, operand, array.shape)
+    if arguments.is_masked(array._meta):
+        raise errors.masked_array(op, operand)
+    if not isinstance(array._meta, np.ndarray):
+        raise errors.other_chunks(op, operand, type(array._meta))
+    return tuple(int(n) for n in array.shape), array.dtype
+
+
+def normalise(
+    op: Any,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+) -> Operands:
+    """Return a call and its operands, checked in the order of NumPy's calls."""
+    operator = OPERATORS[op]
+    attributes: dict[str, object] = {
+        operator.attribute: arguments.as_axis(op, axis),
+        "mode": arguments.as_choice(op, "mode", mode, MODES),
+        "negative": arguments.as_boolean(op, "negative", negative),
+    }
+    if operator.scatters:
+        attributes["reduction"] = arguments.as_choice(op, "reduction", reduction, REDUCTIONS)
+        attributes["include_self"] = arguments.as_boolean(op, "include_self", include_self)
+    else:
+        attributes["fill_value"] = fill_value
+    given = {"data": data, "indices": indices, "updates": updates}
+    arrays.check_one_framework(op, given | {"fill_value": fill_value})
+    seen: dict[str, Any] = {}
+    table: Any = data if is_dask(data) else arguments.as_array(op, "data", data)
+    seen["data"] = _seen(op, "data", table)
+    places: Any = indices if is_dask(indices) else arguments.as_indices(op, indices)
+    seen["indices"] = _seen(op, "indices", places)
+    found = [table, places]
+    if operator.scatters:
+        shape, dtype = seen["data"]
+        axis_given: Any = attributes[operator.attribute]
+        check_before_updates(op, shape, seen["indices"][0], axis_given, dtype, seen["indices"][1])
+        values: Any = updates if is_dask(updates) else arguments.as_updates(op, updates, dtype)
+        seen["updates"] = _seen(op, "updates", values)
+        found.append(values)
+    made = planned(operator, seen["data"], seen["indices"], seen.get("updates"), attributes)
+    fill = b""
+    if not operator.scatters and mode in ("fill", "drop"):
+        item = arguments.fill_item(op, made.signature.data.dtype, fill_value).tobytes()
+        fill = item if any(item) else b""
+    return _aligned(Call(made.signature, fill), found)
+
+
+def _seen(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
+    seen: Any = look(op, operand, value) if is_dask(value) else (value.shape, value.dtype)
+    shape, dtype = seen
+    return shape, dtype
+
+
+def _aligned(call: Call, given: list[Any]) -> Operands:
+    """Return the operands as arrays of Dask, with the chunks in which they meet."""
+    s = call.signature
+    roles = Roles.of(call.operator, s.data.shape, s.indices.shape, call.axis)
+    data = given[0].chunks if is_dask(given[0]) else _auto(given[0])
+    row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
+    indices = _index_chunks(call, roles, data, row, given)
+    layout = Layout(roles, data, indices, None)
+    if call.operator.scatters:
+        updates = given[2]
+        missing = len(layout.moved) - len(updates.shape)
+        chunks = tuple(
+            (1,) if n == 1 else sizes
+            for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
+        )
+        layout = Layout(roles, data, indices, chunks)
+    made = tuple(
+        array if is_dask(array) else da.from_array(array, chunks=chunks)
+        for array, chunks in zip(given, layout.operands, strict=True)
+    )
+    return Operands(call, made, layout)
+
+
+def _auto(array: Any) -> Chunks:
+    """Return chunks for an array that is in memory: one, or those that Dask would choose."""
+    if array.nbytes <= chunk_bytes():
+        return tuple((n,) for n in array.shape)
+    chunks: Chunks = da.core.normalize_chunks("auto", array.shape, dtype=array.dtype)
+    return chunks
+
+
+def _index_chunks(call: Call, roles: Roles, data: Chunks, row: int, given: list[Any]) -> Chunks:
+    """Return the chunks of the indices: those of the data where both lie alike; for scatters whole
+    rows, since neighbouring blocks must follow each other in row-major order.
+    """
+    shape = call.signature.indices.shape
+    found: list[Sizes] = [(n,) for n in shape]
+    for d in roles.shared:
+        found[d] = cut(data[d], shape[d])
+        row *= max(found[d])
+    entry = _entry_chunks(roles, shape, given)
+    first = next((n for n, d in enumerate(roles.entry) if shape[d] != 1), 0)
+    for n, d in enumerate(roles.entry):
+        if n > first and call.operator.scatters:
+            row *= max(1, shape[d])
+        elif n != first:
+            found[d] = entry[n]
+            row *= max(1, *entry[n])
+    if roles.entry:
+        d = roles.entry[first]
+        found[d] = refined(entry[first], max(1, chunk_bytes() // max(row, 1)))
+    return tuple(found)
+
+
+def _entry_chunks(roles: Roles, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:
+    """Return the chunks of the entry dimensions: of the updates, which are larger, where they have
+    them, or else of the indices.
+    """
+    indices, updates = given[1], given[-1]
+    found: list[Sizes] = []
+    for d in roles.entry:
+        place = roles.moved.index(("entry", d)) - len(roles.moved)
+        sizes: Sizes = (shape[d],)
+        scatters = len(given) > 2
+        if (
+            scatters
+            and is_dask(updates)
+            and -place <= updates.ndim
+            and updates.shape[place] == shape[d]
+        ):
+            sizes = updates.chunks[place]
+        elif is_dask(indices):
+            sizes = indices.chunks[d]
+        found.append(sizes)
+    return found

@@ -1,0 +1,115 @@
+"""The tasks of a scatter.
+
+By routes, the updates of neighbouring blocks are put in the order of their owners, and each owner
+folds what it is given, in the order of the entries. A fold goes on in steps, each of as many
+updates as memory is planned for, wherever they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from dask.task_spec import Alias, List
+
+from . import work
+from .layout import Place, groups
+from .tasks import Ref, Tasks
+
+# How many chunks of updates one step of a fold takes.
+_STEP = 2
+
+
+def scatter_tasks(tasks: Tasks) -> None:
+    """Add the tasks of a scatter."""
+    layout = tasks.layout
+    if tasks.way.name == "blockwise":
+        _fold_blocks(tasks)
+    elif tasks.way.name == "shuffle":
+        from .shuffle import scatter_by_shuffle
+
+        scatter_by_shuffle(tasks)
+    else:
+        _fold_by_routes(tasks)
+    reached = set(layout.shared_places())
+    for at in product(*(range(len(sizes)) for sizes in layout.data)):
+        if tuple(at[d] for d in layout.roles.shared) not in reached:
+            key = (tasks.name, *at)
+            tasks.made[key] = Alias(key, tasks.data(at).key)
+
+
+def _fold_blocks(tasks: Tasks) -> None:
+    """Fold into blocks that hold all rows of their columns."""
+    layout, checked = tasks.layout, tasks.check()
+    steps = groups(tasks.entry_bytes, _STEP * tasks.way.chunk)
+    for shared in layout.shared_places():
+        where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
+        for free in layout.free_places():
+            target = layout.data_at(shared, free, tasks.owners[0])
+            held = tasks.data(target)
+            for number, step in enumerate(steps):
+                updates = List(*(tasks.update(at) for at in tasks.entered(shared, free, step)))
+                indices = List(*where[step.start : step.stop])
+                given = tasks.call, checked, held, indices, updates
+                held = tasks.add("fold", (*target, number), work.fold_block, *given)
+            tasks.result(target, work.finished_block, held)
+
+
+def _fold_by_routes(tasks: Tasks) -> None:
+    whole = tasks.way.name == "broadcast"
+    entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
+    routes = tasks.routes(entries)
+    checked = tasks.check_routes(routes)
+    for shared in tasks.layout.shared_places():
+        ways = [routes[(*shared, n)] for n in range(len(entries))]
+        for free in tasks.layout.free_places():
+            values = [
+                _cut(tasks, (shared, free), n, run, ways[n], checked)
+                for n, run in enumerate(entries)
+            ]
+            for number, run in enumerate(tasks.owner_groups()):
+                places = tasks.owned(shared, free, run)
+                held: Any = tasks.blocks(places)
+                at = (*shared, *free, number)
+                if whole:
+                    given = tasks.call, checked, held, run.start, ways[0], values[0]
+                    held = tasks.add("fold", (*at, 0), work.fold_whole, *given)
+                else:
+                    held = _fold_steps(tasks, at, held, run, entries, ways, values, checked)
+                for n, place in enumerate(places):
+                    shape = tasks.layout.data_shape(place)
+                    tasks.result(place, work.finished, held, n, shape)
+
+
+def _fold_steps(
+    tasks: Tasks,
+    at: Place,
+    held: Any,
+    run: range,
+    entries: Sequence[range],
+    ways: Sequence[Ref],
+    values: Sequence[Ref],
+    checked: Ref,
+) -> Ref:
+    """Fold what all routes bring to a run of owners, a few routes at a time."""
+    sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
+    for step, members in enumerate(groups(sizes, _STEP * tasks.way.chunk)):
+        parts = []
+        for n in members:
+            cut = ways[n], values[n], run.start, run.stop
+            parts.append(tasks.add("part", (*at, n), work.values_of, tasks.call, *cut))
+        given = tasks.call, checked, held, List(*parts)
+        held = tasks.add("fold", (*at, step), work.fold_parts, *given)
+    return held
+
+
+def _cut(
+    tasks: Tasks, column: tuple[Place, Place], number: int, run: range, way: Ref, checked: Ref
+) -> Ref:
+    """Return the updates of a run of blocks in the order of their route."""
+    places = tasks.entered(*column, run)
+    shapes = [tasks.layout.moved_shape(place) for place in places]
+    blocks = List(*(tasks.update(place) for place in places))
+    at = (*column[0], *column[1], number)
+    return tasks.add("cut", at, work.cut, tasks.call, checked, way, shapes, blocks)

@@ -1,0 +1,192 @@
+"""Scatters into a Zarr array in place: every changed chunk is staged first, then put in its place.
+
+Until all of them are staged the array is as it was. From then on a run that is killed is completed
+by the next one, which only moves files.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from typing import Any
+
+import dask
+import numpy as np
+from dask.delayed import Delayed, delayed
+from numpy.typing import ArrayLike
+
+from .. import errors
+from ..files.boxes import chunk_boxes
+from ..files.budget import Budget
+from ..files.build import Build
+from ..files.interrupt import uninterrupted
+from ..files.marker import is_marked, mark
+from ..files.run import removed_when_refused
+from ..files.stats import Meter
+from ..files.stores import ZarrStore, lay_chunks
+from ..files.zarrays import ZarrArray
+from ..names import ModeName, ReductionName
+from ..signature import Array
+from . import api
+from .files import from_file
+
+_BUDGET = Budget(64 << 30)
+
+
+def scatter_nd_into(
+    store: Any,
+    indices: Any | ArrayLike,
+    updates: Any | ArrayLike,
+    batch_dims: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    resume: bool = False,
+) -> None:
+    """Write elements or slices of a Zarr array in place, by tuples of indices.
+
+    ``store[b.., *indices[b.., i.., :], s..] op= updates[b.., i.., s..]``
+
+    Parameters
+    ----------
+    store : path or zarr.Array
+        A Zarr array in a directory that all workers see under the same name.
+    indices, updates : dask.array.Array or array_like
+        As of `gatherum.scatter_nd`.
+    batch_dims, reduction, include_self, mode, negative
+        As of `gatherum.scatter_nd`.
+    resume : bool, default False
+        Whether to complete a run of the same call that was killed; one that had come to its end is
+        not applied again.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        As `gatherum.scatter_nd`; the array is then as it was. TypeError also for a `store` that is
+        no directory; ValueError also for the unfinished run of another call.
+    OSError
+        The array cannot be read or written.
+
+    Notes
+    -----
+    It runs at once. Every chunk, or shard, that changes is written once, beside the array, and
+    moved into it when all are there: the array needs room for its changed chunks twice.
+    """
+    how = {"reduction": reduction, "include_self": include_self}
+    _into("scatter_nd", store, indices, updates, batch_dims, mode, negative, resume, how)
+
+
+def scatter_elements_into(
+    store: Any,
+    indices: Any | ArrayLike,
+    updates: Any | ArrayLike,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    resume: bool = False,
+) -> None:
+    """Write one element of a Zarr array in place for every index: see `scatter_nd_into`.
+
+    ``store[i, indices[i, j, k], k] op= updates[i, j, k]`` for axis 1.
+    """
+    how = {"reduction": reduction, "include_self": include_self}
+    _into("scatter_elements", store, indices, updates, axis, mode, negative, resume, how)
+
+
+def scatter_slices_into(
+    store: Any,
+    indices: Any | ArrayLike,
+    updates: Any | ArrayLike,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    resume: bool = False,
+) -> None:
+    """Write slices of a Zarr array in place, by their numbers: see `scatter_nd_into`.
+
+    ``store[a.., indices[i..], s..] op= updates[a.., i.., s..]``
+    """
+    how = {"reduction": reduction, "include_self": include_self}
+    _into("scatter_slices", store, indices, updates, axis, mode, negative, resume, how)
+
+
+def _into(
+    op: str,
+    store: Any,
+    indices: Any,
+    updates: Any,
+    axis: int,
+    mode: str,
+    negative: bool,
+    resume: bool,
+    how: dict[str, Any],
+) -> None:
+    path, meter = _directory(op, store), Meter()
+    table = ZarrArray(path, meter, _BUDGET)
+    old = from_file(path, chunks=table.chunks)
+    new = getattr(api, op)(old, indices, updates, axis, mode=mode, negative=negative, **how)
+    fingerprint = {"operator": op, "call": new.name, "in_place": True, "table_state": table.state()}
+    lost = not os.path.lexists(path + ".partial.journal")
+    if resume and lost and is_marked(path, fingerprint, fingerprint["table_state"]):
+        return
+    build = Build(
+        path,
+        fingerprint,
+        resume=resume,
+        check_inputs=table.check_unchanged,
+        meter=meter,
+        staged=False,
+    )
+    with removed_when_refused(build):
+        if not build.replacing:
+            ZarrStore(build, table, lambda copy: copy, whole=False).prepare()  # type: ignore[arg-type, return-value]  # metadata alone
+            dask.compute(*_staged(build.partial, table, old, new))
+            build.seal()
+        with uninterrupted():
+            lay_chunks(build.partial, path)
+            done = ZarrArray(path, meter, _BUDGET)
+            mark(path, fingerprint, done.state())
+            build.clear()
+
+
+def _directory(op: str, store: Any) -> str:
+    """Return the directory of a Zarr array that is named by its path, or open."""
+    if isinstance(store, (str, os.PathLike)):
+        return os.path.realpath(os.fspath(store))
+    root = getattr(getattr(store, "store", None), "root", None)
+    inner = getattr(store, "path", None)
+    if not isinstance(root, (str, os.PathLike)) or not isinstance(inner, str):
+        raise errors.not_a_store(op, store)
+    return os.path.realpath(os.path.join(os.fspath(root), inner))
+
+
+def _staged(partial: str, table: ZarrArray, old: Any, new: Any) -> list[Delayed]:
+    """Return the tasks that stage the chunks that change."""
+    places = product(*(range(len(sizes)) for sizes in new.chunks))
+    boxes = chunk_boxes(table.shape, table.chunks)
+    before, after = old.to_delayed(), new.to_delayed()
+    return [
+        delayed(_stage)(partial, box, before[place], after[place])
+        for place, box in zip(places, boxes, strict=False)
+    ]
+
+
+def _stage(partial: str, box: tuple[slice, ...], old: Array, new: Array) -> None:
+    """Write a chunk beside the array, unless every bit of it is as before."""
+    if new.size and not _same_bits(old, new):
+        ZarrArray(partial, Meter(), writable=True).write_box(box, new)
+
+
+def _same_bits(one: Array, other: Array) -> bool:
+    pair = [np.ascontiguousarray(array).reshape(-1) for array in (one, other)]
+    if not one.dtype.itemsize:
+        return True
+    return np.array_equal(pair[0].view(np.uint8), pair[1].view(np.uint8))

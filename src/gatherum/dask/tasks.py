@@ -1,0 +1,143 @@
+"""Tasks of one call: their keys, the blocks that they take, and the steps that all calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import dask.array as da
+from dask.highlevelgraph import HighLevelGraph
+from dask.task_spec import DataNode, List, Task, TaskRef
+
+from . import work
+from .call import Call
+from .entries import find_invalid, refuse_invalid, route
+from .layout import Chunks, Layout, Place, groups
+from .ways import Way
+
+Key: TypeAlias = tuple[str | int, ...]
+Ref: TypeAlias = Any  # a TaskRef, or None
+
+
+class Source:
+    """An operand by its name and chunks, rechunked where the tasks are made."""
+
+    def __init__(self, array: Any, chunks: Chunks) -> None:
+        self.name, self.given, self.dtype = array.name, array.chunks, array.dtype
+        self.chunks = chunks
+
+    def blocks(self, tasks: dict[Any, Any]) -> Callable[[Place], Ref]:
+        """Return what refers to a block in the chunks that are wanted; tasks that bring them there
+        are added.
+        """
+        name = self.name
+        if self.given != self.chunks:
+            shape = tuple(map(sum, self.chunks))
+            if 0 in shape:  # which Dask does not always rechunk
+                wanted = da.empty(shape, chunks=self.chunks, dtype=self.dtype)
+            else:
+                none = HighLevelGraph({self.name: {}}, {self.name: set()})
+                given = da.Array(none, self.name, self.given, dtype=self.dtype)
+                wanted = given.rechunk(self.chunks, method="tasks")
+            tasks.update(dict(wanted.dask))
+            name = wanted.name
+        return lambda at: TaskRef((name, *at))
+
+
+class Tasks:
+    """The tasks of one call, as they are made."""
+
+    def __init__(
+        self, name: str, token: str, call: Call, layout: Layout, way: Way, sources: Sequence[Source]
+    ) -> None:
+        self.name, self.token = name, token
+        self.operator, self.layout, self.way = call.operator, layout, way
+        self.made: dict[Any, Any] = {}
+        self.data, self.indices, *updates = (each.blocks(self.made) for each in sources)
+        self._updates = updates[0] if updates else None
+        self.refuses = call.refuses
+        self.call = self.node("call", call)
+        self.entries = layout.entry_places()
+        self.owners = layout.keyed_places()
+        item = max(call.dtype.itemsize, 1)
+        self.owner_bytes = [n * item for n in layout.owner_weights()]
+        self.entry_bytes = [n * item for n in layout.entry_weights()]
+        self.index_bytes = prod(call.signature.indices.shape) * 8
+
+    def add(self, step: str, at: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
+        """Add a task, unless it is there, and return what refers to it."""
+        key = (f"{self.operator.name}-{step}-{self.token}", *at)
+        if key not in self.made:
+            self.made[key] = Task(key, function, *arguments)
+        return TaskRef(key)
+
+    def result(self, at: Place, function: Callable[..., Any], *arguments: Any) -> None:
+        """Add the task of a block of the result."""
+        key = (self.name, *at)
+        self.made[key] = Task(key, function, *arguments)
+
+    def update(self, moved: Place) -> Ref:
+        """Return what refers to the block of updates for a block of what moves."""
+        assert self._updates is not None
+        return self._updates(self.layout.updates_at(moved))
+
+    def entry_groups(self) -> list[range]:
+        """Return runs of neighbouring blocks of entries that one task takes together."""
+        return groups(self.entry_bytes, self.way.chunk)
+
+    def owner_groups(self) -> list[range]:
+        """Return runs of neighbouring blocks of data that one task takes together."""
+        return groups(self.owner_bytes, self.way.chunk)
+
+    def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
+        """Return the places of a run of a column's blocks of data."""
+        return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
+
+    def entered(self, shared: Place, free: Place, run: range) -> list[Place]:
+        """Return the places of a run of blocks of what moves."""
+        return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
+
+    def blocks(self, places: Sequence[Place]) -> Any:
+        """Return what refers to blocks of the data."""
+        return List(*(self.data(place) for place in places))
+
+    def routes(self, entries: Sequence[range]) -> dict[Place, Ref]:
+        """Add the tasks that order entries by the owners of their rows."""
+        found = {}
+        keyed = self.node("chunks", self.layout.keyed)
+        for shared in self.layout.shared_places():
+            shape = self.layout.column_shape(shared)
+            for number, run in enumerate(entries):
+                places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
+                origins = [self.layout.origin(place) for place in places]
+                blocks = List(*(self.indices(place) for place in places))
+                given = self.call, keyed, shape, origins, blocks
+                found[(*shared, number)] = self.add("route", (*shared, number), route, *given)
+        return found
+
+    def check_routes(self, routes: dict[Place, Ref]) -> Ref:
+        """Return what waits until all entries are known to be valid."""
+        if not self.refuses:
+            return None
+        found = [self.add("refused", at, work.refused_by, way) for at, way in routes.items()]
+        return self.add("check", (), refuse_invalid, self.call, List(*found))
+
+    def check(self) -> Ref:
+        """Return the same where there are no routes."""
+        if not self.refuses:
+            return None
+        found = []
+        for shared in self.layout.shared_places():
+            shape = self.layout.column_shape(shared)
+            for entry in self.entries:
+                at = self.layout.indices_at(shared, entry)
+                given = self.call, shape, self.layout.origin(at), self.indices(at)
+                found.append(self.add("examine", at, find_invalid, *given))
+        return self.add("check", (), refuse_invalid, self.call, List(*found))
+
+    def node(self, step: str, value: object) -> Ref:
+        """Add a value that many tasks share, and return what refers to it."""
+        key = f"{self.operator.name}-{step}-{self.token}"
+        self.made[key] = DataNode(key, value)
+        return TaskRef(key)

@@ -1,0 +1,101 @@
+"""How the rows of a call move, chosen by sizes alone, and told by `gatherum.explain`."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import prod
+
+from dask import config
+from dask.utils import parse_bytes
+
+from .call import Call
+from .layout import Layout, groups
+
+# What is small: a table that every task may hold whole, or updates that go to every chunk.
+SMALL_BYTES = 64 << 20
+# Pairs of tasks that exchange rows: with more of them, and a cluster, rows move by shuffles.
+MOST_PAIRS = 256
+
+
+def is_small(size: int) -> bool:
+    """Whether so many bytes may go whole to every task that needs some of them."""
+    return size <= SMALL_BYTES
+
+
+def chunk_bytes() -> int:
+    """Return what Dask wants a chunk to have at most: its setting ``array.chunk-size``."""
+    size: int = parse_bytes(config.get("array.chunk-size"))
+    return max(1, size)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How rows move.
+
+    Attributes
+    ----------
+    name : str
+        ``"blockwise"``: chunks meet that lie alike, and no row crosses to another one.
+        ``"broadcast"``: what is small goes whole to everything that needs it.
+        ``"tasks"``: entries are split by the owners of their rows, and rows are sent back.
+        ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
+    reason : str
+        The rule that chose it, with the numbers that it looked at.
+    chunk : int
+        Bytes that a task may take together: neighbouring chunks that are smaller share one.
+    """
+
+    name: str
+    reason: str
+    chunk: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+def choose(call: Call, layout: Layout) -> Way:
+    """Return the way of a call."""
+    chunk, item = chunk_bytes(), max(call.dtype.itemsize, 1)
+    column = layout.column_elements * item
+    if layout.owners <= 1:
+        return Way("blockwise", "the indexed dimensions are not chunked", chunk)
+    small = f"at most {SMALL_BYTES:,} bytes are sent whole"
+    if call.operator.scatters:
+        moved = item * prod(sum(sizes) for sizes in layout.moved)
+        entries = prod(call.signature.indices.shape) * call.signature.indices.dtype.itemsize
+        if is_small(moved + entries):
+            return Way(
+                "broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk
+            )
+    elif is_small(column):
+        return Way("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
+    pairs = len(groups(layout.owner_weights(), chunk // item))
+    pairs *= len(groups(layout.entry_weights(), chunk // item))
+    reason = f"{layout.owners} chunks of data along the indexed dimensions"
+    wanted = config.get("gatherum.way", "shuffle" if pairs > MOST_PAIRS else "tasks")
+    if wanted == "shuffle" and 0 not in map(sum, layout.moved) and _can_shuffle():
+        # A sender's rows wait in buffers beside it: smaller pieces need less memory.
+        return Way("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
+    return Way("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
+
+
+def _can_shuffle() -> bool:
+    """Whether calls run on a cluster whose machinery is known."""
+    try:
+        from distributed import __version__ as VERSION
+        from distributed import default_client
+
+        default_client()
+    except (ImportError, ValueError):
+        return False
+    from .versions import TESTED
+
+    if VERSION in TESTED:
+        return True
+    warnings.warn(
+        f"gatherum.dask: rows move as tasks: its shuffles are tested with distributed "
+        f"{', '.join(TESTED)}, got {VERSION}",
+        stacklevel=5,
+    )
+    return False

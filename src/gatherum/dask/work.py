@@ -1,0 +1,245 @@
+"""What tasks do with their blocks: every function gives the same for the same blocks, and changes
+none of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..accumulator import Accumulator
+from ..dtypes import needs_accumulator
+from ..errors import Shape
+from ..plan import apply
+from ..signature import Array
+from .call import Call
+from .entries import Part, Route
+
+
+def gather_block(call: Call, _: None, table: Array, indices: Array) -> Array:
+    """Gather from a block that holds all rows that the indices of a block can address."""
+    fill = call.fill_item[0] if call.fill else 0
+    return apply(call.signature.op, table, indices, fill_value=fill, **call.attributes())
+
+
+def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) -> Array:
+    """Join a grid of blocks, in row-major order, along the dimensions that it runs over."""
+    found = list(blocks)
+    for count, d in zip(reversed(grid), reversed(dims), strict=True):
+        if count > 1:
+            found = [_joined(found[n : n + count], d) for n in range(0, len(found), count)]
+    return found[0]
+
+
+def _joined(blocks: Sequence[Array], axis: int) -> Array:
+    """Concatenate blocks as bytes: NumPy would change their byte order and lose padding."""
+    dtype = blocks[0].dtype
+    if len(blocks) == 1 or dtype.itemsize == 0 or (dtype.isnative and dtype.kind != "V"):
+        return np.concatenate(blocks, axis=axis) if len(blocks) > 1 else blocks[0]
+    raw = np.dtype((np.void, dtype.itemsize))
+    return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
+
+
+def part_of(way: Route, first: int, last: int) -> Part:
+    """Return what some owners are asked for by a route."""
+    return way.part(first, last)
+
+
+def refused_by(way: Route) -> Any:
+    """Return the first invalid entry of a route's blocks."""
+    return way.invalid
+
+
+def take(call: Call, _: None, blocks: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
+    """Return the rows of neighbouring owners that each part asks for: (before, rows, after)."""
+    tables = [call.table(block) for block in blocks]
+    found = []
+    for starts, rows in parts:
+        before, _rows, after = tables[0].shape
+        out = np.empty((before, len(rows), after), call.dtype)
+        for table, first, last in zip(tables, starts[:-1], starts[1:], strict=True):
+            if last > first:
+                apply("gather", table, rows[first:last], axis=1, out=out[:, first:last])
+        found.append(out)
+    return found
+
+
+def take_whole(
+    call: Call, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[Route]
+) -> list[Array]:
+    """Do as `take`, with routes from which the owners look up their parts."""
+    return take(call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes])
+
+
+def merge(
+    call: Call,
+    way: Route,
+    shapes: Sequence[Shape],
+    owners: Sequence[range],
+    replies: Sequence[Array],
+) -> list[Array]:
+    """Return the blocks of a gather's result whose entries a route has ordered.
+
+    `replies` hold the rows of runs of owners, in the order of the route.
+    """
+    found, offset = [], 0
+    for shape in shapes:
+        before, entries, after = call.moved(shape)
+        out = _filled(call, (before, entries, after), way.order.size < way.size)
+        for run, rows in zip(owners, replies, strict=True):
+            places = way.order[way.starts[run.start] : way.starts[run.stop]].astype(np.int64)
+            # Entries of the other blocks are outside of this one, and dropped.
+            apply(
+                "scatter_slices", out, places - offset, rows, axis=1, mode="drop", negative=False,
+                out=out,
+            )  # fmt: skip
+        found.append(out.reshape(shape))
+        offset += entries
+    return found
+
+
+def _filled(call: Call, shape: Shape, has_invalid: bool) -> Array:
+    if not has_invalid or prod(shape) == 0:
+        return np.empty(shape, call.dtype)
+    item = call.fill_item if call.fill else np.zeros(1, call.dtype)
+    return apply("gather", item, np.broadcast_to(np.int64(0), shape))
+
+
+def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequence[Array]) -> Array:
+    """Return the updates of neighbouring blocks in the order of their route: (before, entries,
+    after), with 1 where they broadcast.
+    """
+    three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
+    if call.one_update:
+        return three[0]
+    if len(three) == 1:
+        return apply("gather", three[0], way.order, axis=1)
+    places = np.full(way.size, -1, np.int64)
+    places[way.order] = np.arange(way.order.size)
+    before, _entries, after = three[0].shape
+    out, offset = np.empty((before, way.order.size, after), call.dtype), 0
+    for block in three:
+        here = places[offset : offset + block.shape[1]]
+        # What the call drops has no place.
+        put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
+        apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
+        offset += block.shape[1]
+    return out
+
+
+def _three(call: Call, block: Array, shape: Shape) -> Array:
+    """Return a block of updates as (before, entries, after), 1 where nothing is but broadcast."""
+    first, last = call.moved_rows
+    block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
+    found: list[int] = []
+    full: list[int] = []
+    for number, part in enumerate((slice(first), slice(first, last), slice(last, None))):
+        alone = call.one_update if number == 1 else all(n == 1 for n in block.shape[part])
+        full += block.shape[part] if alone else shape[part]
+        found.append(1 if alone else prod(shape[part]))
+    return np.broadcast_to(block, full).reshape(found)
+
+
+def values_of(call: Call, way: Route, values: Array, first: int, last: int) -> tuple[Part, Array]:
+    """Return what some owners are given by a route, with the updates in its order."""
+    part = way.part(first, last)
+    if call.one_update:
+        return part, values
+    return part, values[:, way.starts[first] : way.starts[last]]
+
+
+class Fold:
+    """A block of data that takes updates a batch at a time."""
+
+    def __init__(self, call: Call, data: Array) -> None:
+        s = call.signature
+        self.how = {"reduction": s.reduction, "include_self": s.include_self}
+        self.held: Array | Accumulator
+        if needs_accumulator(call.dtype, s.reduction, s.include_self):
+            how: Any = s.reduction
+            mode: Any = s.mode
+            self.held = Accumulator(
+                data, how, include_self=s.include_self, mode=mode, negative=s.negative
+            )
+        else:
+            self.held = apply("gather_nd", data, np.empty(0, np.int64))
+
+    def take(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
+        """Take a batch, as the operator of this name would."""
+        if isinstance(self.held, Accumulator):
+            place = attributes.get("axis", attributes.get("batch_dims", 0))
+            getattr(self.held, op)(indices, updates, place)
+        else:
+            apply(op, self.held, indices, updates, out=self.held, **attributes, **self.how)
+
+    def copy(self) -> Fold:
+        """Return a fold that goes on from here: a task leaves its inputs as they are."""
+        other = copy.copy(self)
+        if isinstance(self.held, Accumulator):
+            other.held = copy.copy(self.held)
+        else:
+            other.held = apply("gather_nd", self.held, np.empty(0, np.int64))
+        return other
+
+    def finish(self) -> Array:
+        """Return the block with all updates."""
+        return self.held.finish() if isinstance(self.held, Accumulator) else self.held
+
+
+def fold_block(
+    call: Call, _: None, start: Array | Fold, indices: Sequence[Array], updates: Sequence[Array]
+) -> Fold:
+    """Fold blocks of updates, in order, into a block that holds all rows of its column."""
+    fold = start.copy() if isinstance(start, Fold) else Fold(call, start)
+    attributes = call.attributes()
+    attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
+    for where, values in zip(indices, updates, strict=True):
+        fold.take(call.signature.op, where, values, **attributes)
+    return fold
+
+
+def fold_parts(
+    call: Call,
+    _: None,
+    start: Sequence[Array | Fold],
+    parts: Sequence[tuple[Part, Array]],
+) -> list[Fold]:
+    """Fold what routes bring to neighbouring owners, in the order of the routes."""
+    folds = []
+    for owner, held in enumerate(start):
+        fold = held.copy() if isinstance(held, Fold) else Fold(call, call.table(held))
+        for (starts, rows), values in parts:
+            first, last = starts[owner], starts[owner + 1]
+            if last > first:
+                given = values if call.one_update else values[:, first:last]
+                fold.take("scatter_slices", rows[first:last], given, axis=1)
+        folds.append(fold)
+    return folds
+
+
+def fold_whole(
+    call: Call,
+    checked: None,
+    start: Sequence[Array],
+    first: int,
+    way: Route,
+    values: Array,
+) -> list[Fold]:
+    """Do as `fold_parts`, with a route from which the owners look up their part."""
+    return fold_parts(
+        call, checked, start, [values_of(call, way, values, first, first + len(start))]
+    )
+
+
+def finished(folds: Sequence[Fold], number: int, shape: Shape) -> Array:
+    """Return one of the blocks that were folded."""
+    return folds[number].finish().reshape(shape)
+
+
+def finished_block(fold: Fold) -> Array:
+    """Return the block that was folded."""
+    return fold.finish()

@@ -1,0 +1,127 @@
+"""Edges: pairs of an index into a table and an index of a destination, put in order for folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import errors, lowering, native
+from ._core import Reduction
+from .dtypes import DType, core_mode, value_of
+from .lowering import Component, Loop, Nest
+from .shapes import Layout
+from .signature import Array
+
+
+class End(NamedTuple):
+    """One end of the edges: its operand's name, the indices, and the size that they count in."""
+
+    operand: str
+    indices: Array
+    size: int
+
+
+class Edges(NamedTuple):
+    """Loops over the edges, outermost first, with the strides of the targets (data), the sources
+    (index) and the weights (other).
+    """
+
+    loops: tuple[Loop, ...]
+
+    @classmethod
+    def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> Edges:
+        """Merge the dimensions that step as one; without edges there is no loop."""
+        steps = (targets.shape, targets.strides, sources.strides, weights)
+        if 0 in targets.shape:
+            return cls(())
+        merged = lowering.collapse(Loop(*loop) for loop in zip(*steps, strict=True))
+        return cls(tuple(merged) or (lowering.ONCE,))
+
+    def end_program(
+        self, end: End, steps: Sequence[int], mode: str, negative: bool
+    ) -> native.Program:
+        """Return what walks the indices of one end, in order."""
+        loops = [
+            Loop(loop.extent, 0, step, 0) for loop, step in zip(self.loops, steps, strict=True)
+        ]
+        nest = Nest(len(loops) - 1, tuple(loops), (_numbers(end.size),), 0)
+        how = _index_fields(end.indices.dtype, mode, negative)
+        return native.Program(**how, checks=nest if loops else lowering.EMPTY)
+
+    def make_lists(
+        self, op: str, targets: End, sources: End | None, numbered: bool, mode: str, negative: bool
+    ) -> native.RowLists:
+        """Return the edges in order of their targets, or raise IndexError."""
+        to = self.end_program(targets, [loop.data for loop in self.loops], mode, negative)
+        of = None
+        if sources is not None:
+            of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
+        made = native.make_lists(
+            targets.size,
+            to,
+            targets.indices,
+            of,
+            None if sources is None else sources.indices,
+            numbered,
+        )
+        if isinstance(made, native.RowLists):
+            return made
+        which, position, value = made
+        end = targets if which == "targets" or sources is None else sources
+        raise _invalid(op, end, position, value, mode)
+
+    def row_program(
+        self, dtype: DType, rows: Layout, out: Layout, reduction: str, include_self: bool
+    ) -> native.Program:
+        """Return how rows of that layout are folded into destinations of another."""
+        weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
+        nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else lowering.EMPTY
+        return native.Program(
+            scatter=True,
+            item=dtype.itemsize,
+            reduction=Reduction[reduction],
+            value=value_of(dtype),
+            include_self=include_self,
+            checks=nest,
+            copy=lowering.lower_copy(rows, out, dtype.itemsize),
+        )
+
+
+def _numbers(size: int) -> Component:
+    """Return the component that numbers what an index addresses."""
+    return Component(size, 1, 0)
+
+
+def _index_fields(dtype: DType, mode: str, negative: bool) -> dict[str, Any]:
+    return {
+        "mode": core_mode(mode),
+        "negative": negative,
+        "index_width": dtype.itemsize,
+        "index_signed": dtype.kind == "i",
+        "index_swapped": not dtype.isnative,
+    }
+
+
+def resolved(indices: Array, size: int, mode: str, negative: bool) -> NDArray[np.int64]:
+    """Return what each index stands for in a dimension of that size: -1 where it is invalid."""
+    if indices.size == 0 or size == 0:
+        return np.full(indices.shape, -1)
+    loops = lowering.collapse(map(Loop, indices.shape, repeat(0), indices.strides, repeat(0)))
+    loops = loops or [lowering.ONCE]
+    nest = Nest(len(loops) - 1, tuple(loops), (_numbers(size),), 1)
+    how = _index_fields(indices.dtype, mode, negative)
+    program = native.Program(**how, nest=nest, checks=nest._replace(block=0), units=nest.line)
+    return native.number_destinations(program, indices, indices.size).reshape(indices.shape)
+
+
+def _invalid(op: str, end: End, position: int, value: int, mode: str) -> IndexError:
+    if end.indices.dtype.kind == "u":
+        value %= 1 << 8 * end.indices.dtype.itemsize
+    where = None
+    if position >= 0:
+        where = tuple(int(n) for n in np.unravel_index(position, end.indices.shape))
+    return errors.index_out_of_bounds(op, value, 0, end.size, where, mode, end.operand)

@@ -1,0 +1,208 @@
+"""An output under construction: the `.partial` file, its journal, and the final replacement."""
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable
+
+from gatherum.files.disk import DiskFile, sync_directory
+from gatherum.files.durable.journal import READY, Journal, Record
+from gatherum.files.stats import Meter
+
+__all__ = ["CREATE", "Build", "remove_path", "replace_path"]
+
+CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+SYNC_BYTES = 512 << 20
+SYNC_SECONDS = 10.0
+
+
+class Build:
+    """Makes the file or directory `target` beside it, and puts it in place when it is complete.
+
+    Parts are reported by `finish` once written. Every so often they are forced to the disk and
+    only then recorded, so that a recorded part is never lost, and repeating one that was not
+    recorded does no harm: every part is computed from the inputs alone.
+
+    Parameters
+    ----------
+    target : str
+        Absolute path of the output, without symbolic links.
+    fingerprint : dict
+        What the output is made from, for the journal.
+    resume : bool
+        Whether to go on where a killed run stopped.
+    check_inputs : callable
+        Raises OSError when an input changed since it was opened.
+    meter : Meter
+        Counts what is written.
+    staged : bool
+        Whether rows are laid out in a flat file first, from which the output is made.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        fingerprint: Record,
+        *,
+        resume: bool,
+        check_inputs: Callable[[], None],
+        meter: Meter,
+        staged: bool = False,
+    ) -> None:
+        self.target, self.partial = target, target + ".partial"
+        self.working = self.partial + ".flat" if staged else self.partial
+        self.meter, self._check_inputs = meter, check_inputs
+        self._pending: list[Record] = []
+        self._unsynced, self._synced_at, self._tree_synced = 0, time.monotonic(), 0.0
+        self.data: DiskFile | None = None
+        self.size = 0
+        self.journal = Journal(self.partial + ".journal", fingerprint, resume=resume)
+        try:
+            lost = not (self.replacing or os.path.lexists(self.working))
+            if lost or not self.journal.resumed:
+                self._start_over()
+        except BaseException:
+            self.journal.close()
+            raise
+
+    def _start_over(self) -> None:
+        """Remove what an earlier run left, and nothing that is not known to be its own."""
+        old = self.partial + ".old"
+        if self.journal.found and os.path.lexists(old) and not os.path.lexists(self.target):
+            os.rename(old, self.target)
+        if self.journal.found:
+            self._remove_parts()
+        for path in self._parts():
+            if os.path.lexists(path):
+                if self.journal.made:
+                    self.journal.remove()
+                raise FileExistsError(f"{path}: is in the way and was not made by gatherum")
+        self.journal.begin()
+
+    @property
+    def replacing(self) -> bool:
+        """Whether the partial output was complete when an earlier run stopped."""
+        return self.journal.has(READY)
+
+    def use(self, data: DiskFile, size: int) -> None:
+        """Build in the open file `data`, which is `size` bytes long in the end."""
+        self.data, self.size = data, size
+        data.grow(size)
+
+    def has(self, record: Record) -> bool:
+        """Whether the part that `record` names is finished, in this run or an earlier one."""
+        return record in self._pending or self.journal.has(record)
+
+    def records(self) -> list[Record]:
+        """Return what is finished."""
+        return self.journal.records + self._pending
+
+    def finish(self, record: Record, nbytes: int) -> None:
+        """Note that a part of `nbytes` is written."""
+        self._pending.append(record)
+        self._unsynced += nbytes
+        overdue = time.monotonic() - self._synced_at > SYNC_SECONDS
+        if overdue or self._unsynced >= SYNC_BYTES:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Force all parts to the disk, and record them."""
+        self._check_inputs()
+        if self._pending:
+            self.sync()
+            self.journal.add(*self._pending)
+        self._pending.clear()
+        self._unsynced, self._synced_at = 0, time.monotonic()
+
+    def sync(self) -> None:
+        """Force the partial output to the disk."""
+        if self.data is not None:
+            self.data.sync()
+        if not os.path.isdir(self.partial):
+            return
+        since, self._tree_synced = self._tree_synced - 2, time.time()
+        for folder, _, files in os.walk(self.partial):
+            for path in (os.path.join(folder, name) for name in files):
+                if os.stat(path).st_mtime >= since:
+                    sync_file(path)
+            sync_directory(folder)
+
+    def seal(self) -> None:
+        """Record that the partial output is complete."""
+        if self.replacing:
+            return
+        self._complete()
+        self.journal.add(*self._pending, READY)
+        self._pending.clear()
+
+    def _complete(self) -> None:
+        """Force the whole partial output to the disk, without what lies behind its end."""
+        if self.data is not None and 0 < self.size < self.data.size:
+            # what is cut off is needed until the parts made from it are recorded
+            self.checkpoint()
+            os.ftruncate(self.data.fd, self.size)
+        self.sync()
+        self._check_inputs()
+
+    def replace(self) -> None:
+        """Put the complete partial output in the place of the target."""
+        if self.data is not None and not os.path.isdir(self.partial):
+            self._complete()  # a file is replaced in one step: no record need tell how far it came
+        else:
+            self.seal()
+        if os.path.lexists(self.partial):
+            replace_path(self.partial, self.target)
+        sync_directory(os.path.dirname(self.target))
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove the journal and what is left beside the output."""
+        self._remove_parts()
+        self.journal.remove()
+
+    def _parts(self) -> tuple[str, ...]:
+        return self.partial, self.partial + ".flat", self.partial + ".old"
+
+    def _remove_parts(self) -> None:
+        for path in self._parts():
+            remove_path(path)
+
+    def close(self) -> None:
+        """Close the files and keep them for a later resume."""
+        if self.data is not None:
+            self.data.close()
+        self.journal.close()
+
+
+def sync_file(path: str) -> None:
+    """Force a closed file to the disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def replace_path(partial: str, target: str) -> None:
+    """Put a file or directory in the place of another of the same name."""
+    if os.path.isdir(partial):
+        # a directory with files in it cannot be replaced in one step: the old one steps aside,
+        # and a run that is killed between the two is completed from the journal
+        if os.path.lexists(target):
+            aside = target + ".partial.old"
+            remove_path(aside)
+            os.rename(target, aside)
+        os.rename(partial, target)
+        return
+    if os.path.exists(target):
+        os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
+    os.replace(partial, target)
+
+
+def remove_path(path: str) -> None:
+    """Remove a file or a directory, if there is one."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)

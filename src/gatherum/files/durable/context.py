@@ -1,0 +1,39 @@
+"""What every step of a call works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gatherum.files.budget import Budget
+from gatherum.files.durable.build import Build
+from gatherum.files.requests import Requests
+from gatherum.files.stats import Meter
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One call under way.
+
+    Attributes
+    ----------
+    requests : Requests
+        What the call asks of its table.
+    budget : Budget
+        The memory that it may use.
+    build : Build
+        The output under construction.
+    spill_dir : str
+        Where scratch data go.
+    meter : Meter
+        Counts what is done.
+    at_end : callable
+        Takes a function to be called when the call ends, however it does.
+    """
+
+    requests: Requests
+    budget: Budget
+    build: Build
+    spill_dir: str
+    meter: Meter
+    at_end: Callable[[Callable[[], object]], object]

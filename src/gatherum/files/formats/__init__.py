@@ -1,0 +1,58 @@
+"""The formats of files that are read and written, one class each: a new one is a row here."""
+
+import os
+
+from gatherum.files.formats.arrow import Arrow
+from gatherum.files.formats.format import Format, Location
+from gatherum.files.formats.hdf5 import Hdf5
+from gatherum.files.formats.npy import Npy
+from gatherum.files.formats.npz import Npz
+from gatherum.files.formats.safetensors import Safetensors
+from gatherum.files.formats.zarr import Zarr
+
+__all__ = ["FORMATS", "locate"]
+
+FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
+
+
+def locate(path: str | os.PathLike[str]) -> Location:
+    """Read a path such as ``model.safetensors:tensor``; nothing is opened.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The operand as a user writes it.
+
+    Returns
+    -------
+    Location
+        The parts of `path`.
+
+    Raises
+    ------
+    TypeError
+        `path` is not a path.
+    ValueError
+        `path` has none of the known forms.
+
+    Examples
+    --------
+    >>> locate("model.safetensors:wte").member
+    'wte'
+    """
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"a file must be named by a str or a path of str, got {path!r}")
+    if "\0" in text:
+        raise ValueError(f"{text!r} is not a path: it has a null character")
+    found = [
+        Location(text, parts[0], form, parts[1])
+        for form in FORMATS
+        if (parts := form.recognise(text))
+    ]
+    if not found:
+        *most, last = (form.form for form in FORMATS)
+        raise ValueError(
+            f"{text!r} is not a known kind of file: expected {', '.join(most)} or {last}"
+        )
+    return min(found, key=lambda location: len(location.file))  # the first colon counts

@@ -1,0 +1,201 @@
+"""What a file format is to the engine, and what every format can leave as it is here."""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gatherum.files.budget import Budget
+from gatherum.files.disk import DiskFile
+from gatherum.files.durable.build import CREATE, Build
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import FlatTarget, Target
+from gatherum.files.formats.storage import Source
+from gatherum.files.stats import Meter
+from gatherum.files.tables.flat import FlatArray
+from gatherum.regular import check_regular
+
+__all__ = ["Format", "Location", "Opening", "choose_member", "find_named"]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What an input is opened with: what counts its bytes, what it may take, who closes it."""
+
+    meter: Meter
+    budget: Budget
+    spill_dir: str
+    at_end: Callable[[Callable[[], object]], object]
+
+    def file(self, path: str) -> DiskFile:
+        """Open a file that is closed when the call ends."""
+        file = DiskFile(path, self.meter)
+        self.at_end(file.close)
+        return file
+
+    def scratch(self) -> DiskFile:
+        """Return an unnamed file that is gone when the call ends."""
+        file = DiskFile.scratch(self.spill_dir, self.meter)
+        self.at_end(file.close)
+        return file
+
+
+@dataclass(frozen=True)
+class Location:
+    """One operand's address: `file` on disk, its format, and the `member` inside it, if any."""
+
+    text: str
+    file: str
+    format: "Format"
+    member: str | None = None
+
+    @property
+    def resolved(self) -> str:
+        """The file's absolute path without symbolic links."""
+        return os.path.realpath(self.file)
+
+    @property
+    def path(self) -> str:
+        """The file's absolute path."""
+        return os.path.abspath(self.file)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Format(Protocol):
+    """A way to store arrays in files.
+
+    A format that is only read has a name, `form`, `read_only`, `recognise` and `open`. One that is
+    written has `header` as well, which is all that stands before the elements of its only array,
+    and what it must check before it replaces a file. What else is here suits both.
+
+    Attributes
+    ----------
+    name : str
+        A short name, such as ``"npy"``.
+    form : str
+        How a path of this format looks, as an error says it.
+    read_only : str or None
+        Why nothing is written to such files.
+    any_order : bool
+        Whether an array may be written in Fortran order.
+    """
+
+    name: str
+    form: str
+    read_only: str | None = None
+    any_order: bool = False
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file and the member that a path of this format names; None for others."""
+
+    def require(self) -> None:  # most formats need nothing
+        """Raise ImportError where a package is missing that the format needs."""
+        return
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Open an input, and check all that its header claims; no element is read.
+
+        Raises
+        ------
+        ValueError
+            The file is not what it claims to be.
+        OSError
+            The file cannot be read.
+        """
+
+    # ------------------------------------------------------------------ written
+
+    def check_target(self, op: str, out: Location, meter: Meter) -> None:
+        """Refuse an output whose replacement would destroy something else.
+
+        Raises
+        ------
+        ValueError
+            It holds more than the one array that is to be replaced.
+        OSError
+            It is a device or another special file.
+        """
+        if os.path.isdir(out.resolved):
+            raise ValueError(f"{op}: the output {out} is a directory")
+        if os.path.lexists(out.resolved):
+            check_regular(out.resolved, os.stat(out.resolved))
+
+    def staged(self, table: Source | None) -> bool:
+        """Whether rows are laid out in a flat file first, from which the output is made.
+
+        `table` is that of which the output is to be a copy, if it is to be one.
+        """
+        return False
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return the bytes before the elements of a new file."""
+        return b""
+
+    def create(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], build: Build,
+        *, fortran: bool = False,
+    ) -> FlatArray:  # fmt: skip
+        """Open the partial file, write its header, and return its array."""
+        header = self.header(out, shape, dtype, fortran=fortran)
+        file = DiskFile(build.working, build.meter, CREATE)
+        array = FlatArray(file, len(header), shape[::-1] if fortran else shape, dtype)
+        build.use(file, len(header) + array.nbytes)
+        file.write_from(0, header)
+        return array
+
+    def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
+        """Put the complete output in its place; `like` is the table, `limit` bytes of memory."""
+        build.replace()
+
+    def copy(self, out: Location, table: Source, context: Context) -> Target:
+        """Return an output that begins as a copy of the table."""
+        laid = table.storage.flat(context.spill_dir, context.budget, any_order=self.any_order)
+        context.at_end(laid.array.file.close)
+        build, limit = context.build, context.budget.block
+        copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
+        layout = laid.layout(context.requests.depth, context.budget)
+        return FlatTarget(
+            context, layout, laid.array, copy, lambda: self.put(copy, table, build, limit)
+        )
+
+
+def split_member(text: str, suffix: str) -> tuple[str, str] | None:
+    """Return the two parts of ``x.suffix:member``, unless there is a file of the whole name."""
+    match = re.fullmatch(rf"(.+?\.{suffix}):(.+)", text, re.DOTALL | re.IGNORECASE)
+    return None if match is None or os.path.lexists(text) else (match[1], match[2])
+
+
+def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, str | None] | None:
+    """Return the file and the member that a path names by its suffix; None where it has another.
+
+    What is a directory, or lies in a Zarr directory, is Zarr's.
+    """
+    for suffix in suffixes:
+        if members and (parts := split_member(text, suffix)):
+            return parts
+        in_zarr = os.path.isdir(text) or ".zarr/" in text.lower()
+        if text.lower().endswith(f".{suffix}") and not in_zarr:
+            return text, None
+    return None
+
+
+def choose_member(name: object, what: str, member: str | None, names: list[str]) -> str:
+    """Return the member that a location names, or the only one, or raise ValueError.
+
+    `what` is what the file calls its members: arrays, tensors, datasets, columns.
+    """
+    if member is None and len(names) == 1:
+        return names[0]
+    if member is not None and member in names:
+        return member
+    listed = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+    if member is None:
+        raise ValueError(f"{name}: name one of its {len(names)} {what}s after a colon: {listed}")
+    raise ValueError(f"{name}: the file has no such {what}; it holds {listed or 'none'}")

@@ -1,0 +1,254 @@
+"""HDF5 datasets, by h5py: read in place where they lie in one piece, else by their chunks.
+
+A dataset in one piece is a flat file: its rows are read without h5py, and changed in place. A new
+file holds the one dataset in one piece. Chunks are decompressed within their own size, as Zarr's
+are; other filters than these might make anything of one, and are refused. Links are not followed:
+they may lead to any file.
+"""
+
+import math
+import tempfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.disk import DiskFile
+from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
+from gatherum.files.formats.inflating import inflated
+from gatherum.files.formats.npy import checked_shape
+from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
+from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import chunk_boxes, filled_first
+
+__all__ = ["Hdf5"]
+
+FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}  # by HDF5's numbers
+MOST_LISTED = 1000
+PIECE = 1 << 20  # bytes of a dataset without chunks that are read at once
+
+
+class Hdf5(Format):
+    """A dataset in a file of HDF5."""
+
+    name, form = "hdf5", "'x.h5:dataset'"
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file and the dataset that ``x.h5:group/dataset`` names."""
+        return find_named(text, "h5", "hdf5")
+
+    def require(self) -> None:
+        """Raise ImportError where h5py is missing."""
+        try:
+            import h5py  # noqa: F401
+        except ImportError:
+            raise ImportError("HDF5 files need h5py: pip install h5py") from None
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Open a dataset, flat where it lies in one piece."""
+        file = opening.file(location.file)
+        dataset = _dataset(location, file, opening)
+        try:
+            shape, dtype = checked_shape(location.text, dataset.shape), np.dtype(dataset.dtype)
+        except TypeError as error:
+            raise ValueError(f"{location}: NumPy has no such type: {_line(error)}") from None
+        if dtype.hasobject:
+            raise ValueError(f"{location}: holds texts or objects of varying length")
+        settings = dataset.id.get_create_plist()
+        if dataset.is_virtual or settings.get_external_count():
+            raise ValueError(f"{location}: its elements lie in other files, which is not followed")
+        if (offset := _offset(location, file, dataset)) is not None:
+            return Source(location, shape, dtype, FlatStorage.of(file, offset, shape, dtype), file)
+        chunked = ChunkedDataset(location.text, dataset, settings, opening.meter)
+        nbytes = math.prod(chunked.chunks) * dtype.itemsize
+        opening.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
+        boxes = BoxStorage(chunked, opening.meter, "it is not stored in one piece")
+        return Source(location, shape, dtype, boxes, file)
+
+    def check_target(self, op: str, out: Location, meter: Meter) -> None:
+        """Refuse a file with other datasets, which a new file would lose."""
+        super().check_target(op, out, meter)
+        name = _plain_name(out, op)
+        import h5py
+
+        try:
+            file = DiskFile(out.resolved, meter)
+        except FileNotFoundError:
+            return
+        try:
+            with open(file.fd, "rb", closefd=False) as raw, h5py.File(raw, "r") as opened:
+                others = [key for key in opened if key != name.split("/")[0]]
+        except OSError as error:
+            raise ValueError(f"{op}: the output {out} is no HDF5 file: {_line(error)}") from None
+        finally:
+            file.close()
+        if others or "/" in name:
+            raise ValueError(
+                f"{op}: {out.file} holds other datasets, which a new file would lose; choose a new "
+                "file"
+            )
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return all that HDF5 writes before the elements of a dataset in one piece."""
+        import h5py
+
+        settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        settings.set_layout(h5py.h5d.CONTIGUOUS)
+        settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        settings.set_obj_track_times(False)  # the same bytes when the run is resumed
+        groups = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+        groups.set_create_intermediate_group(True)
+        nbytes = math.prod(shape) * dtype.itemsize
+        # a file with a hole in the place of the elements, gone when it is closed
+        with tempfile.TemporaryFile() as raw:
+            with h5py.File(
+                raw, "w", libver="latest", alignment_threshold=max(1, nbytes), alignment_interval=64
+            ) as file:
+                try:
+                    kind = h5py.h5t.py_create(dtype, logical=True)
+                except TypeError:
+                    raise ValueError(f"HDF5 cannot hold elements of dtype {dtype}") from None
+                space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
+                name = _plain_name(out, "create").encode()
+                made = h5py.h5d.create(file.id, name, kind, space, settings, groups)
+                offset = made.get_offset() if nbytes else None
+            size = raw.seek(0, 2)
+            raw.seek(0)
+            header = raw.read(size if offset is None else offset)
+        if offset is not None and size != offset + nbytes:
+            raise OSError(f"{out}: HDF5 writes something behind the elements")
+        return header
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _plain_name(out: Location, op: str) -> str:
+    if out.member is None:
+        raise ValueError(f"{op}: name the dataset to write after a colon: {out}:name")
+    name = out.member.strip("/")
+    if not name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError(f"{op}: {out.member!r} is no name of a dataset")
+    return name
+
+
+def _dataset(location: Location, file: DiskFile, opening: Opening) -> Any:
+    """Return the dataset that a location names, or the only one in the file."""
+    import h5py
+
+    raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
+    opening.at_end(raw.close)
+    try:
+        opened = h5py.File(raw, "r")
+        opening.at_end(opened.close)
+        if location.member is None:
+            names: list[str] = []
+            _list_datasets(opened, "", names, 0)
+            return opened[choose_member(location, "dataset", None, names)]
+        return _follow(location, opened, location.member.strip("/").split("/"))
+    except (OSError, RuntimeError, KeyError, TypeError) as error:
+        raise ValueError(f"{location}: cannot be read as HDF5: {_line(error)}") from None
+
+
+def _list_datasets(group: Any, prefix: str, names: list[str], depth: int) -> None:
+    """Collect the datasets of a group and those in it, a few levels deep; links are left out."""
+    import h5py
+
+    for key in group:
+        if len(names) >= MOST_LISTED or not isinstance(group.get(key, getlink=True), h5py.HardLink):
+            continue
+        member = group[key]
+        if isinstance(member, h5py.Dataset):
+            names.append(prefix + key)
+        elif isinstance(member, h5py.Group) and depth < 8:
+            _list_datasets(member, f"{prefix}{key}/", names, depth + 1)
+
+
+def _follow(location: Location, group: Any, parts: list[str]) -> Any:
+    """Walk to a dataset by hard links alone."""
+    import h5py
+
+    for part in parts:
+        link = group.get(part, getlink=True) if isinstance(group, h5py.Group) else None
+        if link is None:
+            names: list[str] = []
+            _list_datasets(group.file, "", names, 0)
+            choose_member(location, "dataset", "/".join(parts), names)
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"{location}: a link to {part!r} is not followed")
+        group = group[part]
+    if not isinstance(group, h5py.Dataset):
+        raise ValueError(f"{location}: is a group, not a dataset")
+    return group
+
+
+def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
+    """Return where the elements lie in one piece, as NumPy has them; None where they do not.
+
+    Small ones may be part of the header, and of those never written there is nothing.
+    """
+    import h5py
+
+    nbytes, offset = math.prod(dataset.shape) * dataset.dtype.itemsize, dataset.id.get_offset()
+    as_stored = h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
+    if dataset.chunks is not None or offset is None or not as_stored:
+        return None
+    if offset < 0 or offset + nbytes > file.size:
+        raise ValueError(f"{location}: its {nbytes} bytes reach past the end of the file")
+    return int(offset)
+
+
+class ChunkedDataset:
+    """A dataset in chunks, each decompressed within its own size."""
+
+    def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
+        self._name, self._dataset, self._meter = name, dataset, meter
+        self.shape: tuple[int, ...] = tuple(dataset.shape)
+        self.dtype: np.dtype[Any] = np.dtype(dataset.dtype)
+        chunks = dataset.chunks or filled_first(self.shape, self.dtype.itemsize, PIECE)
+        self.chunks: tuple[int, ...] = tuple(int(n) for n in chunks)
+        self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+        for number in self.filters:
+            if number not in FILTERS:
+                raise ValueError(
+                    f"{name}: HDF5's filter {number} is not run: what it gives cannot be bounded"
+                )
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the dataset, which covers whole chunks."""
+        try:
+            for part in self._chunks_of(box) if 1 in self.filters else ():
+                self._check_inflates(part)
+            values = np.asarray(self._dataset[box], self.dtype)
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f"{self._name}: cannot be read: {_line(error)}") from None
+        self._meter.read(values.nbytes)
+        return values
+
+    def _chunks_of(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
+        whole = tuple(part.stop - part.start for part in box)
+        corners = (
+            tuple(part.start + inner.start for part, inner in zip(box, chunk, strict=True))
+            for chunk in chunk_boxes(whole, self.chunks)
+        )
+        return list(corners)
+
+    def _check_inflates(self, corner: tuple[int, ...]) -> None:
+        """Refuse a chunk that would be more than its size, before HDF5 decompresses it."""
+        found = self._dataset.id.get_chunk_info_by_coord(corner)
+        most = math.prod(self.chunks) * self.dtype.itemsize
+        if found.byte_offset is None or found.filter_mask & 1 << self.filters.index(1):
+            return
+        if found.size > 2 * most + 1024:
+            raise ValueError(f"{self._name}: a chunk of {found.size} bytes for {most}")
+        _, raw = self._dataset.id.read_direct_chunk(corner)
+        last = 4 if self.filters[-1] == 3 else 0  # the checksum of what was compressed
+        inflated("zlib", {}, raw[: len(raw) - last], most + 4 * len(self.filters), exact=False)
+
+    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
+        """Refuse: chunks are only read."""
+        raise NotImplementedError(self._name)

@@ -1,0 +1,216 @@
+"""`.npy` files: headers read strictly, and written as NumPy writes them.
+
+NumPy's own reader is less strict: it takes booleans for sizes and headers that only Python 2 could
+have written, checks no size against the file, and has no public door to format 3.
+"""
+
+import ast
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gatherum.files.disk import DiskFile
+from gatherum.files.formats.format import Format, Location, Opening, find_named
+from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.shapes import MAX_RANK
+
+__all__ = ["ArrayHeader", "Npy", "header_end", "parse_header", "read_header", "write_header"]
+
+MAGIC = b"\x93NUMPY"
+PREFIX_BYTES = 12
+LONGEST_HEADER = 1 << 20
+ALIGNMENT = 64
+
+
+class Npy(Format):
+    """An array in a file of its own, in C or Fortran order."""
+
+    name, form = "npy", "'x.npy'"
+    any_order = True
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file that a path ending in ``.npy`` names."""
+        return find_named(text, "npy", members=False)
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Open an input, and check all that its header claims."""
+        file = opening.file(location.file)
+        header = read_header(location.text, file, 0, file.size)
+        storage = FlatStorage.of(
+            file, header.data_offset, header.shape, header.dtype, header.fortran
+        )
+        return Source(location, header.shape, header.dtype, storage, file, fortran=storage.fortran)
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return the bytes before the elements of a new file."""
+        return write_header(shape, dtype, fortran)
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """What a header says: shape, dtype, storage order and where the data begin."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    data_offset: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of data, exact however large."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
+    """Read the header of a `.npy` file and check it against the file's size.
+
+    Parameters
+    ----------
+    name : str
+        The file, for error messages.
+    start : bytes
+        The file's first bytes, to `header_end` or to the file's end.
+    size : int
+        The size of the file in bytes.
+
+    Returns
+    -------
+    ArrayHeader
+        The array that the file holds.
+
+    Raises
+    ------
+    ValueError
+        The file is not what its name or its header claims.
+    """
+    length, length_bytes, encoding = _version(name, start)
+    offset = 8 + length_bytes + length
+    if offset > size or offset > len(start):
+        raise ValueError(
+            f"{name}: the header of {length} bytes reaches past the end of the file ({size} bytes)"
+        )
+    fields = _fields(name, start[8 + length_bytes : offset], encoding)
+    header = ArrayHeader(
+        _shape(name, fields["shape"]),
+        _dtype(name, fields["descr"]),
+        _flag(name, fields["fortran_order"]),
+        offset,
+    )
+    if header.nbytes > size - offset:
+        raise ValueError(
+            f"{name}: shape {header.shape} of {header.dtype} needs {header.nbytes} bytes of data, "
+            f"the file has {size - offset}"
+        )
+    return header
+
+
+def read_header(name: str, file: DiskFile, start: int, size: int) -> ArrayHeader:
+    """Read the header of a `.npy` file of `size` bytes that begins at `start` of another file."""
+    end = header_end(name, file.read_bytes(start, min(size, PREFIX_BYTES)))
+    return parse_header(name, file.read_bytes(start, min(size, end)), size)
+
+
+def header_end(name: str, start: bytes) -> int:
+    """Return where the header ends that the first `PREFIX_BYTES` bytes announce."""
+    length, length_bytes, _ = _version(name, start)
+    return 8 + length_bytes + length
+
+
+def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = False) -> bytes:
+    """Return the header bytes of a `.npy` file, as `numpy.save` writes them.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The array's shape.
+    dtype : dtype
+        Its dtype.
+    fortran : bool
+        Whether the data are in Fortran order.
+
+    Returns
+    -------
+    bytes
+        Magic, version and header, padded so that the data begin on a multiple of 64.
+    """
+    descr = np.lib.format.dtype_to_descr(dtype)
+    text = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {tuple(shape)!r}, }}"
+    for version, length_bytes, encoding in ((1, 2, "latin1"), (2, 4, "latin1"), (3, 4, "utf8")):
+        try:
+            body = text.encode(encoding)
+        except UnicodeEncodeError:
+            continue
+        # NumPy leaves room for the first extent to grow to 21 digits
+        body += b" " * max(0, 21 - len(repr(shape[-1 if fortran else 0]))) if shape else b""
+        padding = -(8 + length_bytes + len(body) + 1) % ALIGNMENT
+        body += b" " * padding + b"\n"
+        if len(body) < 1 << (8 * length_bytes):
+            return MAGIC + bytes([version, 0]) + len(body).to_bytes(length_bytes, "little") + body
+    raise ValueError(f"a header for shape {shape} of {dtype} does not fit in a .npy file")
+
+
+def _version(name: str, start: bytes) -> tuple[int, int, str]:
+    if len(start) < PREFIX_BYTES or start[:6] != MAGIC:
+        raise ValueError(f"{name}: not a .npy file (no \\x93NUMPY at its beginning)")
+    major, minor = start[6], start[7]
+    if minor != 0 or major not in (1, 2, 3):
+        raise ValueError(f"{name}: .npy format {major}.{minor} is not known (1.0, 2.0 and 3.0 are)")
+    length_bytes = 2 if major == 1 else 4
+    length = int.from_bytes(start[8 : 8 + length_bytes], "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"{name}: a header of {length} bytes is not believable (limit 1 MiB)")
+    return length, length_bytes, "utf8" if major == 3 else "latin1"
+
+
+def _fields(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
+    try:
+        fields = ast.literal_eval(raw.decode(encoding).strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise ValueError(f"{name}: the .npy header is not a Python literal") from None
+    if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
+        raise ValueError(
+            f"{name}: the .npy header must hold exactly 'descr', 'fortran_order' and 'shape'"
+        )
+    return fields
+
+
+def _shape(name: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple) or not all(type(extent) is int for extent in shape):
+        raise ValueError(f"{name}: the header's shape must be a tuple of integers, got {shape!r}")
+    return checked_shape(name, shape)
+
+
+def checked_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return `shape` when an array can have it, or raise ValueError."""
+    if any(extent < 0 for extent in shape):
+        raise ValueError(f"{name}: the header's shape {shape} has a negative extent")
+    if len(shape) > MAX_RANK:
+        raise ValueError(
+            f"{name}: the header's shape has {len(shape)} dimensions, at most {MAX_RANK} work"
+        )
+    if math.prod(extent for extent in shape if extent) > sys.maxsize:
+        raise ValueError(f"{name}: the header's shape {shape} overflows the address type")
+    return shape
+
+
+def _dtype(name: str, descr: Any) -> np.dtype[Any]:
+    try:
+        dtype = np.lib.format.descr_to_dtype(descr)
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError):
+        raise ValueError(f"{name}: the header's dtype {descr!r} is not understood") from None
+    if dtype.hasobject:
+        raise ValueError(f"{name}: holds Python objects, which are never loaded")
+    if dtype.itemsize == 0:
+        raise ValueError(f"{name}: the header's dtype {descr!r} has no bytes")
+    return dtype
+
+
+def _flag(name: str, flag: Any) -> bool:
+    if not isinstance(flag, bool):
+        raise ValueError(f"{name}: the header's fortran_order must be True or False, got {flag!r}")
+    return flag

@@ -1,0 +1,119 @@
+"""Members of `.npz` files: read in place where stored, laid out in a spill file where deflated."""
+
+import errno
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+from gatherum.files.disk import DiskFile
+from gatherum.files.formats import npy
+from gatherum.files.formats.format import (
+    Format,
+    Location,
+    Opening,
+    choose_member,
+    find_named,
+)
+from gatherum.files.formats.storage import FlatStorage, Source
+
+__all__ = ["Npz"]
+
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+PIECE = 1 << 20
+
+
+class Npz(Format):
+    """An array among others in a zip file; read only."""
+
+    name, form = "npz", "'x.npz:name'"
+    read_only = ".npz files are read only"
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file and the array that ``x.npz:name`` names."""
+        return find_named(text, "npz")
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Find an array, stored or deflated, and check all that is claimed of it."""
+        name, file = location.text, opening.file(location.file)
+        with open(file.fd, "rb", closefd=False) as stream:
+            with _damage(name):
+                archive = zipfile.ZipFile(stream)
+            info = _find(name, archive, location.member)
+            if info.compress_type == zipfile.ZIP_STORED:
+                holder, start = file, _stored_at(name, file, info)
+                header = npy.read_header(name, file, start, info.file_size)
+            elif info.compress_type == zipfile.ZIP_DEFLATED:
+                holder, start = opening.scratch(), 0
+                header = _unpack(name, _pieces(name, archive, info), info.file_size, holder)
+            else:
+                raise ValueError(
+                    f"{name}: compressed by the zip method {info.compress_type}; stored and "
+                    "deflated members are read"
+                )
+        storage = FlatStorage.of(
+            holder, start + header.data_offset, header.shape, header.dtype, header.fortran
+        )
+        return Source(location, header.shape, header.dtype, storage, file, fortran=storage.fortran)
+
+
+@contextmanager
+def _damage(name: str) -> Iterator[None]:
+    """Turn whatever `zipfile` raises for a damaged archive into one line about it."""
+    try:
+        yield
+    except (NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{name}: cannot be read: {error}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, ValueError) as error:
+        raise ValueError(f"{name}: damaged: {error}") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise OSError(error.errno, error.strerror, name) from error
+        raise ValueError(f"{name}: damaged: a position in it is outside of the file") from None
+
+
+def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
+    arrays = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+    names = [info.filename.removesuffix(".npy") for info in arrays]
+    wanted = None if member is None else member.removesuffix(".npy")
+    if wanted is not None and names.count(wanted) > 1:
+        raise ValueError(f"{name}: the file has {names.count(wanted)} arrays of that name")
+    return arrays[names.index(choose_member(name, "array", wanted, names))]
+
+
+def _stored_at(name: str, file: DiskFile, info: zipfile.ZipInfo) -> int:
+    at = info.header_offset
+    raw = file.read_bytes(at, LOCAL_HEADER.size) if 0 <= at < file.size else b""
+    if len(raw) == LOCAL_HEADER.size:
+        fields = LOCAL_HEADER.unpack(raw)
+        start: int = at + LOCAL_HEADER.size + fields[-2] + fields[-1]
+        if fields[0] == b"PK\3\4" and not fields[2] & 1 and start + info.file_size <= file.size:
+            return start
+    raise ValueError(f"{name}: damaged: its place in the file is not as announced")
+
+
+def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Return a deflated member in pieces of bounded size."""
+    with _damage(name), archive.open(info) as unpacked:
+        while piece := unpacked.read(PIECE):
+            yield piece
+
+
+def _unpack(name: str, pieces: Iterator[bytes], size: int, scratch: DiskFile) -> npy.ArrayHeader:
+    """Lay a member out in a scratch file, once its header agrees with its announced size."""
+    start = next(pieces, b"")
+    end = npy.header_end(name, start)
+    while len(start) < end and (piece := next(pieces, b"")):
+        start += piece
+    header = npy.parse_header(name, start[:end], size)
+    done = 0
+    for piece in chain([start], pieces):
+        if done + len(piece) > size:
+            raise ValueError(f"{name}: damaged: holds more than its {size} bytes")
+        scratch.write_from(done, piece)
+        done += len(piece)
+    if done != size:
+        raise ValueError(f"{name}: damaged: ends at byte {done} of {size}")
+    return header

@@ -1,0 +1,237 @@
+"""`.safetensors` files: headers read with full checks, and written; no package is needed.
+
+A file is the header's length in 8 bytes, a JSON header, and the tensors' bytes, which must follow
+one another without gaps or overlaps to the file's end.
+"""
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gatherum.files.disk import DiskFile
+from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
+from gatherum.files.formats.npy import checked_shape
+from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.stats import Meter
+
+__all__ = ["Safetensors", "Tensor", "parse_header", "write_header"]
+
+LONGEST_HEADER = 100_000_000
+BITS = {
+    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8,
+    "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
+    "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64,
+}  # fmt: skip
+NATIVE = {
+    "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "I16": "<i2", "U16": "<u2", "F16": "<f2",
+    "I32": "<i4", "U32": "<u4", "F32": "<f4", "C64": "<c8", "F64": "<f8", "I64": "<i8",
+    "U64": "<u8",
+}  # fmt: skip
+EXTENDED = {
+    "BF16": "bfloat16", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn",
+    "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}  # fmt: skip
+
+
+class Safetensors(Format):
+    """A tensor among others in a file; written alone, in a new file."""
+
+    name, form = "safetensors", "'model.safetensors:tensor'"
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        """Return the file and the tensor that ``model.safetensors:tensor`` names."""
+        return find_named(text, "safetensors")
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        """Open an input, and check all that the file's header claims."""
+        file = opening.file(location.file)
+        tensors = _tensors(location.file, file)
+        tensor = tensors[choose_member(location, "tensor", location.member, list(tensors))]
+        dtype = tensor.dtype(location.text)
+        storage = FlatStorage.of(file, tensor.offset, tensor.shape, dtype)
+        return Source(location, tensor.shape, dtype, storage, file)
+
+    def check_target(self, op: str, out: Location, meter: Meter) -> None:
+        """Refuse a file with other tensors, which a new file would lose."""
+        super().check_target(op, out, meter)
+        if out.member is None:
+            raise ValueError(f"{op}: name the tensor to write after a colon: {out}:name")
+        if not os.path.exists(out.resolved):
+            return
+        file = DiskFile(out.resolved, meter)
+        try:
+            others = [name for name in _tensors(out.file, file) if name != out.member]
+        finally:
+            file.close()
+        if others:
+            raise ValueError(
+                f"{op}: {out.file} holds other tensors ({', '.join(map(repr, others[:4]))}), "
+                "which a new file would lose; choose a new file"
+            )
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return the bytes before the elements of a new file."""
+        return write_header(out.member or "", shape, dtype)
+
+
+def _tensors(name: str, file: DiskFile) -> "dict[str, Tensor]":
+    length = header_length(name, file.size, file.read_bytes(0, 8))
+    return parse_header(name, file.size, file.read_bytes(0, 8 + length))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of a file: `offset` counts from the file's beginning."""
+
+    name: str
+    code: str
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+
+    def dtype(self, where: str) -> np.dtype[Any]:
+        """Return the NumPy dtype.
+
+        Raises
+        ------
+        ValueError
+            Elements are smaller than a byte.
+        ImportError
+            The dtype needs `ml_dtypes`, which is not installed.
+        """
+        if self.code in NATIVE:
+            return np.dtype(NATIVE[self.code])
+        if self.code in EXTENDED:
+            return _extended(where, self.code)
+        raise ValueError(f"{where}: elements of type {self.code} are not whole bytes")
+
+
+def parse_header(name: str, size: int, start: bytes) -> dict[str, Tensor]:
+    """Read and check the header of a file of `size` bytes.
+
+    Parameters
+    ----------
+    name : str
+        The file, for error messages.
+    size : int
+        The size of the file in bytes.
+    start : bytes
+        The file's first bytes: 8 and the header.
+
+    Returns
+    -------
+    dict
+        The tensors by name.
+
+    Raises
+    ------
+    ValueError
+        Anything in the header is not as the format demands.
+    """
+    length = header_length(name, size, start)
+    if len(start) < 8 + length:
+        raise ValueError(f"{name}: the file ends inside its header")
+    try:
+        header = json.loads(start[8 : 8 + length].decode("utf-8"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: the safetensors header is not valid JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"{name}: the safetensors header is not a JSON object")
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise ValueError(f"{name}: __metadata__ must map strings to strings")
+    data = 8 + length
+    tensors = [_tensor(name, key, entry, data, size) for key, entry in header.items()]
+    end = data
+    for tensor in sorted(tensors, key=lambda tensor: (tensor.offset, tensor.nbytes)):
+        if tensor.offset != end:
+            found = "overlaps" if tensor.offset < end else "leaves a gap after"
+            raise ValueError(f"{name}: tensor {tensor.name!r} {found} the one before it")
+        end += tensor.nbytes
+    if end != size:
+        raise ValueError(f"{name}: the tensors end at byte {end}, the file at {size}")
+    return {tensor.name: tensor for tensor in tensors}
+
+
+def header_length(name: str, size: int, start: bytes) -> int:
+    """Return the length of the JSON header that the first 8 bytes announce."""
+    if len(start) < 8:
+        raise ValueError(f"{name}: not a safetensors file ({size} bytes are too few)")
+    length = int.from_bytes(start[:8], "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"{name}: a header of {length} bytes is above the format's limit")
+    if length > size - 8:
+        raise ValueError(f"{name}: the header of {length} bytes reaches past the end of the file")
+    return length
+
+
+def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """Return the beginning of a file that holds one tensor.
+
+    Raises
+    ------
+    ValueError
+        The format has no type for `dtype`, or the name is reserved.
+    """
+    if name == "__metadata__":
+        raise ValueError("a safetensors tensor cannot be named __metadata__")
+    code = next((c for c, text in NATIVE.items() if np.dtype(text) == dtype), None)
+    code = code or next((c for c, text in EXTENDED.items() if text == dtype.name), None)
+    if code is None:
+        raise ValueError(f"a safetensors file cannot hold elements of dtype {dtype}")
+    nbytes = math.prod(shape) * dtype.itemsize
+    entry = {"dtype": code, "shape": list(shape), "data_offsets": [0, nbytes]}
+    text = json.dumps({name: entry}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _extended(where: str, code: str) -> np.dtype[Any]:
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ImportError(f"{where}: type {code} needs ml_dtypes: pip install ml_dtypes") from None
+    if not hasattr(ml_dtypes, EXTENDED[code]):
+        raise ImportError(f"{where}: type {code} needs a newer ml_dtypes")
+    extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, EXTENDED[code]))
+    return extended
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _tensor(name: str, key: str, entry: Any, data: int, size: int) -> Tensor:
+    where = f"{name}: tensor {key!r}"
+    if not isinstance(entry, Mapping) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{where} must have exactly dtype, shape and data_offsets")
+    code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(code, str) or not re.fullmatch(r"\w{1,32}", code) or code not in BITS:
+        raise ValueError(f"{where} has the unknown type {code!r}")
+    if not isinstance(shape, list) or not all(map(_is_count, shape)):
+        raise ValueError(f"{where} has the shape {shape!r}, not a list of sizes")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
+        raise ValueError(f"{where} has the data_offsets {offsets!r}, not two positions")
+    begin, end = offsets
+    bits = math.prod(checked_shape(where, tuple(shape))) * BITS[code]
+    if begin > end or end > size - data:
+        raise ValueError(f"{where} lies at bytes {begin} to {end} of {size - data}")
+    if bits % 8 or end - begin != bits // 8:
+        raise ValueError(f"{where} needs {bits / 8:g} bytes, its data_offsets hold {end - begin}")
+    return Tensor(key, code, tuple(shape), data + begin, end - begin)

@@ -1,0 +1,197 @@
+"""What lies behind an opened array: rows as the storage has them, whatever the format."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gatherum.files.budget import Budget
+from gatherum.files.disk import DiskFile
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, Target
+from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.grid import BoxArray
+from gatherum.files.tables.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
+from gatherum.files.tables.table import Layout
+
+__all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage"]
+
+
+class Storage(Protocol):
+    """The elements of an opened array."""
+
+    @property
+    def cannot_change(self) -> str | None:
+        """Why the array cannot be changed in place; None where it can."""
+
+    @property
+    def duplicates(self) -> bool:
+        """Whether there is a shorter way to a copy in the same format than through a flat file."""
+
+    def layout(self, depth: int, budget: Budget) -> Layout:
+        """Return the array's rows, for a call that keys its leading `depth` dimensions."""
+
+    def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
+        """Return the same array in C order in a file, laid out in a scratch file if need be.
+
+        `any_order`: Fortran order is as good. A file that is not the array's own is the caller's
+        to close.
+        """
+
+    def patch(self, context: Context) -> PatchTarget:
+        """Return what takes changes of the array itself, until they are complete."""
+
+    def duplicate(self, context: Context) -> Target | None:
+        """Return such a copy, None where there is no shorter way."""
+
+
+class Opened(Protocol):
+    """What must not change while it is read."""
+
+    def state(self) -> list[Any]:
+        """Return what tells it from another or a changed one, as the journal keeps it."""
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when it changed since it was opened."""
+
+
+class Address(Protocol):
+    """Where an operand is; as text, what messages call it."""
+
+    @property
+    def path(self) -> str:
+        """The file's absolute path."""
+
+    @property
+    def member(self) -> str | None:
+        """The array inside the file, if it has a name."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input array.
+
+    Attributes
+    ----------
+    location : Address
+        Where it is.
+    shape, dtype
+        What it is.
+    storage : Storage
+        Its elements.
+    opened : Opened
+        What must not change while it is read.
+    fortran : bool
+        Whether its elements lie in Fortran order.
+    """
+
+    location: Address
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    storage: Storage
+    opened: Opened
+    fortran: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def state(self) -> dict[str, Any]:
+        """Return what the journal keeps of an input."""
+        return {
+            "path": self.location.path,
+            "member": self.location.member,
+            "shape": list(self.shape),
+            "dtype": repr(self.dtype.descr if self.dtype.names else self.dtype),
+            "fortran": self.fortran,
+            "file": self.opened.state(),
+        }
+
+
+@dataclass(frozen=True)
+class FlatStorage:
+    """Elements one after another in a file; in Fortran order `array` has the reversed shape."""
+
+    array: FlatArray
+    fortran: bool = False
+    cannot_change: str | None = None
+    duplicates: bool = False
+
+    @classmethod
+    def of(
+        cls, file: DiskFile, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any],
+        fortran: bool = False,
+    ) -> "FlatStorage":  # fmt: skip
+        """Return the elements that begin at `offset` of a file; `shape` is the array's."""
+        fortran = fortran and len(shape) > 1
+        return cls(FlatArray(file, offset, shape[::-1] if fortran else shape, dtype), fortran)
+
+    def layout(self, depth: int, budget: Budget) -> FlatLayout | FortranLayout:
+        """Return the array's rows."""
+        return flat_layout(self.array, self.fortran, depth, budget)
+
+    def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
+        """Return the same array in C order in a file."""
+        if any_order or not self.fortran:
+            return self
+        shape, item, limit = self.array.shape[::-1], self.array.dtype.itemsize, budget.window
+        across = filled_first(shape[::-1], item, 64 * item)[::-1]
+        chunks = filled_first(shape, item, limit, unit=across)
+        boxes = FlatBoxes(self.array, True, chunks)
+        return _laid_out(boxes, chunks, spill_dir, self.array.file.meter)
+
+    def patch(self, context: Context) -> PatchTarget:
+        """Return what takes changes of the array itself, until they are complete."""
+        layout = self.layout(context.requests.depth, context.budget)
+        return FlatPatchTarget(context, layout, self.array)
+
+    def duplicate(self, context: Context) -> Target | None:
+        """Return None: a copy goes through a flat file anyway."""
+        return None
+
+
+@dataclass(frozen=True)
+class BoxStorage:
+    """Elements that are read in boxes, best in whole chunks."""
+
+    array: BoxArray
+    meter: Meter
+    cannot_change: str | None = "it is stored in chunks"
+    duplicates: bool = False
+
+    def layout(self, depth: int, budget: Budget) -> BoxLayout:
+        """Return the array's rows."""
+        return BoxLayout(self.array, depth, budget)
+
+    def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> FlatStorage:
+        """Return the same array in C order in a scratch file."""
+        array = self.array
+        chunks = filled_first(array.shape, array.dtype.itemsize, budget.window, unit=array.chunks)
+        return _laid_out(array, chunks, spill_dir, self.meter)
+
+    def patch(self, context: Context) -> PatchTarget:
+        """Refuse: a format that can do this says how."""
+        raise NotImplementedError(self.cannot_change)
+
+    def duplicate(self, context: Context) -> Target | None:
+        """Return None: a copy goes through a flat file."""
+        return None
+
+
+def _laid_out(
+    boxes: BoxArray, chunks: tuple[int, ...], spill_dir: str, meter: Meter
+) -> FlatStorage:
+    """Lay an array out in C order in a scratch file."""
+    scratch = DiskFile.scratch(spill_dir, meter)
+    laid = FlatArray(scratch, 0, boxes.shape, boxes.dtype)
+    try:
+        for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
+            pass
+    except BaseException:
+        scratch.close()
+        raise
+    return FlatStorage(laid)

@@ -1,0 +1,249 @@
+"""Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.budget import Budget
+from gatherum.files.disk import check_within
+from gatherum.files.stats import Meter
+from gatherum.regular import check_regular, read_regular
+from gatherum.shapes import MAX_RANK
+
+__all__ = ["ZarrArray", "create_array", "tree_state"]
+
+METADATA = ("zarr.json", ".zarray")
+LONGEST_METADATA = 16 << 20
+INNER_BYTES = 512  # that handling a chunk of a shard takes, about
+
+
+class ZarrArray:
+    """An array in a Zarr directory, opened by the `zarr` package once its metadata are checked.
+
+    Parameters
+    ----------
+    path : str
+        The array's directory.
+    meter : Meter
+        Counts decoded bytes.
+    budget : Budget, optional
+        What its elements and chunks must fit in.
+    writable : bool
+        Whether chunks may be replaced.
+
+    Raises
+    ------
+    ValueError
+        The directory holds no array, or one that cannot be trusted.
+    ImportError
+        The `zarr` package is not installed.
+    """
+
+    def __init__(
+        self, path: str, meter: Meter, budget: Budget | None = None, *, writable: bool = False
+    ) -> None:
+        bounds = import_bounded()
+        self.path, self.meter = path, meter
+        self._root = _store_root(path)
+        self._identity = self.tree() if os.path.isdir(path) else ""
+        item = check_metadata(path)
+        if budget is not None:
+            budget.check_item(path, item)  # before zarr makes one
+        # chunks of fill values are written too: a missing one could not be told from a lost one
+        with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
+            store = bounds.RegularStore.at(path, self._root, read_only=not writable)
+            array = bounds.zarr.open_array(store, mode="r+" if writable else "r")
+            self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+            self.shape: tuple[int, ...] = tuple(array.shape)
+            chunks = tuple(array.shards or array.chunks)
+            inner = bounds.inner_chunks(array.metadata)
+        if self.dtype.hasobject or self.dtype.kind == "T":
+            raise ValueError(f"{path}: holds Python objects, which are never loaded")
+        self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
+        if min(self.chunks, default=1) < 1:
+            raise ValueError(f"{path}: chunks of {chunks}, expected positive extents")
+        if budget is not None:
+            nbytes = math.prod(self.chunks) * self.dtype.itemsize
+            budget.check_chunk(path, nbytes + INNER_BYTES * inner)
+        with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
+            self._array = bounds.bounded(array, store)
+
+    def tree(self) -> str:
+        """Return a digest of every file's name, size and time."""
+        return tree_state(self.path, self._root)
+
+    def state(self) -> list[str]:
+        """Return what tells this array from a changed one, as the journal keeps it."""
+        return [self._identity]
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when a file of the array changed since it was opened."""
+        if not os.path.isdir(self.path):
+            raise FileNotFoundError(f"{self.path}: vanished while it was being read")
+        if self.tree() != self._identity:
+            raise OSError(f"{self.path}: changed while it was being read")
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the array, which covers whole chunks."""
+        try:
+            with _plain_errors(self.path):
+                # a scalar comes in native byte order
+                values = np.asarray(self._array[box], self.dtype)
+        except ValueError as error:
+            raise self._naming_chunk(box, error) from error
+        self.meter.read(values.nbytes)
+        return values
+
+    def _naming_chunk(self, box: tuple[slice, ...], error: ValueError) -> ValueError:
+        """Return an error that names the first chunk of a box that cannot be read."""
+        if not str(error).startswith(f"{self.path}: "):
+            return error  # it names a file
+        grid = (
+            range(part.start // chunk, -(-part.stop // chunk))
+            for part, chunk in zip(box, self.chunks, strict=True)
+        )
+        for place in itertools.product(*grid):
+            part = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, self.chunks, strict=True))
+            try:
+                with _plain_errors(self.path):
+                    self._array[part]
+            except ValueError as why:
+                chunk = os.path.join(self.path, self._array.metadata.encode_chunk_key(place))
+                return ValueError(f"{chunk}: cannot be read: {str(why)[len(self.path) + 2 :]}")
+        return error
+
+    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
+        """Replace a box of the array, which covers whole chunks."""
+        with _plain_errors(self.path):
+            self._array[box] = values
+        self.meter.wrote(values.nbytes)
+
+
+def create_array(
+    path: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any], version: int
+) -> None:
+    """Make an empty array with the `zarr` package's own default compression."""
+    zarr = import_bounded().zarr
+    with _plain_errors(path):
+        zarr.create_array(
+            path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True
+        )
+
+
+def import_bounded() -> Any:
+    """Return the module that has the `zarr` package within bounds."""
+    try:
+        import zarr  # noqa: F401
+    except ImportError:
+        raise ImportError("Zarr arrays need zarr: pip install zarr") from None
+    from gatherum.files.formats.zarr import bounded
+
+    return bounded
+
+
+@contextmanager
+def _plain_errors(path: str) -> Iterator[None]:
+    """Turn whatever a codec or the metadata parser raises into one line about this array."""
+    try:
+        with warnings.catch_warnings():
+            # a dtype without a written specification is still read as it was written
+            warnings.simplefilter("ignore")
+            yield
+    except (OSError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(line if line.startswith(path) else f"{path}: {line}") from error
+
+
+def _store_root(path: str) -> str:
+    """Return the outermost directory that Zarr metadata make part of the array's store."""
+    root = os.path.realpath(path)
+    names = (*METADATA, ".zgroup")
+    while (above := os.path.dirname(root)) != root and any(
+        os.path.lexists(os.path.join(above, name)) for name in names
+    ):
+        root = above
+    return root
+
+
+def is_array(path: str) -> bool:
+    """Whether a directory holds a Zarr array, or claims so."""
+    try:
+        check_metadata(path)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def metadata_name(path: str) -> str | None:
+    """Return the name of the file that describes the array in a directory, if there is one."""
+    return next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
+
+
+def check_metadata(path: str) -> int:
+    """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
+    if not os.path.isdir(path):
+        raise FileNotFoundError(f"{path}: there is no such Zarr directory")
+    name = metadata_name(path)
+    if name is None:
+        raise ValueError(f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)")
+    file = os.path.join(path, name)
+    try:
+        metadata = json.loads(read_regular(file, LONGEST_METADATA))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":
+        raise ValueError(f"{path}: not a Zarr array")
+    if re.search(r'"[^"]*pickle[^"]*"', json.dumps(metadata.get("codecs", [])), re.IGNORECASE) or (
+        "pickle" in json.dumps([metadata.get("filters"), metadata.get("compressor")]).lower()
+    ):
+        raise ValueError(f"{path}: uses a pickle codec, which is never loaded")
+    shape = metadata.get("shape")
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"{path}: the shape {shape!r} is not a list of sizes")
+    if len(shape) > MAX_RANK:
+        raise ValueError(f"{path}: has {len(shape)} dimensions, at most {MAX_RANK} work")
+    return _announced_item(json.dumps([metadata.get("dtype"), metadata.get("data_type")]))
+
+
+def _announced_item(dtype: str) -> int:
+    """Add up the lengths of strings and raw bytes in a dtype's JSON; other items are small."""
+    lengths = re.findall(r'([SVUr]|length_bytes": )(\d+)', dtype)
+    return sum(int(length) * (4 if kind == "U" else 1) for kind, length in lengths)
+
+
+def tree_state(path: str, root: str) -> str:
+    """Return a digest of the directory's files.
+
+    A link that leads out of `root` is a ValueError, and what is not a regular file an OSError.
+    """
+    digest = hashlib.sha256()
+    folders = [path]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            if ".partial" in entry.name:
+                continue
+            if entry.is_symlink():
+                check_within(entry.path, root)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+                continue
+            status = entry.stat()
+            check_regular(entry.path, status)  # a link to a folder is none either
+            text = f"{os.path.relpath(entry.path, path)}\0{status.st_size}\0{status.st_mtime_ns}\n"
+            digest.update(text.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -1,0 +1,256 @@
+"""The `zarr` package within bounds: a store of regular files, and codecs that keep to a limit.
+
+Whoever imports this module has `zarr`.
+"""
+
+import asyncio
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import zarr
+from numcodecs.abc import Codec
+from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import LocalStore
+
+from gatherum import errors
+from gatherum.files.disk import check_within
+from gatherum.files.formats.inflating import INFLATING, LARGEST_NUMBER, check_codec, inflated
+from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
+from gatherum.regular import open_regular
+
+__all__ = ["RegularStore", "bounded", "inner_chunks"]
+
+METADATA_KEYS = (*METADATA, ".zattrs", ".zgroup", ".zmetadata")
+SLACK = 64 << 10  # what a file may have beside its chunk
+SLACK_INNER = 128  # and for each chunk of a shard
+
+
+class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
+    """A directory whose keys are regular files inside of it, and are read up to a limit.
+
+    A key that is missing is None, as in any store. What is there and no regular file, a folder
+    above all, is a ValueError: another store takes it for missing, and gives fill values.
+    """
+
+    limit = 0  # of chunks; no more is known before the metadata are read
+    within = "/"
+
+    @classmethod
+    def at(cls, path: str, within: str, *, read_only: bool) -> "RegularStore":
+        """Return the store of the directory `path`, whose files lie within another directory."""
+        store = cls(path, read_only=read_only)
+        store.within = within
+        return store
+
+    def with_read_only(self, read_only: bool = False) -> "RegularStore":
+        """Return the same store for reading only, or not."""
+        store = self.at(str(self.root), self.within, read_only=read_only)
+        store.limit = self.limit
+        return store
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Return what is stored under `key`, or a part of it."""
+        return await asyncio.to_thread(self._read, key, prototype, byte_range)
+
+    def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Return what is stored under `key`, or a part of it."""
+        return self._read(key, prototype, byte_range)
+
+    async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> list[Any]:
+        """Return parts of what is stored under several keys."""
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    def _read(self, key: str, prototype: Any, byte_range: Any) -> Any:
+        path = os.path.join(self.root, key)
+        descriptor = _opened(path, self.within)
+        if descriptor is None:
+            return None
+        try:
+            size = os.fstat(descriptor).st_size
+            limit = LONGEST_METADATA if key in METADATA_KEYS else self.limit
+            if size > limit:
+                raise ValueError(str(errors.file_too_big(path, limit)))
+            content = _content(descriptor, *_span(byte_range, size))
+        finally:
+            os.close(descriptor)
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+
+
+def _opened(path: str, within: str) -> int | None:
+    """Return a descriptor of a regular file, None where there is nothing."""
+    check_within(path, within)
+    try:
+        return open_regular(path)
+    except FileNotFoundError:
+        if os.path.lexists(path):
+            raise ValueError(f"{path}: a link that leads nowhere") from None
+        return None
+    except NotADirectoryError:
+        raise ValueError(f"{path}: lies in what is not a directory") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise ValueError(str(error)) from None  # it is there, and no regular file
+
+
+def _content(descriptor: int, start: int, stop: int) -> bytes:
+    pieces: list[bytes] = []
+    while start < stop and (piece := os.pread(descriptor, stop - start, start)):
+        pieces.append(piece)
+        start += len(piece)
+    return b"".join(pieces)
+
+
+def _span(wanted: Any, size: int) -> tuple[int, int]:
+    if isinstance(wanted, RangeByteRequest):
+        return wanted.start, min(wanted.end, size)
+    if isinstance(wanted, OffsetByteRequest):
+        return wanted.offset, size
+    return max(0, size - wanted.suffix) if isinstance(wanted, SuffixByteRequest) else 0, size
+
+
+def bounded(array: Any, store: RegularStore) -> Any:
+    """Return an array that was opened from `store`, its files and chunks read within bounds.
+
+    Raises
+    ------
+    ValueError
+        One of its codecs cannot be bounded.
+    """
+    metadata, item = array.metadata, _item(array.metadata.dtype)
+    number = math.prod(array.shards or array.chunks)
+    if metadata.zarr_format == 2:
+        filters = metadata.filters or ()
+        most = number * (max(item, LARGEST_NUMBER) if filters else item)
+        if metadata.compressor is not None:
+            compressor = BoundedNumcodec(metadata.compressor, most, not filters)
+            metadata = replace(metadata, compressor=compressor)
+        if filters:
+            bounded_filters = tuple(BoundedNumcodec(codec, most, False) for codec in filters)
+            metadata = replace(metadata, filters=bounded_filters)
+    else:
+        most = number * (max(item, LARGEST_NUMBER) if _widens(metadata.codecs) else item)
+        metadata = replace(metadata, codecs=_bounded_codecs(metadata.codecs))
+    store.limit = 2 * most + SLACK + SLACK_INNER * inner_chunks(array.metadata)
+    return zarr.Array(zarr.AsyncArray(metadata, array.store_path))
+
+
+def inner_chunks(metadata: Any) -> int:
+    """Return how many chunks a shard holds, at all depths; 0 where there are no shards."""
+    codecs = getattr(metadata, "codecs", ())
+    shape, number = None, 0
+    if codecs:
+        shape = metadata.chunk_grid.chunk_shape
+    while sharding := next((c for c in codecs if _name(c) == "sharding_indexed"), None):
+        number = max(1, number) * (math.prod(shape or ()) // math.prod(sharding.chunk_shape))
+        codecs, shape = sharding.codecs, sharding.chunk_shape
+    return number
+
+
+def _widens(codecs: Iterable[Any]) -> bool:
+    """Whether a codec may make numbers wider before they are stored."""
+    return any(
+        (isinstance(codec, ArrayArrayCodec) and _name(codec) != "transpose")
+        or _widens(getattr(codec, "codecs", ()))
+        for codec in codecs
+    )
+
+
+def _item(dtype: Any) -> int:
+    native = dtype.to_native_dtype() if hasattr(dtype, "to_native_dtype") else dtype
+    return int(native.itemsize)
+
+
+def _name(codec: Any) -> str:
+    return str(codec.to_dict()["name"]).removeprefix("numcodecs.")
+
+
+def _bounded_codecs(codecs: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the codecs of a Zarr 3 array or shard, those that inflate within bounds."""
+    found: list[Any] = []
+    for codec in codecs:
+        name = _name(codec)
+        check_codec(name, codec.to_dict().get("configuration") or {})
+        if name in INFLATING:
+            before = tuple(c for c in found if not isinstance(c, ArrayArrayCodec))
+            found.append(BoundedCodec(codec, before))
+        elif name == "sharding_indexed":
+            inner, index = _bounded_codecs(codec.codecs), _bounded_codecs(codec.index_codecs)
+            found.append(replace(codec, codecs=inner, index_codecs=index))
+        else:
+            found.append(codec)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed here
+    """A codec of Zarr 3 that inflates, to no more than what the codecs `before` it have made."""
+
+    codec: Any
+    before: tuple[Any, ...]
+
+    @property
+    def is_fixed_size(self) -> bool:
+        """Whether the compressed size is known beforehand."""
+        return bool(self.codec.is_fixed_size)
+
+    def to_dict(self) -> Any:
+        """Return the codec as in the metadata."""
+        return self.codec.to_dict()
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+        """Return the compressed size, where that is known."""
+        return int(self.codec.compute_encoded_size(input_byte_length, chunk_spec))
+
+    def _bounds(self, spec: Any) -> tuple[int, bool]:
+        """Return how many bytes there are before this codec, and whether exactly so many."""
+        most, exact = math.prod(spec.shape) * _item(spec.dtype), True
+        for codec in self.before:
+            if _name(codec) in INFLATING:
+                most, exact = most + most // 8 + SLACK, False
+            elif _name(codec) != "shuffle":  # which keeps the size, and does not say so
+                most = codec.compute_encoded_size(most, spec)
+                exact = exact and _name(codec) != "sharding_indexed"
+        return most, exact
+
+    async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
+        config = self.to_dict().get("configuration") or {}
+        data = chunk_bytes.to_bytes()
+        found = await asyncio.to_thread(
+            inflated, _name(self.codec), config, data, *self._bounds(chunk_spec)
+        )
+        return chunk_spec.prototype.buffer.from_bytes(found)
+
+    async def _encode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
+        (encoded,) = await self.codec.encode([(chunk_bytes, chunk_spec)])
+        return encoded
+
+
+class BoundedNumcodec(Codec):  # type: ignore[misc]  # numcodecs is not typed here
+    """A codec of Zarr 2, compressor or filter, that gives at most `most` bytes."""
+
+    codec_id = ""  # that of the codec, once there is one
+
+    def __init__(self, codec: Any, most: int, exact: bool) -> None:
+        self.codec_id, self.codec = codec.codec_id, codec
+        self.most, self.exact = most, exact
+        check_codec(self.codec_id, self.get_config())
+
+    def get_config(self) -> Any:
+        """Return the codec as in the metadata."""
+        return self.codec.get_config()
+
+    def encode(self, buf: Any) -> Any:
+        """Compress."""
+        return self.codec.encode(buf)
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        """Decompress within bounds."""
+        if self.codec_id not in INFLATING:
+            return self.codec.decode(buf, out)
+        return inflated(self.codec_id, self.get_config(), buf, self.most, self.exact)

@@ -1,0 +1,239 @@
+"""The three gathers on files."""
+
+from typing import Any, Unpack, overload
+
+from numpy.typing import NDArray
+
+from gatherum.files.operands import Operand, Path
+from gatherum.files.options import GatherOptions
+from gatherum.files.run import Call
+from gatherum.files.stats import Progress, Stats
+from gatherum.names import ModeName
+
+__all__ = ["gather_elements_file", "gather_file", "gather_nd_file"]
+
+
+@overload
+def gather_file(
+    table: Operand,
+    indices: Operand,
+    out: None = None,
+    axis: int = 0,
+    **options: Unpack[GatherOptions],
+) -> NDArray[Any]: ...
+@overload
+def gather_file(
+    table: Operand, indices: Operand, out: Path, axis: int = 0, **options: Unpack[GatherOptions]
+) -> Stats: ...
+def gather_file(
+    table: Operand,
+    indices: Operand,
+    out: Path | None = None,
+    axis: int = 0,
+    *,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    spill_dir: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+) -> Stats | NDArray[Any]:
+    """Take slices of a table in a file along `axis`, and write them to a file.
+
+    ``out[a.., i.., s..] = table[a.., indices[i..], s..]``
+
+    Parameters
+    ----------
+    table, indices : path or array
+        ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, or a Zarr directory; or a NumPy
+        array, or an array object of Zarr or h5py.
+    out : path, optional
+        ``x.npy``, ``x.safetensors:tensor`` or a Zarr directory. It appears, or replaces the old
+        one, only when it is complete. Without it, the result is returned.
+    axis : int
+        The dimension of the table that is indexed.
+    memory : str or int
+        Bytes that the run may use, such as ``"1GiB"``.
+    mode, negative, fill_value
+        As in `gatherum.gather`.
+    spill_dir : path, optional
+        Where to put scratch data; default: beside `out`.
+    resume : bool
+        Whether to go on where a killed run stopped.
+    overwrite : bool
+        Whether to replace an output that exists before the run.
+    progress : callable or bool, optional
+        Called with the bytes moved so far and the bytes expected. True shows a bar on standard
+        error, or a line a second where `rich` is not installed.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows, bytes, chunks, seconds and memory; the result itself where `out` is None.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        As `gatherum.gather`; ValueError also for a file that is not what it claims to be.
+    OSError
+        A file cannot be read or written, or changed under way.
+
+    Examples
+    --------
+    >>> gather_file("table.npy", "rows.npy", "picked.npy", memory="256MiB")  # doctest: +SKIP
+    """
+    answer: Stats | NDArray[Any] = Call(
+        "gather",
+        {"table": table, "indices": indices},
+        out,
+        {"axis": axis, "mode": mode, "negative": negative},
+        fill_value,
+        memory,
+        spill_dir,
+        resume,
+        overwrite,
+        progress=progress,
+    ).run()
+    return answer
+
+
+@overload
+def gather_elements_file(
+    table: Operand,
+    indices: Operand,
+    out: None = None,
+    axis: int = 0,
+    **options: Unpack[GatherOptions],
+) -> NDArray[Any]: ...
+@overload
+def gather_elements_file(
+    table: Operand, indices: Operand, out: Path, axis: int = 0, **options: Unpack[GatherOptions]
+) -> Stats: ...
+def gather_elements_file(
+    table: Operand,
+    indices: Operand,
+    out: Path | None = None,
+    axis: int = 0,
+    *,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    spill_dir: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+) -> Stats | NDArray[Any]:
+    """Take one element of a table in a file for each element of `indices`.
+
+    ``out[i, j, k] = table[i, indices[i, j, k], k]`` (`axis` 1 shown)
+
+    Parameters
+    ----------
+    table, indices, out, axis, memory, spill_dir, resume, overwrite, progress
+        As in `gather_file`.
+    mode, negative, fill_value
+        As in `gatherum.gather_elements`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows (elements here), bytes, chunks, seconds and memory; or the result.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.gather_elements` and `gather_file`.
+
+    Examples
+    --------
+    >>> gather_elements_file("x.npy", "order.npy", "sorted.npy", axis=-1)  # doctest: +SKIP
+    """
+    answer: Stats | NDArray[Any] = Call(
+        "gather_elements",
+        {"table": table, "indices": indices},
+        out,
+        {"axis": axis, "mode": mode, "negative": negative},
+        fill_value,
+        memory,
+        spill_dir,
+        resume,
+        overwrite,
+        progress=progress,
+    ).run()
+    return answer
+
+
+@overload
+def gather_nd_file(
+    table: Operand,
+    indices: Operand,
+    out: None = None,
+    batch_dims: int = 0,
+    **options: Unpack[GatherOptions],
+) -> NDArray[Any]: ...
+@overload
+def gather_nd_file(
+    table: Operand,
+    indices: Operand,
+    out: Path,
+    batch_dims: int = 0,
+    **options: Unpack[GatherOptions],
+) -> Stats: ...
+def gather_nd_file(
+    table: Operand,
+    indices: Operand,
+    out: Path | None = None,
+    batch_dims: int = 0,
+    *,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    spill_dir: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+) -> Stats | NDArray[Any]:
+    """Take the sub-array of a table in a file that each index tuple names.
+
+    ``out[b.., i.., s..] = table[b.., *indices[b.., i.., :], s..]``
+
+    Parameters
+    ----------
+    table, indices, out, memory, spill_dir, resume, overwrite, progress
+        As in `gather_file`.
+    batch_dims : int
+        Leading dimensions that table and indices share.
+    mode, negative, fill_value
+        As in `gatherum.gather_nd`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows (tuples here), bytes, chunks, seconds and memory; or the result.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.gather_nd` and `gather_file`.
+
+    Examples
+    --------
+    >>> gather_nd_file("volume.zarr", "points.npy", "values.npy")  # doctest: +SKIP
+    """
+    answer: Stats | NDArray[Any] = Call(
+        "gather_nd",
+        {"table": table, "indices": indices},
+        out,
+        {"batch_dims": batch_dims, "mode": mode, "negative": negative},
+        fill_value,
+        memory,
+        spill_dir,
+        resume,
+        overwrite,
+        progress=progress,
+    ).run()
+    return answer

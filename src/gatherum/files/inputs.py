@@ -1,0 +1,115 @@
+"""The opened operands of a call, and what any output asks of them."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import BlockStore, Target
+from gatherum.files.formats.format import Opening
+from gatherum.files.formats.storage import Source
+from gatherum.files.requests import IndexRule, Requests
+from gatherum.files.scattering import Scatter, Updates
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.table import Layout, Panel
+from gatherum.operators import OPERATORS
+from gatherum.plan import apply, plan
+
+__all__ = ["Inputs"]
+
+
+class Inputs:
+    """The operands of one call.
+
+    Parameters
+    ----------
+    op : str
+        The operator's name.
+    sources : dict
+        The opened operands, by their roles.
+    attributes : dict
+        The operator's attributes.
+    fill_value : scalar
+        What an invalid index gives in mode ``fill``.
+    opening : Opening
+        What they are opened with.
+    """
+
+    def __init__(
+        self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
+        fill_value: object, opening: Opening,
+    ) -> None:  # fmt: skip
+        self.op, self.sources, self.attributes = op, sources, attributes
+        self.fill_value, self.opening = fill_value, opening
+        self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
+        self.table = sources["table"]
+        self._laid: dict[str, FlatArray] = {}
+        # or what the operator in memory would raise
+        described = [(source.shape, source.dtype) for source in sources.values()]
+        self.shape = plan(self.row.name, *described, **attributes).shape
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when an operand changed since it was opened."""
+        for source in self.sources.values():
+            source.opened.check_unchanged()
+
+    def fill(self) -> NDArray[Any]:
+        """Return the item that an invalid index gives, checked as in memory."""
+        if self.attributes["mode"] not in ("fill", "drop") or self.row.scatters:
+            return np.zeros(1, self.table.dtype)
+        beyond = np.array([[1]] if self.row.tuples else [1])
+        one = np.zeros(1, self.table.dtype)
+        return apply(self.op, one, beyond, mode="fill", fill_value=self.fill_value)
+
+    def flat(self, role: str) -> FlatArray:
+        """Return an operand in C order, laid out in a scratch file if it is not."""
+        if role not in self._laid:
+            array = self.sources[role].storage.flat(self.opening.spill_dir, self.budget).array
+            self.opening.at_end(array.file.close)
+            self._laid[role] = array
+        return self._laid[role]
+
+    def context(self, build: Build) -> Context:
+        """Return what the steps of a run work with."""
+        attributes, rank = self.attributes, len(self.table.shape)
+        requests = Requests(
+            self.op,
+            self.table.shape,
+            self.flat("indices"),
+            IndexRule(self.op, attributes["mode"], attributes["negative"]),
+            axis=attributes.get("axis", 0) % rank if rank else 0,
+            batch_dims=attributes.get("batch_dims", 0),
+            resident=self.budget.slab,
+        )
+        self.meter.rows = requests.count
+        opening = self.opening
+        return Context(requests, self.budget, build, opening.spill_dir, self.meter, opening.at_end)
+
+    def scatter(self, context: Context, target: Target) -> None:
+        """Hand every changed block of the table to a target."""
+        layout = target.layout
+        for panel in layout.panels():
+            store = target.store(panel)
+            if not context.build.replacing:
+                self._scatter_panel(context, layout, panel, store)
+
+    def _scatter_panel(
+        self, context: Context, layout: Layout, panel: Panel, store: BlockStore
+    ) -> None:
+        requests = context.requests
+        if requests.count == 0 or math.prod(layout.row_shape) == 0:
+            requests.check(self.budget.entries)
+            store.prepare()
+            return
+        updates = Updates(self.flat("updates"), requests.shape, layout.row_shape, panel)
+        Scatter(
+            context,
+            layout.rows(panel),
+            updates,
+            store,
+            reduction=self.attributes["reduction"],
+            include_self=self.attributes["include_self"],
+        ).run()

@@ -1,0 +1,153 @@
+"""Operands: a path, or an array in the place of one."""
+
+import math
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.arguments import is_masked, is_plain
+from gatherum.files.durable.journal import check_readable
+from gatherum.files.formats import locate
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
+from gatherum.files.memory import MemoryFile
+from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import filled_first
+
+__all__ = ["Held", "Operand", "Path", "find", "open_all"]
+
+Path = str | os.PathLike[str]
+Operand = Any  # a path, a NumPy array, or an array object of Zarr or h5py
+CHUNK = 64 << 10  # bytes of an array without chunks that are taken together
+STORED = {"zarr": ("Array",), "h5py": ("Dataset",)}
+
+
+@dataclass(frozen=True)
+class Held:
+    """The address of an operand that is an array: the argument of a call."""
+
+    role: str
+    array: Any
+    path: str = ""
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return f"the {self.role}"
+
+
+def find(role: str, operand: Operand) -> Location | Held:
+    """Return where an operand is; nothing is opened.
+
+    Raises
+    ------
+    TypeError
+        It is neither a path nor an array.
+    """
+    if isinstance(operand, (str, os.PathLike)):
+        return locate(operand)
+    if is_plain(operand) or _is_stored(operand):
+        return Held(role, operand)
+    if is_masked(operand):
+        raise TypeError(f"the {role} are a masked array, whose mask would be lost")
+    raise TypeError(
+        f"the {role} must be a path, a NumPy array, or an array of Zarr or h5py, "
+        f"got {type(operand).__name__}"
+    )
+
+
+def _is_stored(operand: object) -> bool:
+    """Whether an operand is an array object of Zarr or h5py, which are imported only if it is."""
+    return any(
+        isinstance(operand, kind)
+        for package, names in STORED.items()
+        if (module := sys.modules.get(package))
+        for name in names
+        if isinstance(kind := getattr(module, name, None), type)
+    )
+
+
+def open_all(
+    operands: dict[str, Location | Held], opening: Opening, *, in_place: bool = False
+) -> dict[str, Source]:
+    """Open operands and check all that their headers claim; no element is read.
+
+    `in_place`: the table is to be changed.
+    """
+    return {
+        role: _open(where, opening, written=in_place and role == "table")
+        for role, where in operands.items()
+    }
+
+
+def _open(where: Location | Held, opening: Opening, *, written: bool) -> Source:
+    if isinstance(where, Held):
+        source = _open_held(where, opening)
+    else:
+        if not written:
+            check_readable(where.resolved)
+        source = where.format.open(where, opening)
+    opening.budget.check_item(where, source.dtype.itemsize)
+    return source
+
+
+def _open_held(where: Held, opening: Opening) -> Source:
+    if is_plain(where.array):
+        return _open_plain(where, np.asarray(where.array), opening.meter)
+    boxes = SlicedArray(where.array, str(where), opening.meter)
+    opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
+    return Source(where, boxes.shape, boxes.dtype, BoxStorage(boxes, opening.meter), UNWATCHED)
+
+
+def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
+    """Open an array in memory, without a copy of it."""
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    plain = not array.dtype.hasobject and array.dtype.kind != "T"  # others are refused later on
+    if plain and (array.flags.c_contiguous or fortran):
+        file = MemoryFile(array.T if fortran else array, meter)
+        flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
+        return Source(where, array.shape, array.dtype, flat, UNWATCHED)
+    boxes = SlicedArray(array, str(where), meter)
+    return Source(where, array.shape, array.dtype, BoxStorage(boxes, meter), UNWATCHED)
+
+
+class SlicedArray:
+    """An array object that gives boxes of itself when it is sliced."""
+
+    def __init__(self, array: Any, name: str, meter: Meter) -> None:
+        self._array, self._name, self._meter = array, name, meter
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
+        chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), CHUNK)
+        self.chunks: tuple[int, ...] = tuple(max(1, int(n)) for n in chunks)
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the array."""
+        values = np.asarray(self._array[box], self.dtype)
+        expected = tuple(part.stop - part.start for part in box)
+        if values.shape != expected:
+            raise OSError(f"{self._name}: gave {values.shape} for {expected}")
+        self._meter.read(values.nbytes)
+        return values
+
+    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
+        """Refuse: operands are only read."""
+        raise NotImplementedError(self._name)
+
+
+class Unwatched:
+    """What the caller holds, and can change as they like."""
+
+    def state(self) -> list[Any]:
+        """Return nothing: no journal is kept of it."""
+        return []
+
+    def check_unchanged(self) -> None:
+        """Trust the caller."""
+
+
+UNWATCHED = Unwatched()

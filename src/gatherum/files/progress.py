@@ -1,0 +1,60 @@
+"""How far a run has come, shown to people."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gatherum.files.stats import Progress, size_text
+
+__all__ = ["shown"]
+
+PAUSE = 1.0  # seconds between two lines
+
+
+@contextmanager
+def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """Give what is called with the bytes moved and expected: a bar on standard error for True.
+
+    Where `rich` is not installed, a line a second takes the place of the bar.
+    """
+    if not isinstance(progress, bool):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+        from rich.progress import (
+            Progress as Bar,
+        )
+    except ImportError:
+        yield lines()
+        return
+    moved = BarColumn(), DownloadColumn(binary_units=True)
+    columns = *moved, TransferSpeedColumn(), TimeRemainingColumn()
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("moved", total=None)
+        yield lambda moved, expected: bar.update(task, completed=moved, total=expected)
+
+
+def lines() -> Progress:
+    """Return what writes a line on standard error, at most once a second, and at the end."""
+    last = time.monotonic()
+
+    def line(moved: int, expected: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < PAUSE and moved < expected:
+            return
+        last = now
+        print(f"moved {size_text(moved)} of {size_text(expected)}", file=sys.stderr)
+
+    return line

@@ -1,0 +1,70 @@
+"""Results as arrays: a gather into memory, a scatter on a copy in memory."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.disk import byte_view
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import FlatTarget
+from gatherum.files.inputs import Inputs
+from gatherum.files.memory import MemoryBuild, MemoryFile
+from gatherum.files.tables.table import Panel, RowTable
+from gatherum.files.windows import best_order
+
+__all__ = ["gathered", "scattered"]
+
+
+def gathered(inputs: Inputs) -> NDArray[Any]:
+    """Return what a gather takes from its table."""
+    context = inputs.context(MemoryBuild(inputs.meter))
+    result = np.empty(inputs.shape, inputs.table.dtype)
+    if result.size == 0:
+        context.requests.check(context.budget.entries)
+        return result
+    context.meter.expect(result.nbytes)
+    layout = inputs.table.storage.layout(context.requests.depth, context.budget)
+    rows = result.reshape(context.requests.count, -1)
+    for panel in layout.panels():
+        _fill_panel(context, layout.rows(panel), rows, panel, inputs.fill())
+    return result
+
+
+def _fill_panel(
+    context: Context, table: RowTable, result: NDArray[Any], panel: Panel, fill: NDArray[Any]
+) -> None:
+    """Take one panel of all rows to its columns."""
+    requests, budget = context.requests, context.budget
+    whole = panel.width == result.shape[1]
+    row_bytes = max(1, panel.width * table.dtype.itemsize)
+    most = budget.entries if whole else min(budget.entries, max(1, budget.window // row_bytes))
+    for start, stop in requests.windows(most):
+        rows = result[start:stop] if whole else np.empty((stop - start, panel.width), table.dtype)
+        coordinates, invalid = requests.coordinates(start, stop)
+        numbers, places = table.number(coordinates, stop - start), None
+        if invalid is not None and invalid.any():
+            byte_view(rows)[:] = bytes(fill.tobytes()) * rows.size
+            places = np.flatnonzero(~invalid)
+            numbers = numbers[places]
+        wanted = best_order(table, numbers, places)
+        context.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
+        if not whole:
+            done = 0
+            for first, last in panel.ranges:
+                result[start:stop, first:last] = rows[:, done : done + last - first]
+                done += last - first
+        context.meter.advance((stop - start) * row_bytes)
+
+
+def scattered(inputs: Inputs) -> NDArray[Any]:
+    """Return a copy of the table with a scatter's updates applied."""
+    context = inputs.context(MemoryBuild(inputs.meter))
+    table = inputs.table.storage.flat(context.spill_dir, context.budget)
+    context.at_end(table.array.file.close)
+    result = np.empty(inputs.shape, inputs.table.dtype)
+    copy = replace(table.array, file=MemoryFile(result, context.meter), offset=0)
+    layout = table.layout(context.requests.depth, context.budget)
+    inputs.scatter(context, FlatTarget(context, layout, table.array, copy, lambda: None))
+    return result

@@ -1,0 +1,281 @@
+"""The three scatters on files."""
+
+from typing import Any, Unpack, overload
+
+from numpy.typing import NDArray
+
+from gatherum.files.operands import Operand, Path
+from gatherum.files.options import ScatterOptions
+from gatherum.files.run import Call
+from gatherum.files.stats import Progress, Stats
+from gatherum.names import ModeName, ReductionName
+
+__all__ = ["scatter_elements_file", "scatter_nd_file", "scatter_slices_file"]
+
+
+@overload
+def scatter_slices_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: None = None,
+    axis: int = 0,
+    **options: Unpack[ScatterOptions],
+) -> NDArray[Any]: ...
+@overload
+def scatter_slices_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: Path,
+    axis: int = 0,
+    **options: Unpack[ScatterOptions],
+) -> Stats: ...
+def scatter_slices_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: Path | None = None,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    spill_dir: Path | None = None,
+    in_place: bool = False,
+    resume: bool = False,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+) -> Stats | NDArray[Any]:
+    """Write a table with the slices along `axis` changed that `indices` names.
+
+    ``out = table; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``
+
+    Parameters
+    ----------
+    table, indices, axis, memory, spill_dir, resume, overwrite, progress
+        As in `gather_file`.
+    updates : path or array
+        An array of shape ``table.shape[:axis] + indices.shape + table.shape[axis+1:]``, or one that
+        broadcasts to it.
+    out, in_place
+        As in `scatter_elements_file`.
+    reduction, include_self, mode, negative
+        As in `gatherum.scatter_slices`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows, bytes, chunks, seconds and memory; the result itself where `out` is None.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.scatter_slices` and `gather_file`.
+
+    Examples
+    --------
+    >>> scatter_slices_file("x.npy", "rows.npy", "new.npy", "y.npy", 1)  # doctest: +SKIP
+    """
+    answer: Stats | NDArray[Any] = Call(
+        "scatter_slices",
+        {"table": table, "indices": indices, "updates": updates},
+        out,
+        {
+            "axis": axis,
+            "reduction": reduction,
+            "include_self": include_self,
+            "mode": mode,
+            "negative": negative,
+        },
+        0,
+        memory,
+        spill_dir,
+        resume,
+        overwrite,
+        in_place,
+        progress,
+    ).run()
+    return answer
+
+
+@overload
+def scatter_elements_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: None = None,
+    axis: int = 0,
+    **options: Unpack[ScatterOptions],
+) -> NDArray[Any]: ...
+@overload
+def scatter_elements_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: Path,
+    axis: int = 0,
+    **options: Unpack[ScatterOptions],
+) -> Stats: ...
+def scatter_elements_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: Path | None = None,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    spill_dir: Path | None = None,
+    in_place: bool = False,
+    resume: bool = False,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+) -> Stats | NDArray[Any]:
+    """Write a table with one element changed for each element of `indices`.
+
+    ``out = table; out[i, indices[i, j, k], k] op= updates[i, j, k]`` (`axis` 1 shown)
+
+    Parameters
+    ----------
+    table, indices, axis, memory, spill_dir, resume, overwrite, progress
+        As in `gather_file`.
+    updates : path or array
+        An array of the shape of `indices`, or one that broadcasts to it.
+    out : path, optional
+        As in `gather_file`; with `in_place` the table itself.
+    reduction, include_self, mode, negative
+        As in `gatherum.scatter_elements`.
+    in_place : bool
+        Whether to change the table itself. All changes are logged beside it before the first is
+        made, so a run that is killed leaves the table as it was, or can be completed with
+        `resume`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows (elements here), bytes, chunks, seconds and memory; or the result.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.scatter_elements` and `gather_file`.
+
+    Examples
+    --------
+    >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1)  # doctest: +SKIP
+    """
+    answer: Stats | NDArray[Any] = Call(
+        "scatter_elements",
+        {"table": table, "indices": indices, "updates": updates},
+        out,
+        {
+            "axis": axis,
+            "reduction": reduction,
+            "include_self": include_self,
+            "mode": mode,
+            "negative": negative,
+        },
+        0,
+        memory,
+        spill_dir,
+        resume,
+        overwrite,
+        in_place,
+        progress,
+    ).run()
+    return answer
+
+
+@overload
+def scatter_nd_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: None = None,
+    batch_dims: int = 0,
+    **options: Unpack[ScatterOptions],
+) -> NDArray[Any]: ...
+@overload
+def scatter_nd_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: Path,
+    batch_dims: int = 0,
+    **options: Unpack[ScatterOptions],
+) -> Stats: ...
+def scatter_nd_file(
+    table: Operand,
+    indices: Operand,
+    updates: Operand,
+    out: Path | None = None,
+    batch_dims: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    spill_dir: Path | None = None,
+    in_place: bool = False,
+    resume: bool = False,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+) -> Stats | NDArray[Any]:
+    """Write a table with the sub-array changed that each index tuple names.
+
+    ``out = table; out[b.., *indices[b.., i.., :], s..] op= updates[b.., i.., s..]``
+
+    Parameters
+    ----------
+    table, indices, memory, spill_dir, resume, overwrite, progress
+        As in `gather_file`.
+    updates : path or array
+        An array of shape ``indices.shape[:-1] + table.shape[b+k:]``, or one that broadcasts to it.
+    out, in_place
+        As in `scatter_elements_file`.
+    batch_dims : int
+        Leading dimensions that table and indices share.
+    reduction, include_self, mode, negative
+        As in `gatherum.scatter_nd`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows (tuples here), bytes, chunks, seconds and memory; or the result.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.scatter_nd` and `gather_file`.
+
+    Examples
+    --------
+    >>> scatter_nd_file("t.npy", "rows.npy", "new.npy", "t.npy", in_place=True)  # doctest: +SKIP
+    """
+    answer: Stats | NDArray[Any] = Call(
+        "scatter_nd",
+        {"table": table, "indices": indices, "updates": updates},
+        out,
+        {
+            "batch_dims": batch_dims,
+            "reduction": reduction,
+            "include_self": include_self,
+            "mode": mode,
+            "negative": negative,
+        },
+        0,
+        memory,
+        spill_dir,
+        resume,
+        overwrite,
+        in_place,
+        progress,
+    ).run()
+    return answer

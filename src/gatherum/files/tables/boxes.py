@@ -1,0 +1,106 @@
+"""Flat files read and written in boxes: arrays in Fortran order, and the way to and from Zarr."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.grid import BoxArray
+from gatherum.files.tables.table import Block, Panel
+
+__all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes", "filled_first"]
+
+Box = tuple[slice, ...]
+FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
+
+
+@dataclass(frozen=True)
+class FlatBoxes:
+    """A flat file as an array of boxes.
+
+    Parameters
+    ----------
+    array : FlatArray
+        The file; its shape is that of the storage, reversed for Fortran order.
+    fortran : bool
+        Whether the array's dimensions are those of the storage reversed.
+    chunks : tuple of int
+        The boxes to prefer, in the array's dimensions.
+    """
+
+    array: FlatArray
+    fortran: bool
+    chunks: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape."""
+        return self.array.shape[::-1] if self.fortran else self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The array's dtype."""
+        return self.array.dtype
+
+    def read_box(self, box: Box) -> NDArray[Any]:
+        """Return a box of the array."""
+        stored = self._stored(box)
+        values = self._as_row(stored).read(FIRST, ONE).rows
+        values = values.reshape([part.stop - part.start for part in stored])
+        return values.T if self.fortran else values
+
+    def write_box(self, box: Box, values: NDArray[Any]) -> None:
+        """Replace a box of the array."""
+        stored = np.ascontiguousarray(values.T if self.fortran else values, self.dtype)
+        row = stored.reshape(1, -1)
+        self._as_row(self._stored(box)).write(Block(FIRST, ONE, row, row))
+
+    def _stored(self, box: Box) -> Box:
+        return box[::-1] if self.fortran else box
+
+    def _as_row(self, box: Box) -> FlatRows:
+        """Return a box of the storage as the only row of the file."""
+        panel = Panel.of(self.array.shape, tuple((part.start, part.stop) for part in box))
+        return FlatRows(self.array, (), self.array.size, panel)
+
+
+def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box]:
+    """Cut an array into its chunks, in row-major order."""
+    steps = (
+        [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        for n, step in zip(shape, chunks, strict=True)
+    )
+    yield from product(*steps)
+
+
+def filled_first(
+    shape: tuple[int, ...], item: int, limit: int, *, unit: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Return the box of at most `limit` bytes that is filled from the last dimension on.
+
+    With `unit`, each extent is a multiple of the unit's, or the whole dimension.
+    """
+    unit = unit or (1,) * len(shape)
+    extents = [min(u, n) if n else 1 for u, n in zip(unit, shape, strict=True)]
+    for dim in reversed(range(len(shape))):
+        rest = max(1, math.prod(extents) // extents[dim] * item)
+        most = max(1, limit // rest)
+        if most >= shape[dim]:
+            extents[dim] = max(1, shape[dim])
+            continue
+        extents[dim] = max(extents[dim], most // unit[dim] * unit[dim])
+        break
+    return tuple(extents)
+
+
+def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
+    """Copy an array box by box; yields the bytes of each."""
+    for box in chunk_boxes(source.shape, chunks):
+        values = source.read_box(box)
+        target.write_box(box, values)
+        yield values.nbytes

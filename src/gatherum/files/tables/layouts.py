@@ -1,0 +1,107 @@
+"""Tables as numbered rows: which numbering and which panels suit a table's storage."""
+
+import math
+from collections.abc import Iterator
+
+from gatherum.files.budget import Budget
+from gatherum.files.tables.boxes import FlatBoxes, filled_first
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.grid import BoxArray, GridRows
+from gatherum.files.tables.table import Panel, RowTable, panels
+
+__all__ = ["BoxLayout", "FlatLayout", "FortranLayout", "flat_layout"]
+
+
+class FlatLayout:
+    """The rows of a flat file in which each lies in one piece, numbered as they lie.
+
+    Parameters
+    ----------
+    array : FlatArray
+        The table; in Fortran order its rows are single elements.
+    fortran : bool
+        Whether the table's dimensions are those of the storage reversed.
+    depth : int
+        How many leading dimensions requests give coordinates for.
+    budget : Budget
+        The memory that blocks of rows may take.
+    """
+
+    def __init__(self, array: FlatArray, fortran: bool, depth: int, budget: Budget) -> None:
+        shape = array.shape[::-1] if fortran else array.shape
+        self.array, self.row_shape, self.budget = array, shape[depth:], budget
+        keyed = shape[:depth]
+        if fortran:
+            self._strides = tuple(math.prod(keyed[:dim]) for dim in range(depth))
+        else:
+            self._strides = tuple(math.prod(keyed[dim + 1 :]) for dim in range(depth))
+
+    def panels(self) -> Iterator[Panel]:
+        """Cut the rows into as few panels as memory allows."""
+        part = filled_first(self.row_shape, self.array.dtype.itemsize, self.budget.block)
+        return panels(self.row_shape, part)
+
+    def rows(self, panel: Panel) -> RowTable:
+        """Return the table's rows in one panel."""
+        return self.rows_of(self.array, panel)
+
+    def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
+        """Return rows numbered alike, of another array that lies alike."""
+        return FlatRows(other, self._strides, math.prod(self.row_shape), panel)
+
+
+class BoxLayout:
+    """The rows of an array in chunks, numbered chunk by chunk."""
+
+    def __init__(self, array: BoxArray, depth: int, budget: Budget) -> None:
+        self.array, self.depth, self.budget = array, depth, budget
+        self.row_shape = array.shape[depth:]
+
+    def panels(self) -> Iterator[Panel]:
+        """Cut the rows into as few panels as memory allows."""
+        chunks, item = self.array.chunks, self.array.dtype.itemsize
+        rows, unit = math.prod(chunks[: self.depth]), chunks[self.depth :]
+        part = filled_first(self.row_shape, item * rows, self.budget.window, unit=unit)
+        return panels(self.row_shape, part)
+
+    def rows(self, panel: Panel) -> RowTable:
+        """Return the table's rows in one panel."""
+        return self.rows_of(self.array, panel)
+
+    def rows_of(self, other: BoxArray, panel: Panel) -> RowTable:
+        """Return rows numbered alike, of another array with the same chunks."""
+        return GridRows(other, self.depth, panel)
+
+
+class FortranLayout:
+    """The rows across a file in Fortran order: a grid of boxes that suits the memory."""
+
+    def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
+        shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.block
+        across = max(1, limit // max(1, math.prod(shape[depth:]) * item))
+        keyed = filled_first(shape[:depth][::-1], 1, across)[::-1]
+        self._chunks = (*keyed, *filled_first(shape[depth:], item, limit))
+        self._boxes = BoxLayout(FlatBoxes(array, True, self._chunks), depth, budget)
+        self.row_shape = self._boxes.row_shape
+
+    def panels(self) -> Iterator[Panel]:
+        """Cut the rows into as few panels as memory allows."""
+        return self._boxes.panels()
+
+    def rows(self, panel: Panel) -> RowTable:
+        """Return the table's rows in one panel."""
+        return self._boxes.rows(panel)
+
+    def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
+        """Return rows numbered alike, of another array that lies alike."""
+        return self._boxes.rows_of(FlatBoxes(other, True, self._chunks), panel)
+
+
+def flat_layout(
+    array: FlatArray, fortran: bool, depth: int, budget: Budget
+) -> FlatLayout | FortranLayout:
+    """Return how the rows of a flat file are numbered and read."""
+    row_length = math.prod(array.shape[::-1][depth:]) if fortran else 1
+    if fortran and row_length > 1:
+        return FortranLayout(array, depth, budget)
+    return FlatLayout(array, fortran, depth, budget)

@@ -1,0 +1,158 @@
+"""Gathers window by window: rows fetched in the order of the storage, placed as requested."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.disk import byte_view
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.journal import Record
+from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.table import Panel, RowTable, Wanted, ahead
+from gatherum.files.tables.writer import Writer
+
+__all__ = ["Windows", "best_order", "valid"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+ENTRY = 48  # bytes for a request, as in Budget.entries
+CACHED_SHARE = 0.95  # from here on, rows are taken for cached
+
+
+class Windows:
+    """The windows of a gather's output, and the way to fill them one after another.
+
+    For each window, its requests are sorted by row number, those rows read, and placed; where the
+    table waits in memory, rows are read in the order of the requests instead, a piece of the
+    window at a time.
+
+    Parameters
+    ----------
+    context : Context
+        The call.
+    table : RowTable
+        Where rows come from.
+    out : FlatArray
+        Where they go.
+    panel : Panel
+        Which of their columns.
+    fill : ndarray
+        The item for requests that have no row.
+    """
+
+    def __init__(
+        self, context: Context, table: RowTable, out: FlatArray, panel: Panel, fill: NDArray[Any]
+    ) -> None:
+        self.context, self.table, self.out, self.panel = context, table, out, panel
+        self.fill, self.requests, self.build = fill, context.requests, context.build
+        self.row_length = out.size // self.requests.count
+        self.whole = panel.width == self.row_length
+        self.row_bytes = max(1, panel.width * table.dtype.itemsize)
+        self.length = self._length()
+        self.label = [list(part) for part in panel.ranges[:1]]
+        self._kept: tuple[Ints, Mask | None] | None = None
+
+    def _length(self) -> int:
+        """Choose how many requests make a window of the output: all, where they fit in memory."""
+        count, row, budget = self.requests.count, self.row_bytes, self.context.budget
+        holds_all = not self.table.chunked and count * (row + ENTRY) <= budget.whole
+        most = count if holds_all else budget.window // row
+        return max(1, min(most, budget.entries, count))
+
+    @property
+    def number(self) -> int:
+        """How many windows the output has."""
+        return -(-self.requests.count // self.length)
+
+    def keep_numbers(self) -> Ints:
+        """Keep the row numbers of the only window, and return them."""
+        self._kept = self.numbers(0, self.requests.count)
+        return self._kept[0]
+
+    def numbers(self, start: int, stop: int) -> tuple[Ints, Mask | None]:
+        """Return the row numbers of requests, and which of them have none."""
+        if self._kept is not None:
+            return self._kept
+        coordinates, invalid = self.requests.coordinates(start, stop)
+        return self.table.number(coordinates, stop - start), invalid
+
+    def run(self, cached: float, writer: Writer) -> None:
+        """Make the output window by window."""
+        in_pieces = cached >= CACHED_SHARE and self.table.is_far_apart(self.length)
+        block = self.context.budget.block
+        longest = max(1, block // self.row_bytes) if in_pieces else self.length
+        pieces = self._pieces(longest, Wanted.as_asked if in_pieces else Wanted.sorted)
+        with closing(ahead(pieces)) as prepared:
+            for start, stop, wanted, bad in prepared:
+                if wanted is not None:
+                    rows = writer.rows(stop - start)
+                    self.blank(rows, bad)
+                    self.fetch(wanted, rows)
+                    writer.put(self.write, start, rows)
+                self.context.meter.advance((stop - start) * self.row_bytes)
+                window = (stop - 1) // self.length * self.length
+                if stop == min(window + self.length, self.requests.count) and wanted is not None:
+                    nbytes = (stop - window) * self.row_bytes
+                    writer.put(self.build.finish, self._part(window), nbytes)
+
+    def _part(self, window: int) -> Record:
+        return {"window": window, "columns": self.label}
+
+    def _pieces(
+        self, longest: int, way: Callable[[Ints, Ints | None], Wanted]
+    ) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
+        """Cut the windows into pieces: start, stop, what is wanted, and what has no row.
+
+        Nothing is wanted of a window that an earlier run has finished.
+        """
+        for start, stop in self.requests.windows(self.length):
+            if self.build.has(self._part(start)):
+                yield start, stop, None, None
+                continue
+            numbers, invalid = self.numbers(start, stop)
+            for at in range(0, stop - start, longest):
+                piece = slice(at, min(at + longest, stop - start))
+                wanted, bad = numbers[piece], None if invalid is None else invalid[piece]
+                if bad is None or not bad.any():
+                    yield start + at, start + piece.stop, way(wanted, None), None
+                else:
+                    places = np.flatnonzero(~bad)
+                    yield start + at, start + piece.stop, way(wanted[places], places), bad
+
+    def fetch(self, wanted: Wanted, into: NDArray[Any]) -> None:
+        """Read rows of the table into their places in `into`."""
+        limit = self.context.budget.block
+        touched = self.table.fetch(wanted, into, limit=limit, once=False)
+        self.context.meter.chunks_touched += touched
+
+    def blank(self, rows: NDArray[Any], invalid: Mask | None) -> None:
+        """Fill rows of which some request has none."""
+        if invalid is not None:
+            byte_view(rows)[:] = bytes(self.fill.tobytes()) * rows.size
+
+    def write(self, start: int, rows: NDArray[Any]) -> None:
+        """Write the rows of requests from `start` on."""
+        if self.whole:
+            self.out.write(start * self.row_length, rows)
+            return
+        done = 0
+        for first, last in self.panel.ranges:
+            part = np.ascontiguousarray(rows[:, done : done + last - first])
+            done += last - first
+            for row, values in enumerate(part, start):
+                self.out.write(row * self.row_length + first, values)
+
+
+def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
+    """Put rows in the order that is cheapest to read them in."""
+    if table.is_far_apart(numbers.size) and table.cached_share(numbers) >= CACHED_SHARE:
+        return Wanted.as_asked(numbers, places)
+    return Wanted.sorted(numbers, places)
+
+
+def valid(numbers: Ints, invalid: Mask | None) -> Ints:
+    """Return the numbers of the requests that have one."""
+    return numbers if invalid is None else numbers[~invalid]

@@ -1,0 +1,186 @@
+"""What the core asks of Python during a call: arguments it cannot read, plans it has not seen, and
+the sentences of errors (see `hooks.hpp`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from . import arguments, arrays, errors, native
+from ._core import DType as DTypeCode
+from .dtypes import DType, dtype_of
+from .errors import Shape
+from .operators import OPERATORS
+from .plan import Plan, build
+from .signature import Array, Operand, Signature, check, check_before_updates, looks_alike
+
+
+def _normalise(*call: object) -> object:
+    if type(call[1]) not in arrays.COMMON and (room := arrays.room_for(type(call[1]))):
+        op, data, indices, updates, *attributes, fill_value, out = call
+        plain_attributes = arguments.normalise_attributes(str(op), *attributes)
+        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
+        arrays.check_one_framework(str(op), operands)
+        return room(op, data, indices, updates, *plain_attributes[1:], fill_value, out)
+    plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
+    out = plain[-1]
+    if out is not None and not arguments.is_plain(out):
+        _plan_of(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
+        arguments.as_out(str(plain[0]), out)
+    return plain
+
+
+# What an operand looks like to the core: an array, or (shape, dtype, strides) of one that is not
+# NumPy's.
+_Look: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
+
+
+def _operand(look: _Look) -> Operand:
+    if isinstance(look, tuple):
+        shape, code, strides = look
+        return Operand(shape, dtype_of(code), strides)
+    return Operand.of(look)
+
+
+def _make_plan(op: str, data: _Look, *rest: Any) -> Plan:
+    if not isinstance(data, tuple):
+        return _plan_of(op, data, *rest)
+    with errors.for_tensors():  # they alone are seen as views
+        return _plan_of(op, data, *rest)
+
+
+def _plan_of(
+    op: str,
+    data: _Look,
+    indices: _Look,
+    updates: _Look | None,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    out: _Look | None,
+) -> Plan:
+    to, of = _operand(data), _operand(indices)
+    if updates is None and OPERATORS[op].scatters:
+        check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
+        raise errors.no_array(op, "updates", None)
+    return build(
+        Signature(
+            op,
+            to,
+            of,
+            None if updates is None else _operand(updates),
+            axis,
+            reduction,
+            include_self,
+            mode,
+            negative,
+            None if out is None else _operand(out),
+        )
+    )
+
+
+def _check_operands(
+    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
+) -> None:
+    """Raise for arrays that look different from what a plan was made for."""
+    s = plan.signature
+    given = (
+        ("data", s.data, data),
+        ("indices", s.indices, indices),
+        ("updates", s.updates, updates),
+        ("out", s.out, out),
+    )
+    for name, expected, array in given:
+        if array is not None and not arguments.is_plain(array):
+            raise errors.not_an_operand(s.op, name, array)
+        found = None if array is None else Operand.of(array)
+        if not looks_alike(expected, found):
+            raise errors.other_layout(s.op, name, expected, found)
+    if s.data.dtype.names is not None:
+        check(s)  # fields can have been renamed since the plan was made
+
+
+# Work that an overlap test may do before "undecided" counts as overlap.
+_OVERLAP_WORK = 10_000
+
+
+def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+    """Do what `check_memory` does for a call of a plan."""
+    check_memory(plan.signature.op, data, indices, updates, out)
+
+
+def check_memory(op: str, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+    """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
+    out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
+    if not out.flags.writeable:
+        raise errors.out_read_only(op)
+    in_place = updates is not None and _is_same_place(out, data)
+    for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
+        if operand is None or (name == "data" and in_place):
+            continue
+        if shares_memory(out, operand):
+            raise errors.out_overlaps(op, name)
+
+
+def _is_same_place(a: Array, b: Array) -> bool:
+    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
+
+
+def shares_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays have a byte in common; what takes too long to find out counts as yes."""
+    try:
+        # NumPy's stubs know two of the values only.
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
+    return arguments.fill_item(plan.signature.op, dtype, fill_value)
+
+
+def invalid_index(
+    s: Signature, component: int, value: object, where: tuple[object, ...] | None
+) -> IndexError:
+    """Return what to raise for an invalid index of a call: a component of the tuple at a place
+    among the index tuples, None where the indices have changed meanwhile.
+    """
+    shape = s.indices.shape
+    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
+    if where is not None and s.operator.tuples:
+        where = (*where, component)
+    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+
+
+def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
+    """Raise IndexError for the invalid index at a linear position among the index tuples."""
+    s = plan.signature
+    if s.indices.dtype.kind == "u":
+        value %= 1 << 8 * s.indices.dtype.itemsize
+    where: Shape | None = None
+    if position >= 0:
+        entries = s.operator.entries(s.indices.layout).shape
+        where = tuple(int(n) for n in np.unravel_index(position, entries))
+    raise invalid_index(s, component, value, where)
+
+
+def _raise_changed(plan: Plan, number: int) -> NoReturn:
+    """Raise ValueError for an operand that user code has moved or reshaped during the call."""
+    name = ("data", "indices", "updates", "out")[number]
+    raise errors.operand_changed(plan.signature.op, name)
+
+
+native.set_hooks(
+    _normalise,
+    arguments.normalise_attributes,
+    _make_plan,
+    _check_operands,
+    check_out,
+    _make_fill,
+    raise_invalid,
+    _raise_changed,
+)

@@ -1,0 +1,148 @@
+"""Calls on sharded arrays: every device does its share where dimensions are independent.
+
+Each dimension of the operands and of the result has a number; those of one number step together,
+so that a device needs the same shard of each. Others are whole on every device: the dimensions
+that indices count along, and a scatter's entries, whose order decides the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from math import prod
+from typing import Any, TypeAlias
+
+import jax
+from jax.experimental.custom_partitioning import (
+    ArrayMapping,
+    SdyShardingRule,
+    custom_partitioning,
+)
+from jax.interpreters import mlir
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from ..operators import ELEMENTS, SLICES
+from .ops import GATHER, SCATTER, Call, bind, lower
+
+Shape: TypeAlias = tuple[int, ...]
+Numbers: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The numbers of all dimensions of a call.
+
+    Attributes
+    ----------
+    operands : tuple of tuple of int
+        Those of data, indices and updates.
+    result : tuple of int
+        Those of the result.
+    shared : frozenset of int
+        The numbers along which devices may share the work.
+    """
+
+    operands: tuple[Numbers, ...]
+    result: Numbers
+    shared: frozenset[int]
+
+    @classmethod
+    def of(cls, call: Call, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
+        """Return the numbers of a call whose axis is counted from the front."""
+        fresh, axis, kind = count(), call.axis, call.operator.addressing
+        to = [next(fresh) for _ in data]
+        own = [next(fresh) for _ in indices]
+        whole = {to[d] for d in call.operator.indexed(indices, axis)}
+        if kind is ELEMENTS:
+            for d in range(len(data)):
+                if d != axis and data[d] == indices[d]:
+                    own[d] = to[d]
+                elif d != axis:  # each index stands where its element does
+                    whole |= {to[d], own[d]}
+            moved = own
+        elif kind is SLICES:
+            moved = to[:axis] + own + to[axis + 1 :]
+        else:
+            own[:axis] = to[:axis]
+            moved = own[:-1] + to[axis + indices[-1] :]
+        result = to if updates else moved
+        operands = [to, own]
+        for shape in updates:
+            sizes = call.operator.moved(data, indices, axis)
+            missing = len(sizes) - len(shape)
+            both = zip(moved[missing:], sizes[missing:], shape, strict=True)
+            # Dimensions that are repeated stand for themselves.
+            operands.append([number if n == size else next(fresh) for number, size, n in both])
+        shared = frozenset(result) - whole
+        return cls(tuple(map(tuple, operands)), tuple(result), shared)
+
+    def rule(self) -> SdyShardingRule:
+        """Return the numbers as JAX's partitioner reads them."""
+        operands = tuple(ArrayMapping(*map(_letters, numbers)) for numbers in self.operands)
+        return SdyShardingRule(operands, (ArrayMapping(*map(_letters, self.result)),))
+
+
+def _letters(number: int) -> str:
+    return f"d{number}"
+
+
+def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
+    """Return the axes of the mesh that divide each number, as a sharding of the result wants it.
+
+    A size that the axes do not divide is left whole: padding holds no indices.
+    """
+    shares = {}
+    for number, size, axes in zip(numbered.result, wanted.shape, wanted.sharding.spec, strict=True):
+        names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
+        pieces = prod(mesh.shape[name] for name in names)
+        if number in numbered.shared and size % pieces == 0:
+            shares[number] = axes
+    return shares
+
+
+def _sharding(mesh: Any, numbers: Numbers, shares: dict[int, Any]) -> NamedSharding:
+    return NamedSharding(mesh, PartitionSpec(*(shares.get(number) for number in numbers)))
+
+
+def _lower(ctx: Any, *operands: Any, call: Call) -> Any:
+    """Lower a call; among several devices to one that XLA divides."""
+    divided = _of_devices(ctx)
+    if divided is None or 0 in ctx.avals_out[0].shape:
+        return lower(ctx, *operands, call=call)
+    data, indices, *updates = [tuple(aval.shape) for aval in ctx.avals_in]
+    call = replace(call, axis=call.operator.resolve(data, indices, call.axis))
+    numbered = Numbered.of(call, data, indices, *updates)
+
+    def partition(mesh: Any, _: Any, result: Any) -> tuple[Any, Any, Any, Any]:
+        shares = _shares(numbered, mesh, result)
+        each = tuple(_sharding(mesh, numbers, shares) for numbers in numbered.operands)
+        return mesh, partial(bind, call), _sharding(mesh, numbered.result, shares), each
+
+    call_of_all = custom_partitioning(lambda *each: bind(call, *each))
+    call_of_all.def_partition(partition, sharding_rule=numbered.rule())
+    return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
+
+
+def _of_devices(ctx: Any) -> Any:
+    """Return a context that names the mesh and its devices, or None where a call is not to be
+    divided: on one device, in ``shard_map``, without a mesh whose axes XLA may choose, or for an
+    export, which no other process could run.
+    """
+    context = ctx.module_context
+    where, n = context.axis_context, getattr(context.axis_context, "num_devices", 1)
+    shardings = (getattr(aval, "sharding", None) for aval in ctx.avals_in)
+    meshes = (each.mesh for each in shardings if each is not None and not each.mesh.empty)
+    mesh, devices = next(meshes, None), tuple(jax.devices("cpu"))[:n]
+    if n == 1 or mesh is None or mesh.size != len(devices):
+        return None
+    chosen = any(kind is not AxisType.Auto for kind in mesh.axis_types)
+    if chosen or context.lowering_parameters.for_export:
+        return None
+    # Which devices they are is said elsewhere; here it is their number that counts.
+    where = replace(where, device_assignment=devices, abstract_mesh=mesh)
+    return ctx.replace(module_context=context.replace(axis_context=where))
+
+
+for primitive in (GATHER, SCATTER):
+    mlir.register_lowering(primitive, _lower, platform="cpu")

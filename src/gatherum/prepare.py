@@ -1,0 +1,291 @@
+"""Calls prepared: indices checked, and put in order, once for many calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import ArrayLike, NDArray
+
+from . import arguments, errors, lowering, native
+from .edges import Edges, End, resolved
+from .hooks import check_memory, invalid_index
+from .lowering import Loop
+from .names import OperatorName, PrepareAttributes
+from .operators import Operator, find
+from .plan import apply, planned
+from .shapes import Layout
+from .signature import Array, Operand, Signature, check_out, is_description
+
+NAME = "prepare"
+# Rows of fewer bytes are folded sooner where they come: their lists would be as long as they are.
+SHORTEST_ROW = 32
+
+
+class Prepared:
+    """A call of an operator whose indices are known: what `gatherum.prepare` returns.
+
+    Attributes
+    ----------
+    op : str
+        The operator's name.
+    shape : tuple of int
+        The result's shape.
+    dtype : numpy.dtype
+        The data's, and the result's.
+    indices : numpy.ndarray
+        What is kept of the indices: read-only, of their shape. Where it stood for something else,
+        an index is what it was brought to; one that is left out is -1.
+    nbytes : int
+        The memory that is kept.
+    """
+
+    def __init__(self, signature: Signature, indices: Array) -> None:
+        self._signature = signature
+        self.op, self.dtype = signature.op, signature.data.dtype
+        self.indices = indices
+        operator = signature.operator
+        axis = operator.resolve(signature.data.shape, indices.shape, signature.axis)
+        self._moved = operator.moved(signature.data.shape, indices.shape, axis)
+        self.shape = signature.data.shape if operator.scatters else self._moved
+        self._rows = _row_lists(signature, indices, axis)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that is kept."""
+        return int(self.indices.nbytes) + (0 if self._rows is None else self._rows.lists.nbytes)
+
+    def __call__(
+        self,
+        data: ArrayLike,
+        updates: ArrayLike | None = None,
+        *,
+        out: NDArray[Any] | None = None,
+        fill_value: object = 0,
+    ) -> NDArray[Any]:
+        """Run the call on data, and for a scatter on updates.
+
+        Parameters
+        ----------
+        data : array_like
+            Of the shape and dtype that the call was prepared for, with any strides.
+        updates : array_like, optional
+            For scatters, as the operator takes them.
+        out : numpy.ndarray, optional
+            As for the operator.
+        fill_value : object
+            As for the operator, where it gathers.
+
+        Returns
+        -------
+        numpy.ndarray
+            The bits that the operator would have given for the indices that were prepared.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the operator would, and where `data` has another shape or dtype. No index is invalid.
+        """
+        s = self._signature
+        data = arguments.as_array(s.op, "data", data)
+        if data.shape != s.data.shape:
+            raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
+        if data.dtype != s.data.dtype:
+            raise errors.other_prepared_dtype(s.op, s.data.dtype, data.dtype)
+        if self._rows is not None and updates is not None:
+            done = self._folded(self._rows, data, updates, out)
+            if done is not None:
+                return done
+        attributes = {} if s.updates is None else {"reduction": s.reduction}
+        if s.updates is not None:
+            attributes["include_self"] = s.include_self  # type: ignore[assignment]
+        return apply(
+            s.op,
+            data,
+            self.indices,
+            updates,
+            out=out,
+            fill_value=fill_value,
+            mode=s.mode if s.mode in ("fill", "drop") else "raise",
+            negative=False,
+            **{s.operator.attribute: s.axis},
+            **attributes,
+        )
+
+    def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
+        """Fold updates by the lists; None where they, or a result, do not lie in rows."""
+        s = self._signature
+        values = arguments.as_updates(s.op, updates, data.dtype)
+        if values.shape != self._moved or values.dtype != data.dtype:
+            return None  # it may broadcast, or be wrong: the operator knows
+        given = None if out is None else np.asarray(arguments.as_out(s.op, out))
+        if given is not None:
+            check_out(s.op, data.shape, data.dtype, Operand.of(given))
+            check_memory(s.op, data, self.indices, values, given)
+        source = rows.of_updates(values)
+        result: Array = native.new_result(data.dtype, data.shape) if given is None else given
+        target, start = rows.of_data(result), rows.of_data(data)
+        if source is None or target is None or start is None or start.strides != target.strides:
+            return None
+        pins = arguments.pinned(values, data, given)
+        layouts = (Layout(a.shape[1:], a.strides[1:]) for a in (source, target))
+        program = rows.edges.row_program(data.dtype, *layouts, s.reduction, s.include_self)
+        rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
+        del pins
+        return result if out is None else out  # type: ignore[return-value]  # as_out has looked
+
+    def __repr__(self) -> str:
+        s = self._signature
+        return f"<Prepared {s.op} on {s.data.dtype} {s.data.shape}, indices {self.indices.shape}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The updates of a scatter in order of their destinations."""
+
+    lists: native.RowLists
+    edges: Edges
+    keyed: int  # so many leading dimensions of the data are addressed
+    entries: int  # so many of the updates' have an index
+
+    def of_data(self, array: Array) -> Array | None:
+        return _rows_of(array, self.keyed)
+
+    def of_updates(self, array: Array) -> Array | None:
+        return _rows_of(array, self.entries)
+
+
+def _rows_of(array: Array, leading: int) -> Array | None:
+    """View leading dimensions as one, None where they do not step as one."""
+    steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
+    merged = lowering.collapse(Loop(n, step, 0, 0) for n, step in steps) or [lowering.ONCE]
+    if len(merged) > 1:
+        return None
+    shape = (prod(array.shape[:leading]), *array.shape[leading:])
+    return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
+
+
+def _row_lists(s: Signature, indices: Array, axis: int) -> _Rows | None:
+    """Return the lists of a scatter that folds rows from the first dimension on, else None."""
+    if s.updates is None or s.reduction == "none" or s.operator.elements or axis != 0:
+        return None
+    keyed = s.operator.keyed(s.data.shape, indices.shape, axis)
+    row = prod(s.data.shape[keyed:]) * s.data.dtype.itemsize
+    sizes = s.data.shape[:keyed]
+    entries = s.operator.entries(Layout(indices.shape, indices.strides)).shape
+    if row < SHORTEST_ROW or keyed == 0 or 0 in sizes or 0 in entries:
+        return None
+    numbers = indices
+    if s.operator.tuples:
+        invalid = (indices < 0).any(-1)
+        numbers = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
+        numbers[invalid] = -1
+    end = End("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
+    edges = Edges.of(end.indices, end.indices, (0,))
+    lists = edges.make_lists(s.op, end, None, False, "drop", False)
+    return _Rows(lists, edges, keyed, len(entries))
+
+
+def prepare(
+    op: OperatorName | Callable[..., Any],
+    data_like: object,
+    indices: ArrayLike,
+    /,
+    **attributes: Unpack[PrepareAttributes],
+) -> Prepared:
+    """Prepare a call of an operator for many runs with the same indices.
+
+    ``prepare(op, data_like, indices, ...)(data, updates)`` has the bits of
+    ``op(data, indices, updates, ...)``.
+
+    Parameters
+    ----------
+    op : str or callable
+        An operator's name (``"scatter_nd"``, or ``"scatter-nd"`` as in the command), or the
+        function itself.
+    data_like : array_like or (shape, dtype)
+        What the data will look like: an array of the same shape and dtype, or these alone.
+    indices : array_like of int
+        The call's indices. They are copied: what happens to them later changes nothing here.
+    **attributes
+        The operator's other arguments but `out` and `fill_value`, which the runs take: `axis` or
+        `batch_dims`, `mode`, `negative`; for scatters `reduction` and `include_self`.
+
+    Returns
+    -------
+    Prepared
+        What runs the call.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        As the operator would.
+
+    See Also
+    --------
+    plan : A call without its data and indices.
+    aggregate : Gather and scatter in one pass.
+
+    Notes
+    -----
+    Indices are checked here, and kept as 32-bit integers where they fit. Where a scatter reduces
+    rows, of at least 32 bytes, along the first dimensions, their order by destination is kept as
+    well: 4 bytes an index and 4 a destination. Every row of the result is then written once, after
+    a fold in registers. Threads may share what is prepared.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> add = gatherum.prepare("scatter_slices", ((3, 2), "f4"), [2, 0, 2], reduction="add")
+    >>> add(np.zeros((3, 2), "f4"), np.ones((3, 2), "f4"))
+    array([[1., 1.],
+           [0., 0.],
+           [2., 2.]], dtype=float32)
+    """
+    operator = find(op, NAME)
+    for name in ("out", "fill_value"):
+        if name in attributes:
+            raise errors.unknown_attribute(NAME, name, _attribute_names(operator))
+    found = arguments.as_indices(operator.name, indices)
+    made = planned(operator, data_like, found, _updates_like(operator, data_like), {**attributes})
+    signature = made.signature
+    return Prepared(signature, _frozen(signature, found))
+
+
+def _attribute_names(operator: Operator) -> tuple[str, ...]:
+    names = (operator.attribute, "mode", "negative")
+    return (*names, "reduction", "include_self") if operator.scatters else names
+
+
+def _updates_like(operator: Operator, data_like: object) -> object:
+    """Return updates that broadcast to any shape, of the data's dtype."""
+    if not operator.scatters:
+        return None
+    if is_description(data_like):
+        return (), data_like[1]  # type: ignore[index]  # it is a tuple
+    return (), arguments.as_array(operator.name, "data", data_like).dtype
+
+
+def _frozen(s: Signature, indices: Array) -> Array:
+    """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
+    axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
+    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, axis)]
+    whole = np.empty(indices.shape, np.int64)
+    if not s.operator.tuples:
+        whole[...] = resolved(indices, sizes[0], s.mode, s.negative)
+    for c, size in enumerate(sizes if s.operator.tuples else ()):
+        # With an ellipsis: of one tuple alone, too, a component is an array.
+        whole[..., c] = resolved(indices[..., c], size, s.mode, s.negative)
+    if s.mode not in ("fill", "drop") and (whole < 0).any():
+        place = tuple(int(n) for n in np.argwhere(whole < 0)[0])
+        *where, component = place if s.operator.tuples else (*place, 0)
+        raise invalid_index(s, component, int(indices[place]), tuple(where))
+    narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
+    kept = np.ascontiguousarray(whole, narrow).reshape(indices.shape)
+    kept.flags.writeable = False
+    return kept

@@ -1,0 +1,140 @@
+"""A call on the memory of tensors on a CUDA device: torch's streams, torch's allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..cuda import calls
+from ..cuda.transfers import OnDevice
+from ..cuda.views import View
+from ..dtypes import AnyDType
+from ..errors import Shape
+from ..signature import Operand
+from . import dtypes, memory
+from .operands import fill_item
+
+
+class _Scratch:
+    """Bytes of torch's caching allocator, which gives them out again in the order of the stream."""
+
+    def __init__(self, memory: Tensor) -> None:
+        self.memory = memory
+        self.address = memory.data_ptr()
+
+    def integers(self, count: int, width: int) -> Tensor:
+        """Return its first bytes as integers."""
+        return self.memory[: count * width].view(torch.int32 if width == 4 else torch.int64)
+
+
+class _Torch:
+    """Tensors on a CUDA device."""
+
+    name = "torch"
+
+    def owns(self, value: object) -> bool:
+        """Whether a value is a tensor."""
+        return isinstance(value, Tensor)
+
+    def view(self, op: str, operand: str, value: Tensor) -> View:
+        """Return a tensor as the room sees it."""
+        item = value.element_size()
+        looks = Operand(
+            tuple(value.shape),
+            dtypes.planned(op, operand, value.dtype),
+            tuple(step * item for step in value.stride()),
+        )
+        return View(value.data_ptr(), looks, value.device.index, value)
+
+    def stream(self, device: int, operands: Sequence[object]) -> int:
+        """Return torch's current stream of a device."""
+        return int(torch.cuda.current_stream(device).cuda_stream)
+
+    def empty(
+        self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
+    ) -> tuple[object, int]:
+        """Return a new tensor and its address."""
+        made = torch.empty(shape, dtype=like.dtype, device=like.device)
+        return made, made.data_ptr()
+
+    def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
+        """Return memory of torch's allocator."""
+        return _Scratch(torch.empty(nbytes, dtype=torch.uint8, device=self._place(device)))
+
+    def _place(self, device: int) -> torch.device:
+        return torch.device("cuda", device)
+
+    def sort(
+        self,
+        keys: _Scratch,
+        payload: _Scratch,
+        count: int,
+        widths: tuple[int, int],
+        bits: int,
+        device: int,
+        stream: int,
+    ) -> tuple[_Scratch, _Scratch]:
+        """Sort by `torch.sort`, asked to be stable."""
+        found, order = torch.sort(keys.integers(count, widths[0]), stable=True)
+        moved = payload.integers(count, widths[1]).index_select(0, order)
+        return tuple(_Scratch(each.view(torch.uint8)) for each in (found, moved))  # type: ignore[return-value]
+
+    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+        """Keep nothing: torch's allocator gives memory out again in the order of its stream."""
+
+
+FRAMEWORK = _Torch()
+
+
+def run(
+    op: str,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor | None,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    fill: Any,
+    out: Tensor | None,
+) -> Tensor:
+    """Run one call on dense tensors of one CUDA device, and return the result, or `out`."""
+    for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
+        if tensor is not None:
+            memory.check_dense(op, name, tensor, data.device)
+    attributes = calls.Attributes(axis, reduction, include_self, mode, negative)
+
+    def item(_: AnyDType) -> bytes:
+        zero = isinstance(fill, int) and fill == 0
+        return b"" if zero else fill_item(op, fill, data.dtype)
+
+    result: Tensor = calls.call(FRAMEWORK, op, data, indices, updates, attributes, item, out)
+    return result
+
+
+def functions(number: int = 0) -> OnDevice:
+    """Return the six functions on NumPy arrays by way of tensors on a CUDA device."""
+    place = torch.device("cuda", number)
+
+    def there(array: NDArray[Any]) -> Tensor:
+        dtype = dtypes.of_name(array.dtype.name)
+        copied = np.array(array, order="C")
+        if dtype is None or not dtypes.is_of_numpy(dtype):
+            return torch.from_numpy(copied.view(f"u{copied.itemsize}")).view(dtype).to(place)
+        return torch.from_numpy(copied).to(place)
+
+    def back(tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
+        held = tensor.cpu()
+        if not dtypes.is_of_numpy(held.dtype):
+            held = held.view(dtypes.bits(held.dtype))
+        found: NDArray[Any] = held.numpy().view(dtype)
+        return found
+
+    name = f"{place}, {torch.cuda.get_device_name(place)}, tensors of torch {torch.__version__}"
+    return OnDevice(name, there, back)

@@ -1,0 +1,69 @@
+"""A machine with CUDA devices that is none: see `doubles`, and `shim` for the kernels.
+
+The shim is a package of its own, for the tests of this folder and for `nox -s cuda`.
+"""
+
+import ctypes
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from doubles import DriverDouble, run_on_core
+from shim.device import COMPILER, NO_COMPILER, ShimDevice
+
+from gatherum.cuda import driver
+from gatherum.cuda.nvidia import Nvidia
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A driver's double, which the room takes for the driver."""
+    double = DriverDouble()
+    opened = driver.Driver(double)
+    for module in ("driver", "calls", "nvidia", "protocols", "cub", "description"):
+        monkeypatch.setattr(f"gatherum.cuda.{module}.open_driver", lambda: opened)
+    return double
+
+
+@pytest.fixture
+def on_core(machine, monkeypatch):
+    """The same, and the core in the place of the kernels, which is quick and needs no compiler."""
+    monkeypatch.setattr("gatherum.cuda.run.run", run_on_core)
+    return machine
+
+
+class ShimGpu(Nvidia):
+    """A GPU whose kernels g++ compiles and this processor runs; all else goes to the double."""
+
+    shim = ShimDevice()
+
+    def launch(self, kernel, grid, block, arguments):
+        self.shim.launch(kernel, grid, block, arguments)
+
+
+@pytest.fixture
+def on_shim(machine, monkeypatch):
+    """The same, with the kernels themselves."""
+    if COMPILER is None:
+        pytest.skip(NO_COMPILER)
+
+    def sort(framework, keys, payload, count, widths, bits, device, stream):
+        pairs = [
+            np.frombuffer(bytearray(ctypes.string_at(memory.address, count * width)), f"u{width}")
+            for memory, width in zip((keys, payload), widths, strict=True)
+        ]
+        assert int(pairs[0].max()) < 2**bits
+        order = np.argsort(pairs[0], kind="stable")
+        found = [framework.allocate(pair.nbytes, device, stream) for pair in pairs]
+        for memory, pair in zip(found, pairs, strict=True):
+            moved = pair[order]
+            ctypes.memmove(memory.address, moved.ctypes.data, moved.nbytes)
+        return tuple(found)
+
+    monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
+    monkeypatch.setattr("gatherum.cuda.calls.open_device", ShimGpu)
+    return machine

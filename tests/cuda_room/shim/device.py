@@ -1,0 +1,186 @@
+"""A `Device` without a GPU: the kernels' own source, compiled by g++, on NumPy memory.
+
+Blocks and threads run in an order that a seed decides, or at once on real threads, for
+ThreadSanitizer. g++ also looks for what the processor would forgive: addresses that are not
+aligned, and sums of 32-bit offsets that overflow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.cuda import kernels
+from gatherum.cuda.device import Kernel
+
+__all__ = ["AT_ONCE", "COMPILER", "NO_COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
+
+SHIM = Path(__file__).parent
+COMPILER = shutil.which("g++") if sys.platform == "linux" else None
+NO_COMPILER = "needs g++ on Linux, which compiles the kernels"
+# Bytes around every scratch buffer that no kernel may change; what is inside it at first.
+MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
+# Whether threads run at once, under ThreadSanitizer, which Python is then started with.
+AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
+# Kernels whose threads wait for each other.
+WAITING = ("fold_long",)
+_OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
+_KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off"]
+_CHECKS = "-fsanitize=alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero"
+
+
+@cache
+def _folder() -> Path:
+    """Where compiled variants lie: kept between runs where GATHERUM_SHIM_CACHE names a folder."""
+    kept = os.environ.get("GATHERUM_SHIM_CACHE")
+    if kept is None:
+        return Path(tempfile.mkdtemp(prefix="gatherum-shim-"))
+    Path(kept).mkdir(parents=True, exist_ok=True)
+    return Path(kept)
+
+
+@cache
+def _text() -> bytes:
+    parts = [f"{name}\n{text}" for name, text in kernels.sources().items()]
+    parts += [path.read_text() for path in sorted(SHIM.glob("*.[ch]pp"))]
+    return "\n".join(parts).encode()
+
+
+def _sanitizer() -> list[str]:
+    return ["-fsanitize=thread"] if AT_ONCE else [_CHECKS, "-fno-sanitize-recover=all"]
+
+
+def _build(name: str, source: Path, options: list[str]) -> ctypes.CDLL:
+    assert COMPILER is not None
+    key = hashlib.blake2b(_text() + repr(options).encode(), digest_size=8).hexdigest()
+    library = _folder() / f"{name}-{key}.so"
+    if not library.exists():
+        fresh = library.with_suffix(f".{os.getpid()}")
+        command = [COMPILER, *_OPTIONS, *options, str(source), "-o", str(fresh)]
+        subprocess.run(command, check=True)
+        fresh.rename(library)
+    return ctypes.CDLL(str(library), mode=os.RTLD_GLOBAL | os.RTLD_NOW if name == "runner" else 0)
+
+
+@cache
+def _runner() -> ctypes.CDLL:
+    # Fibers leave their stacks alone; threads are instrumented, or nothing is known of their joins.
+    options = ["-O1", "-pthread", *(_sanitizer() if AT_ONCE else [])]
+    runner = _build("runner", SHIM / "runner.cpp", options)
+    runner.shim_launch.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+        ctypes.c_uint,
+        ctypes.c_bool,
+        ctypes.c_bool,
+        ctypes.c_ulonglong,
+    ]
+    return runner
+
+
+@cache
+def compiled(kernel: Kernel) -> ctypes.CDLL:
+    """The library of a kernel with its macros."""
+    _runner()
+    options = [*_KERNEL_OPTIONS, *_sanitizer(), f"-I{kernels.FOLDER}"]
+    options += ["-include", str(SHIM / "shim.hpp"), f"-DKERNEL={kernel.name}"]
+    options += [f'-DKERNEL_FILE="{kernel.name}.cu"']
+    options += [f"-D{name}={value}" for name, value in kernel.macros]
+    return _build(kernel.name, SHIM / "entry.cpp", options)
+
+
+class ShimBuffer:
+    """Scratch among canaries."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.memory = np.full(nbytes + 3 * MARGIN, CANARY, np.uint8)
+        start = -self.memory.ctypes.data % MARGIN + MARGIN
+        self.inside = self.memory[start : start + nbytes]
+        self.inside[...] = JUNK
+        self.address: int = self.inside.ctypes.data
+
+    def strays(self) -> bool:
+        start = self.address - self.memory.ctypes.data
+        around = (self.memory[:start], self.memory[start + self.inside.size :])
+        return any((part != CANARY).any() for part in around)
+
+
+class ShimDevice:
+    """Runs kernels on this processor; keeps what it was asked for, for tests to look at."""
+
+    processors = 2
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.launches: list[Kernel] = []
+        self.buffers: list[ShimBuffer] = []
+        self.reads = 0
+
+    def allocate(self, nbytes: int) -> ShimBuffer:
+        assert nbytes >= 1
+        self.buffers.append(ShimBuffer(nbytes))
+        return self.buffers[-1]
+
+    def clear(self, buffer: ShimBuffer, nbytes: int) -> None:
+        assert nbytes <= buffer.inside.size
+        buffer.inside[:nbytes] = 0
+
+    def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
+        assert 1 <= grid < 2**31 and 1 <= block <= 1024 and len(arguments) <= 32764
+        library = compiled(kernel)
+        library.shim_bytes.restype = ctypes.c_ulonglong
+        assert library.shim_bytes() == len(arguments), kernel
+        entry = ctypes.cast(library.shim_entry, ctypes.c_void_p)
+        self.launches.append(kernel)
+        self.seed += 1
+        waits = kernel.name in WAITING
+        _runner().shim_launch(entry, arguments, grid, block, waits, AT_ONCE, self.seed)
+
+    def sort(
+        self,
+        keys: ShimBuffer,
+        payload: ShimBuffer,
+        count: int,
+        key_width: int,
+        payload_width: int,
+        bits: int,
+    ) -> tuple[ShimBuffer, ShimBuffer]:
+        assert count >= 1 and 1 <= bits <= 8 * key_width - 1
+        unsorted = _integers(keys, count, key_width)
+        assert int(unsorted.max()) < 2**bits
+        order = np.argsort(unsorted, kind="stable")
+        outs = self.allocate(count * key_width), self.allocate(count * payload_width)
+        _integers(outs[0], count, key_width)[...] = unsorted[order]
+        _integers(outs[1], count, payload_width)[...] = _integers(payload, count, payload_width)[
+            order
+        ]
+        keys.inside[...] = JUNK
+        payload.inside[...] = JUNK
+        return outs
+
+    def read(self, buffer: ShimBuffer, nbytes: int) -> bytes:
+        self.reads += 1
+        return buffer.inside[:nbytes].tobytes()
+
+    def scratch(self) -> int:
+        """Bytes of all buffers together."""
+        return sum(buffer.inside.size for buffer in self.buffers)
+
+    def strays(self) -> bool:
+        """Whether a byte beside a buffer has changed."""
+        return any(buffer.strays() for buffer in self.buffers)
+
+
+def _integers(buffer: ShimBuffer, count: int, width: int) -> NDArray[np.unsignedinteger]:
+    return buffer.inside[: count * width].view(f"u{width}")

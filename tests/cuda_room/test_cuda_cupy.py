@@ -1,0 +1,183 @@
+"""CuPy's arrays, by a small CuPy of the host's memory; CUB's sort, by a small one of its own."""
+
+import ctypes
+import sys
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gatherum
+import gatherum.cuda
+from cases import CASES
+from gatherum.cuda import api, cub
+from gatherum.cuda.protocols import Protocols
+from strategies import same_bits
+
+
+def small_cupy():
+    """Make a module like CuPy, as far as the room asks of it."""
+    module = ModuleType("cupy")
+    current = []  # devices that were entered
+
+    class NdArray:
+        def __init__(self, shape, dtype, memory=None, device=0, values=None):
+            dtype = np.dtype(dtype)
+            if values is None and memory is not None:
+                raw = (ctypes.c_char * (dtype.itemsize * int(np.prod(shape)))).from_address(
+                    memory.ptr
+                )
+                values = np.frombuffer(raw, dtype).reshape(shape)
+            self.values = np.empty(shape, dtype) if values is None else values
+            self.device = SimpleNamespace(id=current[-1] if current else device)
+            self.shape, self.dtype = self.values.shape, self.values.dtype
+            self.strides = self.values.strides
+            self.data = SimpleNamespace(ptr=self.values.ctypes.data, keeps=self.values)
+
+    NdArray.__module__, NdArray.__name__ = "cupy", "ndarray"
+
+    @contextmanager
+    def device(number):
+        current.append(number)
+        yield
+        current.pop()
+
+    def alloc(nbytes):
+        assert current
+        memory = np.full(nbytes + 512, 0xA5, np.uint8)
+        return SimpleNamespace(ptr=(memory.ctypes.data + 511) // 512 * 512, keeps=memory)
+
+    def of(values):
+        return NdArray(values.shape, values.dtype, values=values)
+
+    def argsort(array, kind):
+        assert kind == "stable"
+        return of(np.argsort(array.values, kind=kind))
+
+    module.ndarray = NdArray
+    module.empty = NdArray
+    module.argsort = argsort
+    module.take = lambda array, order: of(array.values[order.values])
+    module.cuda = SimpleNamespace(
+        Device=device, alloc=alloc, get_current_stream=lambda n: SimpleNamespace(ptr=60 + n)
+    )
+    module.array = lambda values, device=0: NdArray(None, values.dtype, None, device, values)
+    return module
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    module = small_cupy()
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.delitem(sys.modules, "gatherum.cuda.cupy", raising=False)
+    api._cupy.cache_clear()
+    yield module
+    api._cupy.cache_clear()
+    sys.modules.pop("gatherum.cuda.cupy", None)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.data.dtype.kind in "biufc" and c.data.dtype.isnative], ids=str
+)
+def test_cases(on_core, cupy, case):
+    operands = [case.data, case.indices, *([case.updates] if case.updates is not None else [])]
+    found = getattr(gatherum, case.op)(*map(cupy.array, operands), **case.attributes)
+    assert type(found) is cupy.ndarray
+    assert same_bits(found.values, case.expected)
+    of_the_host = getattr(gatherum.cuda, case.op)(
+        cupy.array(operands[0]), *operands[1:], **case.attributes
+    )
+    assert same_bits(of_the_host.values, case.expected)
+
+
+def test_results_and_launches_are_where_the_data_are(on_core, cupy):
+    data = cupy.array(np.arange(4.0), 3)
+    found = gatherum.gather(data, [1], mode="clip")
+    assert found.device.id == 3
+    assert {call[1] for call in on_core.named("cuCtxPushCurrent")} == {"context 3"}
+    assert on_core.named("cuMemcpyHtoDAsync")[0][4] == 63  # CuPy's current stream of that device
+    assert on_core.named("cuMemAllocAsync", "cuStreamSynchronize") == []
+
+
+def test_two_devices_and_two_frameworks(on_core, cupy):
+    data = cupy.array(np.arange(4.0), 1)
+    with pytest.raises(TypeError, match=r"^gather: `indices` must be on the device of `data`, cud"):
+        gatherum.gather(data, cupy.array(np.array([0]), 2))
+
+    class Other:
+        __module__ = "numba.cuda"
+        __cuda_array_interface__ = None
+
+    with pytest.raises(TypeError) as caught:
+        gatherum.gather(data, Other())
+    assert str(caught.value) == (
+        "gather: the arrays must be of one framework, got a cupy.ndarray as `data` and a "
+        "numba.Other as `indices`"
+    )
+
+
+def test_plans(machine, cupy):
+    made = gatherum.plan("gather", cupy.array(np.zeros((3, 4)).T), [0, 1], axis=1)
+    assert (made.device, made.shape, made.signature.data.strides) == ("cuda", (4, 2), (8, 32))
+
+
+@pytest.mark.slow
+def test_the_kernels_and_the_sort(on_shim, cupy):
+    data = cupy.array(np.zeros(3, np.float32))
+    index = cupy.array(np.array([2, 0, 2, 2]))
+    updates = np.array([1e8, 1, 1, -1e8], np.float32)
+    found = gatherum.scatter_slices(data, index, cupy.array(updates), reduction="add")
+    expected = gatherum.scatter_slices(data.values, index.values, updates, reduction="add")
+    assert same_bits(found.values, expected)
+
+
+def test_cub(machine, monkeypatch):
+    made, ran = [], []
+
+    def make(*, d_in_keys, d_out_keys, d_in_values, d_out_values, order):
+        made.append(order)
+
+        def sort(*, temp_storage, num_items, begin_bit, end_bit, stream, **arrays):
+            assert machine.contexts
+            if temp_storage is None:
+                return 1000
+            values = {
+                name: np.frombuffer((ctypes.c_char * array.nbytes).from_address(
+                    array.__cuda_array_interface__["data"][0]), array.dtype)
+                for name, array in arrays.items()
+            }  # fmt: skip
+            order = np.argsort(values["d_in_keys"], kind="stable")
+            values["d_out_keys"][...] = values["d_in_keys"][order]
+            values["d_out_values"][...] = values["d_in_values"][order]
+            ran.append(
+                (temp_storage.nbytes, num_items, begin_bit, end_bit, stream.__cuda_stream__())
+            )
+            return None
+
+        return sort
+
+    library = SimpleNamespace(make_radix_sort=make, SortOrder=SimpleNamespace(ASCENDING="up"))
+    monkeypatch.setattr(cub, "import_module", lambda name: library)
+    framework = Protocols()
+    keys, payload = np.array([3, 1, 3, 0], np.uint32), np.arange(4, dtype=np.uint64)
+    given = [framework.allocate(a.nbytes, 0, 40) for a in (keys, payload)]
+    for memory, array in zip(given, (keys, payload), strict=True):
+        ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
+    found = framework.sort(*given, 4, (4, 8), 2, 0, 40)
+    assert ctypes.string_at(found[0].address, 16) == np.array([0, 1, 3, 3], np.uint32).tobytes()
+    assert ctypes.string_at(found[1].address, 32) == np.array([3, 1, 0, 2], np.uint64).tobytes()
+    assert (made, ran) == (["up"], [(1000, 4, 0, 2, (0, 40))])
+
+
+def test_without_cub_one_sentence_says_what_to_install(machine, monkeypatch):
+    def no_module(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(cub, "import_module", no_module)
+    with pytest.raises(ImportError) as caught:
+        Protocols().sort(None, None, 4, (4, 4), 2, 0, 40)
+    assert str(caught.value) == (
+        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
+        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
+    )

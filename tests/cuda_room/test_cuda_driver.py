@@ -1,0 +1,203 @@
+"""What the driver and the compiler are asked, by doubles; and what is missing, in one sentence."""
+
+import ctypes
+import pickle
+
+import numpy as np
+import pytest
+from doubles import CompilerDouble, DriverDouble, HostArray, Status, array_of
+
+import gatherum
+import gatherum.cuda
+from gatherum.cuda import driver, kernels, nvidia
+from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
+from gatherum.cuda.protocols import Protocols
+
+KERNEL = Kernel.of("check", OFFSET_BITS=32, MODE="mode_raise")
+
+
+@pytest.fixture
+def compiler(machine, monkeypatch, tmp_path):
+    monkeypatch.setenv("GATHERUM_CUDA_CACHE", str(tmp_path))
+    nvidia.loaded.cache_clear()
+    double = CompilerDouble()
+    monkeypatch.setattr(nvidia, "open_compiler", lambda: driver.Compiler(double))
+    return double
+
+
+def test_a_kernel_is_compiled_once_and_kept_on_disk(compiler, machine):
+    gpu = nvidia.Nvidia(Protocols(), 0, 40)
+    for _ in range(3):
+        gpu.launch(KERNEL, 5, 128, b"x" * 24)
+    (((source, name, headers), options),) = compiler.compiled
+    assert source == kernels.sources()["check.cu"].encode()
+    assert name == b"check.cu"
+    assert headers.keys() == {f.encode() for f in kernels.sources() if f.endswith(".cuh")}
+    assert options == tuple(
+        option.encode()
+        for option in ("--gpu-architecture=sm_90", *COMPILER_OPTIONS, "-DMODE=mode_raise",
+                       "-DOFFSET_BITS=32")
+    )  # fmt: skip
+    assert compiler.destroyed == 1
+    assert len(machine.named("cuLibraryLoadData")) == 1
+    assert machine.named("cuLibraryGetKernel")[0][2] == b"check"
+    nvidia.loaded.cache_clear()  # another process
+    gpu.launch(KERNEL, 5, 128, b"x" * 24)
+    gpu.launch(Kernel.of("check", OFFSET_BITS=64), 5, 128, b"x" * 24)
+    assert len(compiler.compiled) == 2
+
+
+def test_what_a_launch_hands_over(compiler, machine, monkeypatch):
+    struct = bytes(range(200))
+    seen = []
+
+    def launch(kernel, *more):
+        parameters = more[8]
+        pointer = ctypes.c_void_p.from_address(parameters).value
+        seen.append((kernel, more[:8], ctypes.string_at(pointer, len(struct)), more[9]))
+
+    monkeypatch.setattr(machine, "_cuLaunchKernel", launch, raising=False)
+    nvidia.Nvidia(Protocols(), 2, 40).launch(KERNEL, 7, 256, struct)
+    assert seen == [(77, (7, 1, 1, 256, 1, 1, 0, 40), struct, 0)]
+    assert machine.named("cuCtxPushCurrent")[-1][1] == "context 2"
+
+
+def test_what_does_not_compile_says_why(compiler):
+    compiler.log = b"check.cu(3): error: no\n"
+    with pytest.raises(RuntimeError) as caught:
+        nvidia.code(KERNEL, "sm_75")
+    expected = "gatherum.cuda: the kernel check does not compile: check.cu(3): error: no"
+    assert str(caught.value) == expected
+    assert compiler.destroyed == 1
+
+
+def test_scratch_and_reads(machine):
+    gpu = nvidia.Nvidia(Protocols(), 0, 40)
+    assert gpu.processors == 4
+    buffer = gpu.allocate(24)
+    assert buffer.address % 256 == 0
+    gpu.clear(buffer, 16)
+    assert gpu.read(buffer, 24) == b"\0" * 16 + b"\xa5" * 8
+    assert machine.calls[-3][0] == "cuMemcpyDtoHAsync"
+    assert machine.calls[-2] == ("cuStreamSynchronize", 40)
+
+
+def test_a_device_that_fails_to_launch(compiler, machine):
+    machine.fail["cuLaunchKernel"] = Status.CUDA_ERROR_INVALID_VALUE
+    words = "^gatherum.cuda: cuLaunchKernel failed with CUDA_ERROR_INVALID_VALUE: words of CUDA_"
+    with pytest.raises(RuntimeError, match=words):
+        gatherum.gather(HostArray(np.arange(4.0)), [1])
+    assert machine.contexts == []
+
+
+WITHOUT = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cuda" or name.startswith("cuda."):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Finder())
+import gatherum.cuda
+class OnDevice:
+    __cuda_array_interface__ = {"shape": (3,), "typestr": "<f8", "data": (512, False), "version": 3}
+for functions in (gatherum, gatherum.cuda):
+    try:
+        functions.gather(OnDevice(), [0])
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_without_the_packages_one_sentence_says_what_to_install(python):
+    found = python(WITHOUT)
+    sentence = (
+        "gatherum.cuda: cuda.bindings is not installed; write pip install cuda-bindings "
+        "nvidia-cuda-nvrtc\n"
+    )
+    assert (found.stdout, found.stderr) == (2 * sentence, "")
+
+
+def test_without_a_driver_one_sentence_says_so(monkeypatch):
+    def no_library(*_):
+        raise RuntimeError("the library libcuda is not there")
+
+    monkeypatch.setattr(DriverDouble, "_cuInit", no_library)
+    monkeypatch.setattr(driver, "_import", lambda name: DriverDouble())
+    with pytest.raises(RuntimeError) as caught:
+        driver.open_driver()
+    assert str(caught.value) == (
+        "gatherum.cuda: no CUDA device answers (the library libcuda is not there); install "
+        "NVIDIA's driver, or call it on arrays in the host's memory"
+    )
+
+
+def test_without_nvrtc_one_sentence_says_so(monkeypatch):
+    def no_library(_):
+        raise RuntimeError("Failure finding libnvrtc.so")
+
+    monkeypatch.setattr(CompilerDouble, "nvrtcVersion", no_library)
+    monkeypatch.setattr(driver, "_import", lambda name: CompilerDouble())
+    with pytest.raises(ImportError, match=r"^gatherum.cuda: NVRTC is not installed; write pip i"):
+        driver.open_compiler()
+
+
+def test_nothing_of_cuda_is_imported_before_a_call(python):
+    code = (
+        "import sys, gatherum.cuda, numpy as np; gatherum.gather(np.arange(3), [0])\n"
+        "gatherum.cuda.plan('gather', ((4,), 'f4'), ((3,), 'i8')).scratch\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('cuda', 'cupy', 'torch')])"
+    )
+    assert python(code).stdout == "[]\n"
+
+
+def test_the_floor_is_that_of_the_devices_copies(machine, monkeypatch):
+    opened = driver.Driver(machine)
+    monkeypatch.setattr("gatherum.cuda.description.open_driver", lambda: opened)
+    monkeypatch.setattr("gatherum.cuda.description._COPIED", 1 << 16)
+    explained = gatherum.explain(gatherum.cuda.plan("gather", ((4,), "f4"), ((1 << 20,), "i8")))
+    seconds, words = explained.floor()
+    assert seconds == pytest.approx(16 * 2**20 / (2 * 2**16 / 0.25e-3))
+    assert words == "0.524 GB/s, measured: a copy on cuda:0"
+    assert machine.memory == {}
+
+
+def test_plans_name_the_launches(machine):
+    data, updates = HostArray(np.zeros((9, 8), np.float32)), HostArray(np.zeros((5, 8), np.float32))
+    index = HostArray(np.zeros((5, 1), np.int64))
+    call = "scatter_nd", data, index, updates
+    made = gatherum.plan(*call, reduction="add", mode="drop")
+    assert made.device == "cuda"
+    assert made.algorithm == "gather + keys + sort + fold"
+    assert made.scratch == 2 * 5 * 8
+    assert "  launches  gather + keys + sort + fold\n" in str(made)
+    words = "launches  gather + keys + sort + fold: the updates are sorted by destination"
+    assert words in str(gatherum.explain(*call, reduction="add", mode="drop"))
+    assert gatherum.plan(*call).algorithm == "check + gather + winners + scatter"
+    counted = gatherum.plan("scatter_nd", HostArray(np.zeros(9, np.int64)), index,
+                            HostArray(np.zeros(5, np.int64)), reduction="add")  # fmt: skip
+    assert counted.algorithm == "check + gather + fold_atomic"
+    none = gatherum.cuda.plan("gather", ((0, 3), "f4"), ((2,), "i8"), mode="clip")
+    assert (none.algorithm, none.scratch) == ("none", 0)
+
+
+def test_a_plan_of_a_device_describes_itself_in_another_process(python):
+    code = (
+        "import pickle, gatherum; p = pickle.loads(bytes.fromhex({!r}))\n"
+        "print(p.device, p.algorithm, p.scratch)"
+    )
+    made = gatherum.cuda.plan("gather", ((4, 8), "f4"), ((3,), "i8"))
+    found = python(code.format(pickle.dumps(made).hex()))
+    assert found.stdout == "cuda gather 40\n", found.stderr
+
+
+@pytest.mark.slow
+def test_results_of_the_kernels_through_the_whole_room(on_shim):
+    data = HostArray(np.arange(12, dtype=np.float32).reshape(4, 3))
+    assert array_of(gatherum.gather(data, [3, -1, 0])).tolist() == [[9, 10, 11]] * 2 + [[0, 1, 2]]
+    found = gatherum.scatter_slices(data, [1, 1], np.float32([[1, 2, 3]] * 2), reduction="add")
+    assert array_of(found)[1].tolist() == [5, 8, 11]
+    before = data.array.copy()
+    words = r"^scatter_slices: index 4 is out of bounds for axis 0 of size 4 \(indices\[1\]\)$"
+    with pytest.raises(IndexError, match=words):
+        gatherum.scatter_slices(data, [0, 4], 7.0)
+    assert (data.array == before).all()

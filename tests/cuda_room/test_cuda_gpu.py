@@ -1,0 +1,335 @@
+"""The conformance of the room of CUDA on a real GPU, which these tests are skipped without.
+
+    python -m pytest tests/cuda_room/test_cuda_gpu.py
+    compute-sanitizer --tool memcheck  python -m pytest tests/cuda_room/test_cuda_gpu.py -k cases
+    compute-sanitizer --tool racecheck python -m pytest tests/cuda_room/test_cuda_gpu.py -k cases
+
+Results are compared with the same call on NumPy arrays, bit for bit.
+"""
+
+import os
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import gatherum
+import gatherum.cuda
+from cases import CASES
+from strategies import DATA_DTYPES, OPERATORS, SCATTERS, Call, calls, same_bits
+
+torch = pytest.importorskip("torch", reason="install torch for CUDA, and run this on a GPU")
+if not torch.cuda.is_available():
+    pytest.skip("needs a CUDA device that torch sees", allow_module_level=True)
+cupy = pytest.importorskip("cupy", reason="install CuPy, whose arrays are tested, too")
+
+import gatherum.cuda.cupy  # noqa: E402
+import gatherum.torch.device  # noqa: E402
+
+MANY = settings(
+    max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+FUNCTIONS = {
+    "torch": gatherum.torch.device.functions(),
+    "cupy": gatherum.cuda.cupy.functions(),
+}
+PLAIN = [d for d in DATA_DTYPES if d.isnative and d.isbuiltin == 1 and d.kind in "biufc"]
+OF = {"cupy": [d for d in PLAIN if d.char not in "gG"]}
+OF["torch"] = [*OF["cupy"], *(d for d in DATA_DTYPES if d.name in ("bfloat16", "float8_e4m3fn"))]
+GPU = torch.device("cuda")
+GATHER_OF = {
+    "scatter_slices": "gather",
+    "scatter_elements": "gather_elements",
+    "scatter_nd": "gather_nd",
+}
+
+
+def outcome(call, functions):
+    try:
+        return call.run(functions)
+    except (TypeError, ValueError, IndexError) as error:
+        return error
+
+
+def agree(expected, found):
+    if isinstance(expected, Exception):
+        return type(expected) is type(found) and str(expected) == str(found)
+    return not isinstance(found, Exception) and same_bits(expected, found)
+
+
+@pytest.mark.parametrize("framework", FUNCTIONS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_cases(case, framework):
+    if case.data.dtype not in OF[framework]:
+        pytest.skip(f"{framework} has no dtype {case.data.dtype}")
+    assert same_bits(case.run(FUNCTIONS[framework]), case.expected)
+
+
+@pytest.mark.parametrize("framework", FUNCTIONS)
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data())
+@MANY
+def test_calls_of_every_shape_and_dtype(op, framework, data):
+    call = data.draw(calls([op], data_dtypes=OF[framework]))
+    expected, found = outcome(call, gatherum), outcome(call, FUNCTIONS[framework])
+    assert agree(expected, found), (expected, found)
+
+
+def laid_out(tensor, seed):
+    """Return a tensor of the same values with strides of its own."""
+    order = np.random.default_rng(seed).permutation(tensor.dim()).tolist()
+    spread = torch.empty(
+        [2 * n for n in tensor.permute(order).shape], dtype=tensor.dtype, device=GPU
+    )
+    view = spread[tuple(slice(1, None, 2) for _ in order)]
+    view.copy_(tensor.permute(order))
+    return view.permute(np.argsort(order).tolist())
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_strides(op, dtype):
+    there, back = FUNCTIONS["torch"].there, FUNCTIONS["torch"].back
+    random = np.random.default_rng(5)
+    data = random.integers(0, 9, (5, 7, 6)).astype(dtype)
+    index = random.integers(-5, 5, (4, 7, 6))
+    index = index[..., :2] if op.endswith("_nd") else index
+    index = index[:, 0, 0] if op in ("gather", "scatter_slices") else index
+    operands = [data, index]
+    if op in SCATTERS:
+        row = gatherum.plan(GATHER_OF[op], data, index)
+        operands.append(random.integers(0, 9, row.shape).astype(dtype))
+    fold = {"reduction": "add"} if op in SCATTERS else {}
+    expected = getattr(gatherum, op)(*operands, **fold)
+    tensors = [laid_out(there(a), n) for n, a in enumerate(operands)]
+    assert same_bits(back(getattr(gatherum, op)(*tensors, **fold), expected.dtype), expected)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i4", "u8"])
+@pytest.mark.parametrize(("bins", "updates"), [(1 << 16, 1 << 20), (7, 1 << 18), (1, 100_000)])
+def test_long_runs(dtype, reduction, bins, updates):
+    if dtype == "c8" and reduction in ("max", "min"):
+        return
+    random = np.random.default_rng(bins)
+    near_one = 1 + (random.random(updates) - 0.5) / 64
+    values = (near_one if np.dtype(dtype).kind in "fc" else random.integers(0, 99, updates)).astype(
+        dtype
+    )
+    data, index = np.ones(bins, dtype), random.integers(0, bins, updates)
+    for include_self in (True, False):
+        more = {"reduction": reduction, "include_self": include_self}
+        expected = gatherum.scatter_slices(data, index, values, **more)
+        for functions in FUNCTIONS.values():
+            assert same_bits(functions.scatter_slices(data, index, values, **more), expected)
+
+
+def test_runs_repeat_their_bits():
+    index = torch.randint(1 << 18, (1 << 22,), device=GPU)
+    updates = torch.randn(1 << 22, device=GPU)
+    data = torch.zeros(1 << 18, device=GPU)
+    found = [gatherum.scatter_slices(data, index, updates, reduction="add") for _ in range(5)]
+    assert all(torch.equal(found[0], other) for other in found[1:])
+
+
+def test_the_last_of_equal_places_stays():
+    index = torch.randint(1000, (1 << 20,), device=GPU)
+    updates = torch.arange(1 << 20, device=GPU)
+    found = gatherum.scatter_slices(torch.full((1000,), -1, device=GPU), index, updates)
+    expected = gatherum.scatter_slices(
+        np.full(1000, -1), index.cpu().numpy(), updates.cpu().numpy()
+    )
+    assert same_bits(found.cpu().numpy(), expected)
+
+
+@pytest.mark.parametrize("op", SCATTERS)
+def test_an_invalid_index_writes_nothing(op):
+    data = torch.arange(40_000.0, device=GPU).reshape(-1, 4)
+    index = torch.randint(len(data), (9000,), device=GPU)
+    index[5000], index[7000] = 10**9, -(10**9)
+    if op != "scatter_slices":
+        index = index[:, None]
+    before = data.clone()
+    with pytest.raises(IndexError, match=r"index 1000000000 is out of bounds.*indices\[5000"):
+        getattr(gatherum, op)(data, index, torch.zeros((), device=GPU), out=data)
+    assert torch.equal(data, before)
+    inside = gatherum.scatter_slices(data, index.flatten(), torch.ones((), device=GPU), mode="drop")
+    assert int((inside != before).any(-1).sum()) > 0
+
+
+def test_far_offsets():
+    """Past 2^32 bytes and 2^31 elements, where the device has the memory."""
+    if torch.cuda.mem_get_info()[0] < 12 << 30:
+        pytest.skip("needs 12 GiB of free memory on the device")
+    data = torch.zeros((1 << 31) + 64, 2, dtype=torch.int8, device=GPU)
+    rows = torch.tensor([0, 1 << 31, (1 << 31) + 63, -1], device=GPU)
+    data[rows] = torch.tensor([[1, 2], [3, 4], [5, 6], [7, 8]], dtype=torch.int8, device=GPU)
+    assert torch.equal(gatherum.gather(data, rows), data[rows])
+    gatherum.scatter_slices(data, rows, torch.ones((), dtype=torch.int8, device=GPU),
+                            reduction="add", out=data)  # fmt: skip
+    assert data[1 << 31].tolist() == [4, 5]
+    assert data[(1 << 31) + 63].tolist() == [9, 10]
+
+
+def test_another_stream():
+    stream = torch.cuda.Stream()
+    index = torch.randint(1 << 20, (1 << 22,), device=GPU)
+    table = torch.zeros(1 << 20, device=GPU)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        for number in range(50):  # each gather waits for the fill in front of it, on this stream
+            table.fill_(number)
+            found = gatherum.gather(table, index, mode="clip")
+    stream.synchronize()
+    assert torch.equal(found, torch.full_like(found, 49))
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_a_graph_is_captured_and_replayed(reduction):
+    data, updates = torch.zeros(1000, device=GPU), torch.randn(4096, device=GPU)
+    index = torch.randint(1000, (4096,), device=GPU)
+
+    def run():
+        return gatherum.scatter_slices(data, index, updates, reduction=reduction, mode="drop")
+
+    run()  # compiles
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = run()
+    updates.copy_(torch.randn(4096, device=GPU))
+    index.copy_(torch.randint(1000, (4096,), device=GPU))
+    graph.replay()
+    assert torch.equal(found, run())
+
+
+def test_a_graph_refuses_what_waits():
+    data, index = torch.zeros(1000, device=GPU), torch.zeros(4, dtype=torch.int64, device=GPU)
+    gatherum.gather(data, index)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        graph = torch.cuda.CUDAGraph()
+        graph.capture_begin()
+        try:
+            with pytest.raises(
+                RuntimeError, match="must not be 'raise' while a CUDA graph is capt"
+            ):
+                gatherum.gather(data, index)
+            with pytest.raises(
+                RuntimeError, match="must be on the device while a CUDA graph is ca"
+            ):
+                gatherum.gather(data, [1, 2], mode="clip")
+        finally:
+            graph.capture_end()
+
+
+def test_modes_that_do_not_wait():
+    data, index = torch.zeros(1000, device=GPU), torch.zeros(4, dtype=torch.int64, device=GPU)
+    updates = torch.zeros(4, device=GPU)
+    torch.cuda.set_sync_debug_mode("error")  # what of torch would wait raises
+    try:
+        for mode in ("clip", "wrap", "fill", "drop"):
+            gatherum.gather(data, index, mode=mode)
+            for reduction in ("none", "add"):
+                gatherum.scatter_slices(data, index, updates, mode=mode, reduction=reduction)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_gradients_are_those_of_the_host(op, reduction):
+    if op not in SCATTERS and reduction != "none":
+        return
+    data = torch.randn(6, 4, dtype=torch.float32)
+    index = torch.tensor([[0, 3, 1, 5], [3, -1, 3, 3]])
+    updates = torch.randn(2, 4, 4) if "elements" not in op else torch.randn(2, 4)
+    index = index[..., None] if op.endswith("_nd") else index
+    fold = {"reduction": reduction} if op in SCATTERS else {}
+    found = []
+    for place in ("cpu", "cuda"):
+        operands = [t.to(place).detach().requires_grad_() for t in (data, updates)]
+        call = (operands[0], index.to(place), operands[1])
+        result = getattr(gatherum, op)(*call[: 3 if op in SCATTERS else 2], **fold)
+        needed = operands if op in SCATTERS else operands[:1]
+        weights = torch.linspace(1, 2, result.numel(), device=place).reshape(result.shape)
+        found.append([result, *torch.autograd.grad((result * weights).sum(), needed)])
+    for host, there in zip(*found, strict=True):
+        # What torch itself multiplies and divides on the way may round otherwise.
+        torch.testing.assert_close(there.cpu(), host, rtol=1e-6, atol=1e-6)
+    assert torch.equal(found[0][0], found[1][0].cpu())
+
+
+def test_a_compiled_graph():
+    data, index = torch.randn(100, 8, device=GPU), torch.randint(100, (50,), device=GPU)
+
+    def function(data, index):
+        return gatherum.gather(data * 2, index, mode="clip").relu()
+
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(data, index), function(data, index))
+
+
+@pytest.mark.parametrize("as_array", [cupy.asarray, lambda t: torch.as_tensor(t, device=GPU)])
+def test_arrays_that_only_have_the_protocol(as_array):
+    class Array:
+        """An array of CuPy's memory, by `__cuda_array_interface__` alone."""
+
+        def __init__(self, values):
+            self._array = cupy.asarray(values)
+
+        @property
+        def __cuda_array_interface__(self):
+            return self._array.__cuda_array_interface__
+
+    values = np.arange(12.0).reshape(4, 3)
+    found = gatherum.gather(Array(values), Array(np.array([3, 1])))
+    assert isinstance(found, gatherum.cuda.DeviceArray)
+    assert as_array(found).tolist() == values[[3, 1]].tolist()
+    counted = gatherum.scatter_nd(Array(np.zeros(4, np.int64)), [[1], [1]], [5, 6], reduction="add")
+    assert as_array(counted).tolist() == [0, 11, 0, 0]
+
+
+def test_two_devices_are_named():
+    data = torch.zeros(3, device=GPU)
+    with pytest.raises(
+        TypeError, match=r"`indices` must be on the device of `data`, cuda:0, got cpu"
+    ):
+        gatherum.gather(data, torch.tensor([0]))
+    with pytest.raises(
+        TypeError, match=r"a torch.Tensor as `data` and a cupy.ndarray as `indices`"
+    ):
+        gatherum.gather(data, cupy.array([0]))
+
+
+def test_empty_operands():
+    for shape, index in (((0, 3), (0,)), ((4, 0), (2,)), ((4, 3), (0,))):
+        data = torch.zeros(shape, device=GPU)
+        found = gatherum.gather(data, torch.zeros(index, dtype=torch.int32, device=GPU))
+        assert tuple(found.shape) == index + shape[1:]
+
+
+def test_the_floor_and_the_plan():
+    call = "gather", torch.zeros(1 << 20, 128, device=GPU), torch.arange(1 << 20, device=GPU)
+    explained = gatherum.explain(*call)
+    assert explained.plan.algorithm == "gather"
+    seconds, words = explained.floor()
+    assert 0 < seconds < 1
+    assert "a copy on cuda:0" in words
+
+
+def test_repeated_calls_after_an_error():
+    data = torch.arange(5.0, device=GPU)
+    for _ in range(3):
+        with pytest.raises(IndexError, match=r"index 9 .*indices\[1\]"):
+            gatherum.gather(data, torch.tensor([0, 9], device=GPU))
+        assert gatherum.gather(data, [4]).tolist() == [4.0]
+
+
+def test_calls_by_name():
+    call = Call("gather", (np.arange(5.0), np.array([1, 2])), {})
+    for functions in FUNCTIONS.values():
+        assert same_bits(call.run(functions), np.array([1.0, 2.0]))

@@ -1,0 +1,273 @@
+"""Arrays that are on a device, of frameworks that nobody knows: operands, results, streams."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from doubles import HostArray, HostTensor, Status, array_of
+from hypothesis import HealthCheck, given, settings
+
+import gatherum
+import gatherum.cuda
+from cases import CASES
+from strategies import DATA_DTYPES, OPERATORS, Call, calls, same_bits
+
+MANY = settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+# What `__cuda_array_interface__` has a name for.
+NAMED = [d for d in DATA_DTYPES if d.isnative and d.isbuiltin == 1 and d.char not in "gGOV"]
+
+
+def of_device(call, kind=HostArray, functions=gatherum, lists=False):
+    """Run a call on arrays of a device; give its result as an array, or what it raises."""
+    args = [kind(a) if isinstance(a, np.ndarray) else a for a in call.args]
+    if lists:
+        args[1:] = call.args[1:]
+    try:
+        result = getattr(functions, call.op)(*args, **call.kwargs)
+    except (TypeError, ValueError, IndexError) as error:
+        return error
+    assert isinstance(result, gatherum.cuda.DeviceArray)
+    return array_of(result)
+
+
+def of_arrays(call):
+    try:
+        return call.run(gatherum)
+    except (TypeError, ValueError, IndexError) as error:
+        return error
+
+
+def agree(expected, found):
+    if isinstance(expected, Exception):
+        return type(expected) is type(found) and str(expected) == str(found)
+    return not isinstance(found, Exception) and same_bits(expected, found)
+
+
+@pytest.mark.parametrize("functions", [gatherum, gatherum.cuda])
+@pytest.mark.parametrize("case", [c for c in CASES if c.data.dtype in NAMED], ids=str)
+def test_cases(on_core, case, functions):
+    operands = (case.data, case.indices, case.updates)[: 2 + (case.updates is not None)]
+    call = Call(case.op, operands, dict(case.attributes))
+    assert same_bits(of_device(call, functions=functions), case.expected)
+    assert same_bits(of_device(call, functions=functions, lists=True), case.expected)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data(), lists=st.booleans())
+@MANY
+def test_calls_of_every_shape_and_dtype(on_core, op, lists, data):
+    call = data.draw(calls([op], data_dtypes=NAMED))
+    if not lists and not np.asarray(call.args[1]).dtype.isnative:
+        return
+    expected, found = of_arrays(call), of_device(call, lists=lists)
+    assert agree(expected, found), (expected, found)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
+def test_dlpack(on_core, dtype):
+    data = np.arange(24).astype(dtype).reshape(4, 6)[:, ::2].T
+    indices = np.array([3, 0, -1], np.int32)
+    found = gatherum.gather(HostTensor(data), HostTensor(indices), 1)
+    assert same_bits(array_of(found), gatherum.gather(data, indices, 1))
+
+
+def test_dlpack_says_the_stream_and_is_let_go(on_core):
+    data = HostTensor(np.arange(4.0))
+    found = gatherum.cuda.gather(data, [1])
+    assert array_of(found) == [1.0]
+    assert data.streams == [1]  # the legacy default stream
+    assert found.__cuda_array_interface__["stream"] == 1
+
+
+def test_dlpack_of_the_host_is_no_array_of_a_device(on_core):
+    words = r"^gather: `data` must be a NumPy array, got a doubles.HostTensor; copy it to the host"
+    with pytest.raises(TypeError, match=words):
+        gatherum.gather(HostTensor(np.arange(4.0), (1, 0)), [1])
+    words = (
+        "gather: `data` must be an array on a CUDA device, of torch, CuPy or with "
+        "__cuda_array_interface__ or __dlpack__, got HostTensor on (1, 0)"
+    )
+    with pytest.raises(TypeError) as caught:
+        gatherum.cuda.gather(HostTensor(np.arange(4.0), (1, 0)), [1])
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("value", [np.arange(3.0), [1.0, 2.0], 5])
+def test_data_of_the_host(machine, value):
+    with pytest.raises(TypeError, match=r"^scatter_nd: `data` must be an array on a CUDA device"):
+        gatherum.cuda.scatter_nd(value, [[0]], [1.0])
+
+
+def test_arrays_of_a_device_where_the_data_are_not(machine):
+    index, data = HostArray(np.array([0])), np.arange(3.0)
+    words = r"^gather: `indices` must be a NumPy array, got a doubles.HostArray; copy it to the h"
+    with pytest.raises(TypeError, match=words):
+        gatherum.gather(data, index)
+    with pytest.raises(TypeError, match=r"^gather: `data` must be a NumPy array, got a doubles.H"):
+        gatherum.gather([HostArray(data)], [0])
+
+
+def test_two_devices(on_core):
+    data, index = HostArray(np.arange(3.0)), HostArray(np.array([0]))
+    on_core.device_of[index.array.ctypes.data] = 1
+    with pytest.raises(TypeError) as caught:
+        gatherum.gather(data, index)
+    assert str(caught.value) == (
+        "gather: `indices` must be on the device of `data`, cuda:0, got cuda:1; copy it there"
+    )
+    tensors = HostTensor(np.arange(3.0), (2, 1)), HostTensor(np.array([0]), (2, 2))
+    with pytest.raises(TypeError, match=r"`data`, cuda:1, got cuda:2; copy it there$"):
+        gatherum.gather(*tensors)
+
+
+def test_everything_happens_on_the_device_of_the_data(on_core):
+    data = HostTensor(np.arange(3.0), (2, 3))
+    assert array_of(gatherum.gather(data, [2])) == [2.0]
+    pushed = {call[1] for call in on_core.named("cuCtxPushCurrent")}
+    assert pushed == {"context 3"}
+    assert on_core.contexts == []  # as it was before
+
+
+def test_an_array_without_memory_is_on_any_device(on_core):
+    data = HostArray(np.empty((0, 3), np.float32))
+    index = HostTensor(np.empty((0,), np.int64), (2, 1))
+    assert array_of(gatherum.gather(data, index)).shape == (0, 3)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 of size 0"):
+        gatherum.gather(data, [5])
+
+
+def test_operands_are_not_copied_and_the_hosts_are(on_core):
+    data, index = np.arange(12.0).reshape(3, 4).T, np.array([2, 0])
+    gatherum.gather(HostArray(data), HostArray(index))
+    assert on_core.named("cuMemcpyHtoDAsync") == []
+    gatherum.gather(HostArray(data), index[::-1])
+    gatherum.scatter_nd(HostArray(data), [[0], [1]], np.broadcast_to(np.float64(3), (2, 3)))
+    copied = [call[3] for call in on_core.named("cuMemcpyHtoDAsync")]
+    assert copied == [16, 16, 8]  # a value that repeats is copied once
+
+
+def test_a_copied_value_keeps_its_bits(on_core):
+    true = np.array(0xCD, np.uint8).view(bool)
+    found = gatherum.scatter_nd(HostArray(np.zeros((), bool)), np.empty(0, int), true)
+    assert array_of(found).view(np.uint8) == 0xCD
+
+
+def test_scratch_and_copies_are_given_back(on_core):
+    found = gatherum.gather(HostArray(np.arange(4.0)), [1, 2])
+    assert len(on_core.memory) == 1  # the result: the stream has read the copy of the indices
+    gatherum.gather(HostArray(np.arange(4.0)), HostArray(np.array([0])))
+    assert len(on_core.memory) == 1
+    del found
+    assert on_core.memory == {}
+
+
+def test_operands_stay_until_the_stream_has_read_them(on_core):
+    on_core.unfinished.update(f"event {n}" for n in range(1000))
+    for _ in range(3):
+        gatherum.gather(HostArray(np.arange(4.0)), [1])
+    assert len(on_core.memory) == 3
+    on_core.unfinished.clear()
+    gatherum.gather(HostArray(np.arange(4.0)), HostArray(np.array([0])))
+    assert on_core.memory == {}
+    events = [call[1] for call in on_core.named("cuEventDestroy")]
+    assert len(events) == len(set(events)) == 4
+
+
+def test_streams_of_arrays(on_core):
+    data, index = HostArray(np.arange(4.0), 40), HostArray(np.array([1]), 50)
+    updates = HostArray(np.array([7.0]), 40)
+    found = gatherum.scatter_slices(data, index, updates)
+    assert array_of(found).tolist() == [0, 7, 2, 3]
+    assert found.__cuda_array_interface__["stream"] == 40
+    (recorded, kept) = on_core.named("cuEventRecord")
+    assert recorded[2] == 50  # what made the indices comes first
+    assert [call[1] for call in on_core.named("cuStreamWaitEvent")] == [40]
+    assert kept[2] == 40
+    assert {call[2] for call in on_core.named("cuMemAllocAsync")} == {40}
+
+
+def test_masks_and_dtypes_of_interfaces(on_core):
+    masked = HostArray(np.arange(3.0), mask=HostArray(np.zeros(3, bool)))
+    with pytest.raises(TypeError, match=r"^gather: `data` must not be a masked array"):
+        gatherum.gather(masked, [0])
+    records = np.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")])
+    found = array_of(gatherum.gather(HostArray(records), [1]))
+    assert same_bits(found, records[1:])
+    again = gatherum.gather(gatherum.gather(HostArray(records), [1, 0]), [1])
+    assert again.__cuda_array_interface__["descr"] == records.dtype.descr
+    assert same_bits(array_of(again), records[:1])
+    with pytest.raises(TypeError, match=r"`indices` must have an integer dtype, got float64$"):
+        gatherum.gather(HostArray(np.arange(3.0)), HostArray(np.arange(3.0)))
+    with pytest.raises(TypeError, match=r"`updates` must have the dtype of `data`, float64, got f"):
+        gatherum.scatter_slices(HostArray(np.arange(3.0)), [0], HostArray(np.ones(1, "f4")))
+
+
+def test_fill_values(on_core):
+    data = HostArray(np.arange(3, dtype=np.float32))
+    found = gatherum.gather(data, [5, 1], mode="fill", fill_value=2.5)
+    assert array_of(found).tolist() == [2.5, 1]
+    with pytest.raises(ValueError, match=r"^gather: `fill_value` must "):
+        gatherum.gather(data, [5, 1], mode="fill", fill_value=1e300)
+    gatherum.gather(data, [0, 1], fill_value="not looked at")
+
+
+def test_out_is_for_tensors(on_core):
+    data = HostArray(np.arange(3.0))
+    with pytest.raises(TypeError, match=r"^gather: `out` must be None for arrays on a CUDA device"):
+        gatherum.gather(data, [0], out=HostArray(np.zeros(1)))
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap", "fill", "drop"])
+def test_a_graph_takes_every_mode_that_does_not_wait(on_core, mode):
+    on_core.capturing.add(40)
+    data, index = HostArray(np.arange(4.0), 40), HostArray(np.array([9]))
+    gatherum.gather(data, index, mode=mode)
+    assert on_core.named("cuStreamSynchronize") == []
+
+
+def test_a_graph_refuses_what_waits(on_core):
+    on_core.capturing.add(40)
+    data, index = HostArray(np.arange(4.0), 40), HostArray(np.array([1]))
+    with pytest.raises(RuntimeError) as caught:
+        gatherum.gather(data, index)
+    assert str(caught.value) == (
+        "gather: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the "
+        "device; take 'clip', 'wrap', 'fill' or 'drop'"
+    )
+    with pytest.raises(RuntimeError) as caught:
+        gatherum.scatter_slices(data, index, [1.0], mode="drop")
+    assert str(caught.value) == (
+        "scatter_slices: `updates` must be on the device while a CUDA graph is captured, got "
+        "values on the host; copy them before the capture"
+    )
+    assert on_core.named("cuMemAllocAsync") == []
+
+
+def test_the_driver_says_no(on_core):
+    on_core.fail["cuMemAllocAsync"] = Status.CUDA_ERROR_OUT_OF_MEMORY
+    words = "^gatherum.cuda: cuMemAllocAsync: words of CUDA_ERROR_OUT_OF_MEMORY$"
+    with pytest.raises(MemoryError, match=words):
+        gatherum.gather(HostArray(np.arange(4.0)), [1])
+    on_core.fail["cuMemAllocAsync"] = Status.CUDA_ERROR_INVALID_VALUE
+    words = "^gatherum.cuda: cuMemAllocAsync failed with CUDA_ERROR_INVALID_VALUE: words of CUDA_"
+    with pytest.raises(RuntimeError, match=words):
+        gatherum.gather(HostArray(np.arange(4.0)), [1])
+    assert on_core.contexts == []
+
+
+def test_results_say_what_they_are(on_core):
+    found = gatherum.gather(HostArray(np.arange(6.0).reshape(2, 3)), [1])
+    assert repr(found) == "<gatherum.cuda.DeviceArray of float64 (1, 3)>"
+    again = gatherum.gather(found, [0], 1)  # a result is an operand
+    assert array_of(again).tolist() == [[3.0]]
+
+
+def test_plans_of_arrays_on_a_device(machine):
+    data, index = HostArray(np.arange(12.0).reshape(3, 4).T), HostTensor(np.array([2, 0]))
+    plan = gatherum.plan("gather", data, index)
+    assert plan.shape == (2, 3)
+    assert plan.signature.data.strides == (8, 32)
+    assert gatherum.explain("gather", data, index).indices is None

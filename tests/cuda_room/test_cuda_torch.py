@@ -1,0 +1,219 @@
+"""Tensors on a CUDA device: the ops' kernels for them, run on tensors of the host's memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip(
+    "torch", minversion="2.10", reason="install torch to test tensors: pip install 'torch>=2.10'"
+)
+
+from types import SimpleNamespace  # noqa: E402
+
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+import gatherum  # noqa: E402
+import gatherum.torch as room  # noqa: E402
+from gatherum.cuda import views  # noqa: E402
+from gatherum.operators import OPERATORS as ROWS  # noqa: E402
+from gatherum.torch import device, gradients, ops, partials  # noqa: E402
+from strategies import OPERATORS, SCATTERS  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning")
+MODES = ("raise", "clip", "wrap", "fill", "drop")
+
+
+@pytest.fixture
+def as_cuda(monkeypatch):
+    """Give tensors of the host's memory the kernels of those on a CUDA device."""
+    ran = []
+
+    def run(op, *operands, **call):
+        ran.append(op)
+        return device.run(op, *operands, **call)
+
+    library = torch.library.Library("gatherum", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that kernels are replaced
+        for row in ROWS.values():
+            for name, kernel in ops._kernels(row, run).items():
+                library.impl(name, kernel, "CPU")
+    monkeypatch.setattr(device.FRAMEWORK.__class__, "stream", lambda *_: 40)
+    monkeypatch.setattr(device.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
+    # The core would not see memory of a device: everything goes to the ops.
+    monkeypatch.setattr(partials, "native", SimpleNamespace(call=_through_ops))
+    yield ran
+    library._destroy()
+
+
+def _through_ops(op, data, indices, updates, axis, reduction, include_self, mode, negative, *_):
+    operands = (data, indices) if updates is None else (data, indices, updates)
+    fold = () if updates is None else (reduction, include_self)
+    return ops.overload(op)(*operands, axis, *fold, mode, negative)
+
+
+def example(op, dtype=torch.float32):
+    """Give data, indices, updates: some meet, some are beside the data."""
+    data = torch.arange(12).reshape(4, 3).to(dtype)
+    index = torch.tensor([[0, 3, 1], [3, -1, 3]])
+    if op.endswith("_nd"):
+        return data, index[:, :, None], torch.arange(18).reshape(2, 3, 3).to(dtype)
+    if op.endswith("_elements"):
+        return data, index, torch.arange(6).reshape(2, 3).to(dtype)
+    return data, index, torch.arange(18).reshape(2, 3, 3).to(dtype)
+
+
+def call(op, *operands, functions=None, **more):
+    operands = operands if op in SCATTERS else operands[:2]
+    if functions is None:
+        rest = (0, *more.values())
+        return ops.overload(op)(*operands, *rest)
+    return getattr(functions, op)(*operands, **more)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.complex64])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_the_kernels_give_what_those_of_the_host_give(on_core, as_cuda, op, dtype):
+    operands = example(op, dtype)
+    if dtype.is_complex:  # these go through the ops in any case
+        expected = torch.from_numpy(call(op, *(t.numpy() for t in operands), functions=gatherum))
+    else:
+        expected = call(op, *operands, functions=room)
+    assert as_cuda == []
+    found = call(op, *operands)
+    assert as_cuda == [op]
+    assert found.dtype == dtype
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("op", SCATTERS)
+def test_the_kernels_themselves(on_shim, as_cuda, op, reduction):
+    operands = example(op)
+    expected = call(op, *operands, functions=room, reduction=reduction)
+    assert torch.equal(call(op, *operands, reduction=reduction), expected)
+
+
+@pytest.mark.parametrize("op", SCATTERS)
+def test_forms_that_write(on_core, as_cuda, op):
+    data, index, updates = example(op)
+    expected = call(op, data, index, updates, functions=room, reduction="add")
+    out = torch.full((3, 4), -1.0).T
+    getattr(torch.ops.gatherum, f"{op}_out")(data, index, updates, out, 0, "add")
+    assert torch.equal(out, expected)
+    getattr(torch.ops.gatherum, f"{op}_")(data, index, updates, 0, "add")
+    assert torch.equal(data, expected)
+    assert data._version == 1
+
+
+def test_out_may_not_share_memory(on_core, as_cuda):
+    data, index, updates = example("scatter_slices")
+    with pytest.raises(ValueError, match=r"^scatter_slices: `out` must not share memory with `d"):
+        torch.ops.gatherum.scatter_slices_out(data[:3], index.clamp(0, 2), updates, data[1:], 0)
+    with pytest.raises(ValueError, match=r"^gather: `out` must not share memory with `data`$"):
+        torch.ops.gatherum.gather_out(data[:2], torch.tensor([0, 1]), data[1:3], 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", OPERATORS)
+def test_an_invalid_index_raises_the_sentence_and_writes_nothing(on_shim, as_cuda, op):
+    data, index, updates = example(op)
+    index[1, 1] = 9
+    with pytest.raises(IndexError) as expected:
+        call(op, data, index, updates, functions=room)
+    before = data.clone()
+    with pytest.raises(IndexError) as found:
+        call(op, data, index, updates)
+    assert str(found.value) == str(expected.value)
+    if op in SCATTERS:
+        with pytest.raises(IndexError):
+            getattr(torch.ops.gatherum, f"{op}_")(data, index, updates)
+    assert torch.equal(data, before)
+
+
+def test_fill_values(on_core, as_cuda):
+    data = torch.arange(4, dtype=torch.bfloat16)
+    found = torch.ops.gatherum.gather(data, torch.tensor([9, 1]), 0, "fill", True, 2.5)
+    assert found.tolist() == [2.5, 1.0]
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "mean"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_gradients(on_core, as_cuda, op, reduction):
+    if op not in SCATTERS and reduction != "none":
+        return
+    data, index, updates = example(op, torch.float64)
+    data, updates = ((t + torch.rand_like(t)).requires_grad_() for t in (data, updates))
+    if op in SCATTERS:
+        assert torch.autograd.gradcheck(
+            lambda data, updates: call(op, data, index, updates, reduction=reduction),
+            (data, updates), check_forward_ad=True,
+        )  # fmt: skip
+    else:
+        assert torch.autograd.gradcheck(lambda data: call(op, data, index), (data,))
+    assert len(as_cuda) > 3
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_shapes_alone_on_a_cuda_device(op):
+    with FakeTensorMode() as mode:
+        operands = [mode.from_tensor(t) for t in example(op)]
+        operands = [torch.empty_like(t, device="cuda") for t in operands]
+        found = call(op, *operands)
+        assert (found.device.type, found.dtype) == ("cuda", torch.float32)
+        assert found.shape == call(op, *example(op), functions=room).shape
+        made = gatherum.plan(op, *(operands if op in SCATTERS else operands[:2]))
+        assert made.device == "cuda"
+        assert call(op, *operands, functions=gatherum).device.type == "cuda"
+
+
+def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
+    with FakeTensorMode():
+        data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int, device="cuda")
+        row = ROWS["scatter_slices"]
+        for mode in MODES:
+            places = gradients._places(row, data, index, ops.scatter_call(0, "add", True, mode))
+            assert places.mode == {"raise": "drop", "fill": "drop"}.get(mode, mode)
+        places = gradients._places(row, torch.empty(4), torch.zeros(2, dtype=int),
+                                   ops.scatter_call())  # fmt: skip
+        assert places.mode == "raise"
+
+
+def test_two_devices_are_named():
+    with FakeTensorMode():
+        data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int)
+        with pytest.raises(TypeError) as caught:
+            gatherum.gather(data, index)
+    assert str(caught.value) == (
+        "gather: `indices` must be on the device of `data`, cuda:0, got cpu; write "
+        "indices.to(data.device)"
+    )
+
+
+def test_tensors_of_the_host_are_none_of_this_room():
+    with pytest.raises(TypeError) as caught:
+        gatherum.cuda.gather(torch.arange(3.0), [0])
+    assert str(caught.value) == (
+        "gather: `data` must be an array on a CUDA device, of torch, CuPy or with "
+        "__cuda_array_interface__ or __dlpack__, got Tensor on cpu"
+    )
+
+
+@pytest.mark.parametrize("widths", [(4, 4), (4, 8), (8, 4)])
+def test_the_sort_is_stable(as_cuda, widths):
+    random = np.random.default_rng(3)
+    keys = random.integers(0, 5, 100).astype(f"u{widths[0]}")
+    payload = np.arange(100).astype(f"u{widths[1]}")
+    memory = [device._Scratch(torch.from_numpy(a.view(np.uint8).copy())) for a in (keys, payload)]
+    found = device.FRAMEWORK.sort(*memory, 100, widths, 3, 0, 40)
+    order = np.argsort(keys, kind="stable")
+    for each, expected in zip(found, (keys[order], payload[order]), strict=True):
+        assert each.memory.numpy().tobytes() == expected.tobytes()
+
+
+def test_the_framework_has_what_the_room_asks_for():
+    asked = [name for name in vars(views.Framework) if name[0] != "_"]
+    assert {"view", "stream", "empty", "allocate", "sort", "keep"} <= set(asked)
+    assert [name for name in asked if not hasattr(device.FRAMEWORK, name)] == []

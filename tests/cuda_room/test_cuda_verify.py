@@ -1,0 +1,67 @@
+"""`gatherum verify --device cuda`, by the kernels themselves, without a device."""
+
+import json
+
+import pytest
+from doubles import HostArray, array_of
+
+from gatherum import cli, corpus, verify
+from gatherum.cuda.transfers import OnDevice
+
+EXPECTED = json.loads(verify.EXPECTED.read_text())
+BY_HOST = OnDevice("cuda:0, a double", HostArray, lambda found, dtype: array_of(found).view(dtype))
+ROWS = [
+    ("gather", "float32", "none"),
+    ("gather_nd", "uint8", "none"),
+    ("scatter_elements", "complex64", "none"),
+    ("scatter_nd", "int32", "add"),
+    ("scatter_nd", "float32", "add"),
+    ("scatter_slices", "float16", "mean"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids="/".join)
+def test_small_calls_have_the_bits_of_the_host(on_shim, row, monkeypatch):
+    op, name, reduction = row
+    monkeypatch.setattr(corpus, "large_calls", lambda *_: ())
+    dtype = corpus.dtype_named(name)
+    expected = verify.row_digest(op, dtype, reduction)
+    assert verify.row_digest(op, dtype, reduction, BY_HOST) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [ROWS[0], ROWS[4]], ids="/".join)
+def test_a_whole_row_has_the_published_digest(on_shim, row):
+    op, name, reduction = row
+    found = verify.row_digest(op, corpus.dtype_named(name), reduction, BY_HOST)
+    assert found == EXPECTED["/".join(row)]
+
+
+def test_what_is_printed_names_the_device(on_core, monkeypatch, capsys):
+    monkeypatch.setattr(corpus, "rows", lambda: iter([ROWS[0], ROWS[4]]))
+    monkeypatch.setattr(verify, "_on_cuda", lambda: BY_HOST)
+    assert cli.run(["verify", "--device", "cuda"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "2 of 2 digests as published (cuda:0, a double)"
+
+
+def test_a_device_that_gives_other_bits_is_found(on_core, monkeypatch, capsys):
+    def one_bit_off(found, dtype):
+        array = array_of(found).view(dtype)
+        array.reshape(-1)[-1:] += 1
+        return array
+
+    monkeypatch.setattr(corpus, "rows", lambda: iter([ROWS[3]]))
+    monkeypatch.setattr(verify, "_on_cuda", lambda: OnDevice("a double", HostArray, one_bit_off))
+    assert cli.run(["verify", "--device", "cuda"]) == 1
+    assert "scatter_nd/int32/add: differs from the published digest\n" in capsys.readouterr().out
+
+
+def test_without_a_device_one_sentence_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(verify, "find_spec", lambda name: None)
+    assert cli.run(["verify", "--device", "cuda"]) == 1
+    assert capsys.readouterr().err == (
+        "gatherum: gatherum.cuda: neither torch nor CuPy has a CUDA device here; install one of "
+        "them for CUDA\n"
+    )

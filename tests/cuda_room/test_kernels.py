@@ -1,0 +1,423 @@
+"""The kernels of CUDA on this processor: every way that a plan can run, and what it may not do."""
+
+import itertools
+from math import prod
+
+import numpy as np
+import pytest
+from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
+from shim.room import Room
+from variants import AXES
+
+import gatherum
+from cases import CASES
+from gatherum import reference
+from gatherum.cuda import folds, run
+from gatherum.cuda.tables import Step, alignment, divisor, reach
+from strategies import INDEX_DTYPES, MODES, REDUCTIONS_OF, same_bits
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
+slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a third of a second
+
+RNG = np.random.default_rng(22)
+
+
+def launched(room):
+    return [kernel.name for kernel in room.last.launches]
+
+
+def rows(count, columns, dtype="f4"):
+    return np.arange(count * columns).reshape(count, columns).astype(dtype)
+
+
+# --- Quick: one call of each way, on few variants
+
+
+@pytest.fixture
+def room():
+    return Room()
+
+
+def test_a_gather_is_one_launch(room):
+    data = rows(6, 40)
+    found = room.gather(data, np.array([5, -1, 0]), mode="drop")
+    assert found.tolist() == data[[5, 5, 0]].tolist()
+    assert launched(room) == ["gather"]
+    assert room.last.reads == 0
+
+
+def test_of_updates_that_meet_the_last_wins(room):
+    data, indices = rows(6, 40), np.array([3, 1, 3, 3, 7])
+    updates = RNG.random((5, 40), np.float32)
+    found = room.scatter_slices(data, indices, updates, mode="drop")
+    assert same_bits(found, reference.scatter_slices(data, indices, updates, mode="drop"))
+    assert launched(room) == ["gather", "winners", "scatter"]
+    assert room.last.reads == 0
+
+
+def test_a_sum_is_a_left_fold_in_row_major_order(room):
+    indices = np.concatenate([np.full(300, 2), RNG.integers(-4, 5, 100)])
+    RNG.shuffle(indices)
+    updates = (RNG.standard_normal(400) * 10.0 ** RNG.integers(-8, 8, 400)).astype("f4")
+    data = np.full(4, 0.1, np.float32)
+    found = room.scatter_elements(data, indices, updates, reduction="add", mode="drop")
+    expected = reference.scatter_elements(data, indices, updates, reduction="add", mode="drop")
+    assert same_bits(found, expected)
+    backwards = room.scatter_elements(
+        data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
+    )
+    assert not same_bits(found, backwards)  # so the order counts here
+    assert launched(room) == ["gather", "keys", "fold", "fold_long"]
+    assert room.last.reads == 0
+
+
+def test_what_raises_has_written_nothing_and_says_where(room):
+    data, updates = rows(6, 40), RNG.random((5, 40), np.float32)
+    place = data.copy()
+    indices = np.array([3, 1, 6, 3, -7])
+    with pytest.raises(IndexError) as found:
+        room.scatter_slices(place, indices, updates, out=place)
+    with pytest.raises(IndexError) as expected:
+        gatherum.scatter_slices(place, indices, updates, out=place)
+    assert str(found.value) == str(expected.value)
+    assert same_bits(place, data)
+    assert launched(room)[:3] == ["check", "winners", "scatter"]
+
+
+def test_numbers_are_divided_by_multiplication():
+    for bits in (32, 64):
+        high = (1 << (bits - 1)) - 1
+        for extent in [*range(1, 70), 2**16 - 1, 2**16 + 1, high // 3, high - 1, high]:
+            _, magic, shift = divisor(extent, bits)
+            assert magic < 1 << bits
+            for n in (0, 1, extent - 1, extent, extent + 1, high // 2, high - 1, high):
+                if n <= high:
+                    assert (2 * n * magic >> bits) >> shift == n // extent
+
+
+def test_alignment_and_reach():
+    assert alignment(16, 0) == 16
+    assert alignment(16, -24, 64) == 8
+    assert alignment(8, 5, 16) == 1
+    assert reach((Step(10, data=-8, other=3), Step(5, data=100)), (), 0) == 9 * 8 + 4 * 100
+
+
+# --- Every way, on many variants
+
+
+@slow
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_cases(case, room):
+    assert same_bits(case.run(room), case.expected)
+
+
+def values(shape, dtype, rng=RNG):
+    """Values of every size, with the special ones, and with bits of any kind."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        return np.frombuffer(rng.bytes(prod(shape) * dtype.itemsize), dtype).reshape(shape).copy()
+    part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    parts = (*shape, dtype.itemsize // part.itemsize)
+    found = rng.standard_normal(parts) * 10.0 ** rng.integers(-4, 5, parts)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, 6e-8, 65504, 3e38, 5e-324]
+    found = np.where(rng.random(parts) < 0.04, rng.choice(special, parts), found)
+    with np.errstate(over="ignore"):
+        found = found.astype(part)
+    bits = np.frombuffer(rng.bytes(found.nbytes), part).reshape(parts)
+    found = np.where(rng.random(parts) < 0.02, bits, found)
+    return np.ascontiguousarray(found).view(dtype).reshape(shape)
+
+
+# Runs of every length: none, one, a few, more than a thread folds alone, more than a tile holds;
+# rows, which are folded several items at a time.
+SHAPES = [((7,), 9000, ()), ((60,), 60, (16,))]
+
+
+@slow
+@pytest.mark.parametrize("include_self", [True, False], ids=["with self", "without"])
+@pytest.mark.parametrize(
+    ("reduction", "dtype"),
+    [(r, d) for r, dtypes in REDUCTIONS_OF.items() if r != "none" for d in dtypes],
+    ids=str,
+)
+def test_every_fold(room, reduction, dtype, include_self):
+    how = {"reduction": reduction, "include_self": include_self}
+    for size, count, row in SHAPES:
+        data, updates = values((*size, *row), dtype), values((count, *row), dtype)
+        for indices in (RNG.integers(-size[0], size[0], count), np.arange(count) // 3 % size[0]):
+            with np.errstate(all="ignore"):
+                found = room.scatter_slices(data, indices, updates, **how)
+            assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", INDEX_DTYPES, ids=str)
+def test_every_index_dtype_and_mode(room, dtype, mode):
+    data = values((5, 3), "f4")
+    limits = np.iinfo(dtype)
+    numbers = [0, 4, 5, 6, 127, limits.max, limits.max // 2 + 1, 2, limits.min, -1, -5, -6]
+    indices = np.array([n for n in numbers if limits.min <= n <= limits.max], dtype)
+    updates = values((indices.size, 3), "f4")
+    for negative in (True, False):
+        how = {"mode": mode, "negative": negative}
+        for operator, operands in (
+            ("gather", (data, indices)),
+            ("scatter_slices", (data, indices, updates)),
+            ("gather_elements", (data, np.stack([indices] * 2, 1))),
+            ("gather_nd", (data, np.stack([indices, indices[::-1]], -1))),
+        ):
+            for at in (slice(None), slice(0, 2)):
+                few = tuple(operand if operand is data else operand[at] for operand in operands)
+                expected = result_of(gatherum, operator, few, how)
+                assert result_of(room, operator, few, how) == expected, (operator, few, how)
+
+
+def result_of(functions, operator, operands, how):
+    try:
+        return getattr(functions, operator)(*operands, **how).tobytes()
+    except IndexError as error:
+        return str(error)
+
+
+@slow
+@pytest.mark.parametrize("item", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 100, 300])
+def test_items_of_every_size_and_alignment(room, item):
+    for columns, shift in itertools.product((1, 3, 16), (0, 1, 2, 4, 8)):
+        raw = np.frombuffer(RNG.bytes(9 * columns * item + shift), np.uint8)[shift:]
+        data = raw.view(f"V{item}").reshape(9, columns)
+        indices = RNG.integers(-9, 12, 11)
+        for operands, op in (
+            ((data, indices), "gather"),
+            ((data[::-1, ::-1], indices), "gather"),
+            ((data, indices, data[RNG.integers(0, 9, 11)]), "scatter_slices"),
+        ):
+            found = getattr(room, op)(*operands, mode="drop")
+            assert same_bits(found, getattr(gatherum, op)(*operands, mode="drop"))
+
+
+@slow
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c16", "S3", "i8"])
+def test_fill_values(room, dtype):
+    fill = 0 if dtype == "S3" else 7
+    for columns in (1, 3, 16):
+        data = values((4, columns), "u1").astype(dtype)
+        indices = RNG.integers(-9, 9, 30)
+        how = {"mode": "fill", "fill_value": fill}
+        assert same_bits(room.gather(data, indices, **how), gatherum.gather(data, indices, **how))
+
+
+@slow
+def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch):
+    data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
+    updates = values((4, 200, 5), "i2")
+    how = {"batch_dims": 1, "mode": "drop"}
+    expected = gatherum.scatter_nd(data, indices[..., None], updates, **how)
+    for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
+        monkeypatch.setattr(run, "_SMALL_TABLE", small)
+        if small:
+            monkeypatch.setattr(run, "_sort_bytes", lambda *_: 0)
+        assert same_bits(room.scatter_nd(data, indices[..., None], updates, **how), expected)
+        assert launched(room)[1:] == names
+
+
+@slow
+def test_one_update_for_each_destination_needs_no_table(room):
+    data, indices = values((3, 8), "f8"), np.array([[1], [2], [9]])
+    updates = values((3, 1), "f8")
+    found = room.scatter_elements(data, indices, updates, axis=1, mode="clip")
+    assert same_bits(found, gatherum.scatter_elements(data, indices, updates, axis=1, mode="clip"))
+    assert launched(room) == ["gather", "scatter"]
+
+
+@slow
+@pytest.mark.parametrize("row", [(3,), (40,), (5, 4), (1300,)], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
+def test_long_runs_of_rows(room, dtype, row):
+    data, indices = values((3, *row), dtype), RNG.integers(-3, 3, 150)
+    updates = np.moveaxis(values((*row, 150), dtype), -1, 0) if len(row) > 1 else None
+    updates = values((150, *row), dtype) if updates is None else updates
+    how = {"reduction": "mean", "include_self": False}
+    found = room.scatter_slices(data, indices, updates, **how)
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("reduction", ["add", "max", "min"])
+def test_integers_fold_where_they_lie(room, reduction, dtype):
+    data, indices, updates = (
+        values((5, 2), dtype),
+        RNG.integers(-6, 7, 300),
+        values((300, 2), dtype),
+    )
+    how = {"reduction": reduction, "mode": "drop"}
+    found = room.scatter_slices(data, indices, updates, **how)
+    assert launched(room) == ["gather", "fold_atomic"]
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+@pytest.mark.parametrize("longest", [2, 3, 31])
+def test_long_runs_wherever_they_begin(room, longest, monkeypatch):
+    monkeypatch.setattr(folds, "LONGEST", longest)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        lengths = rng.choice([0, 1, 2, longest, longest + 1, 2 * longest, 520], 9)
+        indices = np.repeat(np.arange(9), lengths)
+        if seed % 2:
+            rng.shuffle(indices)
+        updates = rng.standard_normal((indices.size, 2))
+        data = np.zeros((8, 2))  # destination 8 is not there
+        for include_self in (True, False):
+            how = {"reduction": "add", "include_self": include_self, "mode": "drop"}
+            found = room.scatter_slices(data, indices, updates, **how)
+            assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+def test_many_dimensions(room):
+    shape = (1, 2) * 5 + (3, 1) * 20
+    data = values((3, *shape[:10], 2, 2), "f4")
+    indices = RNG.integers(-3, 3, (2, 1, 2, 1, 2, 1, 2, 1, 2, 3)).transpose(
+        2, 0, 4, 8, 6, 9, 1, 3, 5, 7
+    )
+    strided = data.transpose(0, *reversed(range(1, data.ndim)))
+    assert same_bits(room.gather(strided, indices), gatherum.gather(strided, indices))
+    deep = values((2,) * 9, "i2").transpose(*reversed(range(9)))
+    many = RNG.integers(0, 2, (40, 6))
+    assert same_bits(room.gather_nd(deep, many), gatherum.gather_nd(deep, many))
+    updates = values((40, 2, 2, 2), "i2")
+    for reduction in ("none", "add", "max"):
+        found = room.scatter_nd(deep, many, updates, reduction=reduction)
+        assert same_bits(found, gatherum.scatter_nd(deep, many, updates, reduction=reduction))
+
+
+CALLS = [
+    ("gather", ((7, 5), "f4"), ((30,), "i8"), None, {}),
+    ("gather_elements", ((7, 5), "f4"), ((30, 5), "i8"), None, {"mode": "drop"}),
+    ("scatter_slices", ((7, 5), "f4"), ((30,), "i8"), ((30, 5), "f4"), {}),
+    ("scatter_slices", ((7, 5), "f4"), ((30,), "i8"), ((30, 5), "f4"), {"reduction": "add"}),
+    ("scatter_slices", ((7, 5), "i4"), ((30,), "i8"), ((30, 5), "i4"), {"reduction": "add"}),
+    ("scatter_slices", ((7, 5), "i4"), ((), "i8"), ((5,), "i4"), {"mode": "wrap"}),
+    ("scatter_slices", ((2**23,), "i1"), ((3,), "i8"), ((3,), "i1"), {"mode": "wrap"}),
+    ("scatter_slices", ((0, 5), "f4"), ((3,), "i8"), ((3, 5), "f4"), {"mode": "drop"}),
+]
+
+
+@slow
+@pytest.mark.parametrize(("op", "data", "indices", "updates", "how"), CALLS, ids=str)
+def test_scratch_is_what_the_formula_says(room, op, data, indices, updates, how):
+    made = gatherum.plan(op, data, indices, *([] if updates is None else [updates]), **how)
+    size = max(data[0][0], 1)
+    operands = [values(*data), RNG.integers(0, size, indices[0])]
+    operands += [] if updates is None else [values(*updates)]
+    getattr(room, op)(*operands, **how)
+    assert room.last.scratch() == run.scratch(made)
+
+
+@slow
+@pytest.mark.parametrize("mode", ["clip", "wrap", "fill", "drop"])
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min", "mean"])
+def test_only_the_mode_raise_waits_for_the_device(room, mode, reduction):
+    data, indices, updates = values((7,), "f4"), RNG.integers(-20, 20, 90), values((90,), "f4")
+    room.scatter_elements(data, indices, updates, mode=mode, reduction=reduction)
+    assert room.last.reads == 0
+    room.scatter_elements(data, indices % 7, updates, reduction=reduction)
+    assert room.last.reads == 1
+    room.gather(data, indices, mode=mode)
+    assert room.last.reads == 0
+
+
+@slow
+@pytest.mark.parametrize("reduction", ["none", "add", "mul"])
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+def test_a_scatter_that_raises_leaves_out_as_it_was(room, dtype, reduction):
+    data, updates = values((7, 2), dtype), values((90, 2), dtype)
+    for bad in (0, 45, 89):
+        indices = RNG.integers(0, 7, 90)
+        indices[bad] = 7
+        for out in (np.full((7, 2), 9, dtype), data.copy()):
+            source = data if out[0, 0] == 9 else out
+            before = out.tobytes()
+            with pytest.raises(IndexError, match=rf"index 7 .*\[{bad}\]|{bad}"):
+                room.scatter_slices(source, indices, updates, reduction=reduction, out=out)
+            assert out.tobytes() == before
+
+
+@slow
+def test_places_of_size_zero(room):
+    empty, index = np.zeros((0, 3), "f4"), np.array([[4, -1]])
+    for mode in ("clip", "wrap"):
+        expected = result_of(gatherum, "gather", (empty, index), {"mode": mode})
+        assert result_of(room, "gather", (empty, index), {"mode": mode}) == expected
+        assert "index 4" in expected
+    nothing = np.zeros((3, 0), "f4")
+    expected = result_of(gatherum, "gather", (nothing, index), {})
+    assert result_of(room, "gather", (nothing, index), {}) == expected
+    assert "index 4" in expected
+    assert room.gather(nothing, np.zeros((0,), "i8")).shape == (0, 0)
+
+
+@slow
+def test_indices_that_change_between_the_passes_go_nowhere_else():
+    """Another stream makes an index invalid after the check: the update is dropped."""
+    data, indices, updates = values((7,), "f4"), np.array([1, 2, 3]), values((3,), "f4")
+
+    class Changing(ShimDevice):
+        def launch(self, kernel, grid, block, arguments):
+            super().launch(kernel, grid, block, arguments)
+            if kernel.name == "check":
+                indices[1] = 1 << 40
+
+    for reduction in ("none", "add"):
+        indices[1] = 2
+        found = Room(Changing).scatter_elements(data, indices, updates, reduction=reduction)
+        expected = gatherum.scatter_elements(
+            data, indices, updates, reduction=reduction, mode="drop"
+        )
+        assert same_bits(found, expected)
+
+    class Mending(ShimDevice):
+        def read(self, buffer, nbytes):
+            found = super().read(buffer, nbytes)
+            indices[1] = 2
+            return found
+
+    indices[1] = 1 << 40
+    with pytest.raises(IndexError, match="scatter_elements"):
+        Room(Mending).scatter_elements(data, indices, updates)
+
+
+@slow
+@pytest.mark.skipif(AT_ONCE, reason="the order of real threads has no seed")
+def test_the_order_of_threads_and_blocks_changes_nothing():
+    data, indices, updates = values((9, 2), "f4"), RNG.integers(0, 9, 700), values((700, 2), "f4")
+    how = {"reduction": "mean"}
+    expected = gatherum.scatter_slices(data, indices, updates, **how)
+    for seed in range(20):
+        room = Room(lambda seed=seed: ShimDevice(1000 * seed))
+        assert same_bits(room.scatter_slices(data, indices, updates, **how), expected)
+        assert same_bits(
+            room.scatter_slices(data, indices, updates),
+            gatherum.scatter_slices(data, indices, updates),
+        )
+
+
+@slow
+def test_the_compile_table_has_the_macros_of_every_call(room):
+    """What `nox -s cuda` compiles for devices is what calls ask for."""
+    seen = set()
+    for op, data, indices, updates, how in CALLS[:6]:
+        operands = [values(*data), RNG.integers(0, 7, indices[0])]
+        operands += [] if updates is None else [values(*updates)]
+        getattr(room, op)(*operands, **how)
+        seen |= set(room.last.launches)
+    for kernel in seen:
+        axes = AXES[kernel.name]
+        folds_of = {"VALUE", "REDUCTION", "LANES", "CARRIED"}
+        assert {name for name, _ in kernel.macros} - folds_of == set(axes) - folds_of, kernel
+        for name, value in kernel.macros:
+            assert name in folds_of or value in map(str, axes[name]), (kernel, name)

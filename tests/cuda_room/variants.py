@@ -1,0 +1,98 @@
+"""Variants of every kernel: each value of each macro at least once, the others at their commonest.
+
+What `run` asks for is among the products of these; `test_variants` in test_kernels.py holds them
+against the macros that calls use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from gatherum.cuda.device import Kernel
+
+__all__ = ["AXES", "FOLDS", "variants"]
+
+Axes: TypeAlias = dict[str, tuple[object, ...]]
+
+OFFSETS: Axes = {"OFFSET_BITS": (32, 64)}
+LOOPS: Axes = {**OFFSETS, "LOOPS": (8, 66)}
+INDICES: Axes = {
+    **LOOPS,
+    "COMPONENTS": (4, 64),
+    "INDEX": ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+    "INDEX_ALIGN": (8, 4, 2, 1),
+    "SWAPPED": (0, 1),
+}
+WRITING: Axes = {**INDICES, "MODE": ("mode_drop", "mode_clip", "mode_wrap")}
+CHECKING: Axes = {**INDICES, "MODE": ("mode_raise",)}
+WIDTHS: Axes = {"WIDTH": (16, 8, 4, 2, 1), "EACH": (4,)}
+SORTED: Axes = {**LOOPS, "KEY_WIDTH": (4, 8), "PAYLOAD_WIDTH": (4, 8)}
+VALUES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+BYTES = {"bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+BYTES |= {"complex64": 8, "complex128": 16}
+BYTES |= {f"{kind}{bits}": bits // 8 for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+REDUCTIONS = ("add", "mul", "max", "min", "mean")
+
+FOLDS = [
+    (value, reduction)
+    for value in VALUES
+    for reduction in REDUCTIONS
+    if not (value == "bool" and reduction == "mean")
+    and not (value.startswith("complex") and reduction in ("max", "min"))
+]
+_FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
+_FOLD |= {"LANES": (1,), "CARRIED": (0,)}
+AXES: dict[str, Axes] = {
+    "check": CHECKING,
+    "first": CHECKING,
+    "gather": {**CHECKING, **WIDTHS, "MODE": (*CHECKING["MODE"], *WRITING["MODE"])},
+    "pattern": {},
+    "winners": {**WRITING, "WINNER_WIDTH": (4, 8)},
+    "scatter": {**WRITING, **WIDTHS, "WINNER_WIDTH": (4, 8, 0)},
+    "keys": {
+        **WRITING,
+        "KEY_WIDTH": (4, 8),
+        "PAYLOAD_WIDTH": (8, 4),
+        "CARRIED": (0, 1, 2, 4, 8),
+        "VALUE_ALIGN": (8, 4, 2, 1),
+    },
+    "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
+    "fold": _FOLD,
+    "fold_long": {**_FOLD, "THREADS": (128,), "FOLDERS": (32,)},
+    "fold_atomic": {**WRITING, "VALUE": ("value_int32",), "REDUCTION": ("add",)},
+}
+
+
+def variants(name: str) -> Iterator[Kernel]:
+    """Give the variants of a kernel."""
+    axes = AXES[name]
+    common = {macro: values[0] for macro, values in axes.items()}
+    if name.startswith("fold_atomic"):
+        for value in ("int32", "int64", "uint32", "uint64"):
+            for reduction in ("add", "max", "min"):
+                yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
+    elif name.startswith("fold"):
+        for value, reduction in FOLDS:
+            kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            size = BYTES[value]
+            yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
+            if size <= 8:
+                kind |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
+                yield _kernel(name, common, **kind, VALUE_ALIGN=size)
+        common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
+    yield _kernel(name, common)
+    for macro, values in axes.items():
+        for value in values[1:]:
+            yield _kernel(name, common, **{macro: value})
+
+
+def _kernel(name: str, common: dict[str, object], **own: object) -> Kernel:
+    macros = common | own
+    index = str(macros.get("INDEX", "int64"))
+    if "INDEX_ALIGN" in macros and "INDEX_ALIGN" not in own:
+        macros["INDEX_ALIGN"] = int(index.lstrip("uint")) // 8
+    return Kernel.of(name, **macros)

@@ -1,0 +1,142 @@
+"""Calls on a cluster of processes: the same bits by every way, and errors that arrive."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+import gatherum
+
+pytest.importorskip("distributed", reason="install distributed: pip install distributed")
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster
+
+import gatherum.dask
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+RNG = np.random.default_rng(21)
+DATA = RNG.standard_normal((300, 7)).astype(np.float16)
+INDICES = RNG.zipf(1.3, 900) % 300
+UPDATES = RNG.standard_normal((900, 7)).astype(np.float16)
+WAYS = ["tasks", "shuffle"]
+
+
+@pytest.fixture(scope="module")
+def client():
+    settings = {"distributed.logging.distributed": "error"}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as c,
+        Client(c) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch, client):
+    from gatherum.dask import operands, ways
+
+    monkeypatch.setattr(ways, "SMALL_BYTES", -1)
+    for module in (ways, operands):
+        monkeypatch.setattr(module, "chunk_bytes", lambda: 2000)
+    with dask.config.set({"gatherum.way": request.param, "scheduler": client}):
+        yield request.param
+
+
+def lazy(array, rng):
+    chunks = []
+    for n in array.shape:
+        cuts = np.sort(rng.integers(0, n + 1, rng.integers(0, 5)))
+        chunks.append(tuple(np.diff([0, *cuts, n]).tolist()))
+    return da.from_array(array, chunks=tuple(chunks))
+
+
+def digest(array):
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def compute(way, op, operands, **attributes):
+    told = str(gatherum.explain(op, *operands, **attributes))
+    assert way in told or "blockwise" in told
+    return getattr(gatherum, op)(*operands, **attributes).compute()
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mean", "max"])
+def test_scatters(way, reduction):
+    expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction=reduction)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        operands = [lazy(one, rng) for one in (DATA, INDICES, UPDATES)]
+        found = compute(way, "scatter_slices", operands, reduction=reduction)
+        assert digest(found) == digest(expected)
+
+
+def test_updates_that_broadcast_and_indices_that_are_dropped(way):
+    indices = np.where(INDICES > 200, 999, INDICES)[:, None]
+    expected = gatherum.scatter_nd(DATA, indices, UPDATES[:1], reduction="add", mode="drop")
+    rng = np.random.default_rng(5)
+    operands = lazy(DATA, rng), lazy(indices, rng), UPDATES[:1]
+    found = compute(way, "scatter_nd", operands, reduction="add", mode="drop")
+    assert digest(found) == digest(expected)
+
+
+def test_gathers(way):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        operands = lazy(DATA, rng), lazy(INDICES.reshape(30, 30), rng)
+        expected = gatherum.gather(DATA, INDICES.reshape(30, 30))
+        assert digest(compute(way, "gather", operands)) == digest(expected)
+    indices = np.where(INDICES > 200, 999, INDICES)
+    expected = gatherum.gather(DATA, indices, mode="fill", fill_value=np.nan)
+    operands = lazy(DATA, rng), lazy(indices, rng)
+    found = compute(way, "gather", operands, mode="fill", fill_value=np.nan)
+    assert digest(found) == digest(expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements(way, axis):
+    rng = np.random.default_rng(8)
+    order = np.argsort(DATA, axis=axis)
+    found = compute(way, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
+    assert digest(found) == digest(gatherum.gather_elements(DATA, order, axis=axis))
+    back = [lazy(one, rng) for one in (np.zeros_like(DATA), order, np.sort(DATA, axis=axis))]
+    assert digest(compute(way, "scatter_elements", back, axis=axis)) == digest(DATA)
+
+
+def test_small_indices_go_whole(way, monkeypatch):
+    from gatherum.dask import gathering
+
+    monkeypatch.setattr(gathering, "is_small", lambda size: True)
+    rng = np.random.default_rng(1)
+    found = compute(way, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
+    assert digest(found) == digest(gatherum.gather(DATA, INDICES))
+
+
+def test_the_first_invalid_index_is_named(way):
+    indices = INDICES.copy()
+    indices[[800, 411, 623]] = 300, -301, 999
+    for op, updates in (("gather", ()), ("scatter_slices", (UPDATES,))):
+        with pytest.raises(IndexError) as expected:
+            getattr(gatherum, op)(DATA, indices, *updates)
+        for seed in range(2):
+            rng = np.random.default_rng(seed)
+            operands = [lazy(one, rng) for one in (DATA, indices, *updates)]
+            with pytest.raises(IndexError) as found:
+                compute(way, op, operands)
+            assert str(found.value) == str(expected.value)
+            assert "indices[411]" in str(found.value)
+
+
+def test_another_version_of_distributed_warns_and_takes_tasks(client, monkeypatch):
+    from gatherum.dask import versions, ways
+
+    monkeypatch.setattr(versions, "TESTED", ("0.0",))
+    monkeypatch.setattr(ways, "SMALL_BYTES", -1)
+    operands = da.from_array(DATA, chunks=(50, 7)), da.from_array(INDICES, chunks=70)
+    said = pytest.warns(UserWarning, match="rows move as tasks: its shuffles are tested with")
+    with dask.config.set({"gatherum.way": "shuffle"}), said:
+        result = gatherum.gather(*operands)
+    assert digest(result.compute()) == digest(gatherum.gather(DATA, INDICES))

@@ -1,0 +1,145 @@
+"""What Dask's arrays are refused for, when a call is made and when it is computed."""
+
+import numpy as np
+import pytest
+
+import gatherum
+
+da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
+import dask  # noqa: E402
+
+import gatherum.dask  # noqa: E402
+
+DATA = np.arange(60.0, dtype=np.float32).reshape(12, 5)
+LAZY = da.from_array(DATA, chunks=(5, 2))
+
+
+def refused(op, *operands, **attributes):
+    with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+        getattr(gatherum, op)(*operands, **attributes)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes"),
+    [
+        ("gather", ([0],), {"axis": 2}),
+        ("gather", ([0],), {"axis": "clip"}),
+        ("gather", ([0.5],), {}),
+        ("gather", ([0],), {"mode": "no"}),
+        ("gather", ([0],), {"mode": "fill", "fill_value": "x"}),
+        ("gather_elements", ([0],), {}),
+        ("gather_elements", ([[0] * 6],), {}),
+        ("gather_nd", ([[0, 0, 0]],), {}),
+        ("gather_nd", ([[0]],), {"batch_dims": 2}),
+        ("scatter_slices", ([0], np.zeros((2, 5), np.float32)), {}),
+        ("scatter_slices", ([0], np.zeros((1, 5))), {}),
+        ("scatter_nd", ([[0]], None), {}),
+        ("scatter_nd", ([[0]], 1.0), {"reduction": "sum"}),
+        ("scatter_elements", ([[0]], [[1.0, 2.0]]), {}),
+    ],
+)
+def test_calls_are_checked_when_they_are_made(op, operands, attributes):
+    expected = refused(op, DATA, *operands, **attributes)
+    found = refused(op, LAZY, *operands, **attributes)
+    assert type(found) is type(expected)
+    assert str(found) == str(expected)
+
+
+def test_nothing_is_computed_while_a_call_is_made():
+    def never(block):
+        raise AssertionError("was computed")
+
+    x = LAZY.map_blocks(never, dtype=LAZY.dtype, meta=LAZY._meta)
+    i = da.from_array(np.array([0, 99]), chunks=1).map_blocks(
+        never, dtype=int, meta=np.empty(0, int)
+    )
+    u = x[:2].rechunk((1, 5))
+    t = i[:, None]
+    made = [
+        gatherum.gather(x, i), gatherum.gather_elements(x, t), gatherum.gather_nd(x, t),
+        gatherum.scatter_slices(x, i, u), gatherum.scatter_nd(x, t, u, reduction="add"),
+        gatherum.scatter_elements(x, t, u[:, :1], reduction="mean"),
+    ]  # fmt: skip
+    assert [one.shape for one in made] == [(2, 5), (2, 1), (2, 5), (12, 5), (12, 5), (12, 5)]
+    gatherum.plan("gather", x, i)
+    print(gatherum.explain("gather", x, i))
+    for one in made:
+        with pytest.raises(AssertionError, match="was computed"):
+            one.compute()
+
+
+def test_the_first_invalid_index_of_all_chunks_is_named():
+    indices = np.zeros((6, 6), np.int16)
+    indices[1, 4] = 17
+    indices[2, 0] = -99
+    indices[4, 1] = 98
+    expected = str(refused("gather", DATA, indices))
+    assert "index 17" in expected and "indices[1, 4]" in expected
+    for chunks in ((6, 6), (1, 2), (3, 1), (2, 6), ((1, 0, 5), (5, 1))):
+        lazy = gatherum.gather(LAZY, da.from_array(indices, chunks=chunks))
+        for part in (lazy, lazy[5, 5]):  # every index is checked, whatever is asked for
+            with pytest.raises(IndexError) as caught:
+                part.compute()
+            assert str(caught.value) == expected
+        with dask.config.set(scheduler="threads"), pytest.raises(IndexError) as caught:
+            lazy.compute()
+        assert str(caught.value) == expected
+
+
+def test_unknown_sizes():
+    x = LAZY[LAZY[:, 0] > 3]
+    assert str(refused("gather", x, [0])) == (
+        "gather: `data` must have chunks of known sizes, got shape (nan, 5); write "
+        "data.compute_chunk_sizes()"
+    )
+    i = da.flatnonzero(LAZY[:, 0] > 3)
+    assert str(refused("gather", LAZY, i)).startswith(
+        "gather: `indices` must have chunks of known sizes, got shape (nan,)"
+    )
+    x.compute_chunk_sizes()
+    assert gatherum.gather(x, [0]).compute().tolist() == [DATA[1].tolist()]
+
+
+def test_what_is_no_array_of_numpy_chunks():
+    masked = da.ma.masked_array(LAZY, LAZY > 3)
+    assert str(refused("gather", masked, [0])) == (
+        "gather: `data` must not be a masked array, its mask would be lost"
+    )
+
+    class Other:
+        shape, ndim, dtype = (0, 0), 2, DATA.dtype
+        __array_function__ = None
+
+    x = LAZY.copy()
+    x._meta = Other()
+    assert str(refused("gather", x, [0])).startswith(
+        "gather: `data` must have chunks that are NumPy arrays, got "
+    )
+
+
+def test_other_collections_of_dask():
+    late = dask.delayed(lambda: [0])()
+    for call in (gatherum.gather, gatherum.plan, gatherum.explain):
+        name = () if call is gatherum.gather else ("gather",)
+        for operands in ((LAZY, late), (late, [0])):
+            with pytest.raises(TypeError, match=r"must be a NumPy array, got a dask\.Delayed"):
+                call(*name, *operands)
+
+
+def test_data_decides():
+    indices = da.from_array(np.array([0, 1]))
+    assert "got a dask.Array" in str(refused("gather", DATA, indices))
+    assert gatherum.dask.gather(DATA, indices).compute().tolist() == DATA[:2].tolist()
+
+
+def test_out_is_refused():
+    assert str(refused("gather", LAZY, [0], out=DATA[:1])).startswith(
+        "gather: `out` must be None for Dask arrays"
+    )
+
+
+def test_reports_need_values():
+    assert "must have values that can be read here, got a dask.Array" in str(
+        refused("index_report", "gather", DATA, da.from_array(np.array([0])))
+    )

@@ -1,0 +1,205 @@
+"""Files as sources, and Zarr arrays changed in place."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gatherum
+
+da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
+zarr = pytest.importorskip("zarr", reason="install zarr")
+import gatherum.dask  # noqa: E402
+from gatherum.dask import stores  # noqa: E402
+from gatherum.files.zarrays import ZarrArray  # noqa: E402
+
+DATA = np.arange(143, dtype=np.int32).reshape(13, 11)
+INDICES = np.array([12, 0, 12, 5, -1, 5, 5])
+UPDATES = np.arange(77, dtype=np.int32).reshape(7, 11)
+EXPECTED = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction="add")
+
+
+def store_at(path, data=DATA, **more):
+    stored = zarr.create_array(path, shape=data.shape, dtype=data.dtype, chunks=(4, 5), **more)
+    stored[...] = data
+    return stored
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return store_at(tmp_path / "a.zarr")
+
+
+def files(folder):
+    names = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in names}
+
+
+@pytest.mark.parametrize("kind", ["npy", "fortran", "npz", "safetensors", "zarr", "zarr2"])
+def test_every_format_is_a_source(kind, tmp_path):
+    path = tmp_path / f"x.{kind}"
+    if kind == "npy":
+        np.save(path, DATA)
+    elif kind == "fortran":
+        path = tmp_path / "f.npy"
+        np.save(path, np.asfortranarray(DATA))
+    elif kind == "npz":
+        np.savez(path, one=DATA, two=DATA[:3])
+        path = f"{path}:one"
+    elif kind == "safetensors":
+        numpy = pytest.importorskip("safetensors.numpy", reason="install safetensors")
+        numpy.save_file({"w": DATA}, path)
+        path = f"{path}:w"
+    else:
+        path = tmp_path / f"{kind}.zarr"
+        store_at(path, zarr_format=2 if kind == "zarr2" else 3)
+    for chunks in ("auto", 3, ((13, 0), (5, 6))):
+        x = gatherum.dask.from_file(path, chunks=chunks)
+        assert (x.shape, x.dtype) == (DATA.shape, DATA.dtype)
+        np.testing.assert_array_equal(x.compute(), DATA)
+        for part in (np.s_[2:9:3], np.s_[::-2, 4], np.s_[-1, 3:3], np.s_[11:2:-4, ::5]):
+            np.testing.assert_array_equal(x[part].compute(), DATA[part])
+        found = gatherum.gather(x, da.from_array(INDICES, chunks=2))
+        np.testing.assert_array_equal(found.compute(), DATA[INDICES])
+    assert gatherum.dask.from_file(path).name == gatherum.dask.from_file(path).name
+
+
+def test_a_file_that_changed_is_not_read(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, DATA)
+    x = gatherum.dask.from_file(path)
+    np.save(path, DATA[:3])
+    with pytest.raises(OSError, match=r"x.npy: changed since it was opened"):
+        x.compute()
+
+
+def test_a_compressed_member_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, one=DATA)
+    with pytest.raises(ValueError) as caught:
+        gatherum.dask.from_file(f"{path}:one")
+    assert str(caught.value) == (
+        f"from_file: {path}:one is compressed, so that no part of it can be read alone; write it "
+        "with np.savez or np.save"
+    )
+
+
+@pytest.mark.parametrize("op", ["scatter_slices", "scatter_nd", "scatter_elements"])
+def test_in_place(op, tmp_path, stored):
+    indices, updates = INDICES, UPDATES
+    if op == "scatter_nd":
+        indices = INDICES[:, None]
+    if op == "scatter_elements":
+        indices = np.repeat(INDICES[:, None], 11, axis=1)
+    run = getattr(gatherum.dask, f"{op}_into")
+    lazy = da.from_array(indices, chunks=2), da.from_array(updates, chunks=(3, 4))
+    assert run(stored, *lazy, reduction="add") is None
+    np.testing.assert_array_equal(stored[...], EXPECTED)
+    again = store_at(tmp_path / "b.zarr")
+    run(str(tmp_path / "b.zarr"), indices, updates, reduction="add")
+    np.testing.assert_array_equal(again[...], EXPECTED)
+    assert sorted(os.listdir(tmp_path)) == ["a.zarr", "b.zarr"]
+
+
+def test_only_chunks_that_change_are_written_each_once(tmp_path, stored, monkeypatch):
+    boxes = []
+    write = ZarrArray.write_box
+    monkeypatch.setattr(
+        ZarrArray,
+        "write_box",
+        lambda self, box, values: boxes.append(box) or write(self, box, values),
+    )
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a.zarr").rglob("c/*/*")}
+    gatherum.dask.scatter_nd_into(stored, [[0, 0], [1, 1], [0, 0]], 7)
+    assert boxes == [(slice(0, 4), slice(0, 5))]
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a.zarr").rglob("c/*/*")}
+    assert before.keys() == after.keys()
+    changed = [path for path in before if before[path] != after[path]]
+    assert [str(path)[-5:] for path in changed] == ["c/0/0"]
+
+
+def test_shards_are_written_whole(tmp_path):
+    stored = zarr.create_array(
+        tmp_path / "s.zarr", shape=DATA.shape, dtype=DATA.dtype, chunks=(2, 11), shards=(6, 11)
+    )
+    stored[...] = DATA
+    gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
+    np.testing.assert_array_equal(stored[...], EXPECTED)
+
+
+def test_an_invalid_index_leaves_the_array_as_it_was(tmp_path, stored):
+    before = files(tmp_path)
+    with pytest.raises(IndexError, match=r"^scatter_slices: index 13 .* \(indices\[1\]\)$"):
+        gatherum.dask.scatter_slices_into(stored, [0, 13], UPDATES[:2])
+    with pytest.raises(ValueError, match="must have shape"):
+        gatherum.dask.scatter_slices_into(stored, [0], UPDATES)
+    assert files(tmp_path) == before
+
+
+def test_what_is_no_store(tmp_path):
+    for store in (DATA, da.from_array(DATA), zarr.array(DATA), 1):
+        with pytest.raises(TypeError, match=r"^scatter_nd_into: `store` must be a Zarr array in a"):
+            gatherum.dask.scatter_nd_into(store, [[0]], 1)
+    with pytest.raises(FileNotFoundError):
+        gatherum.dask.scatter_nd_into(tmp_path / "none.zarr", [[0]], 1)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("step", ["stage", "seal", "lay", "mark", "clear"])
+def test_a_run_that_is_killed_and_repeated_gives_the_same(step, tmp_path, stored, monkeypatch):
+    """Stopped before each step, then resumed, and once more."""
+
+    def die(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        if step in ("lay", "mark"):
+            patch.setattr(stores, {"lay": "lay_chunks", "mark": "mark"}[step], die)
+        elif step == "stage":
+            patch.setattr(ZarrArray, "write_box", die)
+        else:
+            patch.setattr(stores.Build, step, die)
+        with pytest.raises(Killed):
+            gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
+    if step in ("stage", "seal"):
+        np.testing.assert_array_equal(stored[...], DATA)
+    elif step != "lay":
+        with pytest.raises(ValueError, match="complete it with resume first"):
+            gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
+    for _ in range(2):
+        gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add", resume=True)
+        np.testing.assert_array_equal(stored[...], EXPECTED)
+    assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+def test_a_process_that_is_killed(tmp_path, stored):
+    """A real SIGKILL while chunks are staged; the array is as it was, and a repeat completes."""
+    code = f"""
+import os, signal, numpy as np, gatherum, gatherum.dask
+from gatherum.files.zarrays import ZarrArray
+write, done = ZarrArray.write_box, []
+def kill(self, box, values):
+    write(self, box, values)
+    done.append(box)
+    if len(done) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+ZarrArray.write_box = kill
+gatherum.dask.scatter_slices_into({str(tmp_path / "a.zarr")!r}, np.array({INDICES.tolist()}),
+    np.array({UPDATES.tolist()}, np.int32), reduction="add")
+"""
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, timeout=120,
+        env=os.environ | {"PYTHONPATH": path, "DASK_SCHEDULER": "synchronous"},
+    )  # fmt: skip
+    assert done.returncode == -9
+    np.testing.assert_array_equal(stored[...], DATA)
+    gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
+    np.testing.assert_array_equal(stored[...], EXPECTED)
+    assert os.listdir(tmp_path) == ["a.zarr"]

@@ -1,0 +1,76 @@
+"""The recipe "Add a file format" of CONTRIBUTING.md, followed: a toy format of raw numbers."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gatherum
+from files.storage import bits, leftovers
+from gatherum import files
+from gatherum.files import formats
+from gatherum.files.formats.format import Format, Location, Opening, find_named
+from gatherum.files.formats.storage import FlatStorage, Source
+
+HEADER = 128
+
+
+class Toy(Format):
+    """A line of JSON, 128 bytes long, and the elements."""
+
+    name, form = "toy", "'x.toy'"
+
+    def recognise(self, text: str) -> tuple[str, str | None] | None:
+        return find_named(text, "toy", members=False)
+
+    def open(self, location: Location, opening: Opening) -> Source:
+        file = opening.file(location.file)
+        try:
+            about = json.loads(file.read_bytes(0, HEADER))
+            shape, dtype = tuple(about["shape"]), np.dtype(about["dtype"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{location}: not a toy") from None
+        return Source(location, shape, dtype, FlatStorage.of(file, HEADER, shape, dtype), file)
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        return json.dumps({"shape": shape, "dtype": dtype.str}).ljust(HEADER).encode()
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS, Toy()])
+
+
+def put(path: Path, array: Any) -> str:
+    header = json.dumps({"shape": array.shape, "dtype": array.dtype.str}).ljust(HEADER)
+    path.write_bytes(header.encode() + array.tobytes())
+    return os.fspath(path)
+
+
+def test_a_new_format_is_read_and_written_and_changed_in_place(tmp_path: Path) -> None:
+    table = np.random.default_rng(0).random((50, 6))
+    indices = np.arange(7)[:, None] * 3
+    path, out = put(tmp_path / "t.toy", table), str(tmp_path / "o.toy")
+    files.gather_nd_file(path, indices, out)
+    assert bits(files.gather_file(out, np.arange(7))) == bits(table[indices[:, 0]])
+    for target in (out, path):
+        files.scatter_nd_file(
+            path, indices, table[:7], target, reduction="add", in_place=target == path
+        )
+        found = files.gather_file(target, np.arange(50))
+        expected = gatherum.scatter_nd(table, indices, table[:7], reduction="add")
+        assert bits(found) == bits(expected)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_new_format_is_named_where_none_fits(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a Zarr directory such as 'x.zarr' or 'x.toy'$"):
+        files.gather_file(tmp_path / "t.txt", np.array([0]))
+    (tmp_path / "t.toy").write_text("no toy")
+    with pytest.raises(ValueError, match=r"t.toy: not a toy$"):
+        files.gather_file(tmp_path / "t.toy", np.array([0]))

@@ -1,0 +1,205 @@
+"""HDF5 files: what is refused, where datasets lie, and what a new file holds."""
+
+import os
+import re
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from files.storage import MISSING, get, leftovers, put, refused
+from gatherum import files
+from gatherum.files.formats import locate
+
+h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
+pytestmark = pytest.mark.usefixtures("quick_sync")
+TABLE = np.arange(600, dtype=np.float32).reshape(100, 6)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """Make a file with datasets of many kinds."""
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        file["flat"] = TABLE
+        file.create_dataset("group/chunks", data=TABLE, chunks=(30, 4), compression="gzip")
+        file.create_dataset("lzf", data=TABLE, chunks=(30, 4), compression="lzf")
+        file.create_dataset("texts", data=["a", "b"])
+        file.create_dataset("unwritten", (100, 6), "f4")
+        file.create_dataset("some chunks", (100, 6), "f4", chunks=(30, 4), fillvalue=7)
+        file["some chunks"][:30] = TABLE[:30]
+        file["soft"] = h5py.SoftLink("/flat")
+        file["outside"] = h5py.ExternalLink("other.h5", "/secret")
+        layout = h5py.VirtualLayout((100, 6), "f4")
+        layout[:] = h5py.VirtualSource("other.h5", "secret", (100, 6))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external", (100, 6), "f4", external=[(str(tmp_path / "raw"), 0, 2400)])
+        for name, size, bits in ((b"three bytes", 3, 24), (b"few bits", 4, 20)):
+            odd, space = h5py.h5t.STD_I32LE.copy(), h5py.h5s.create_simple((4,))
+            odd.set_precision(bits)
+            odd.set_size(size)
+            values = np.array([1, -2, 3, 500_000], np.int32)
+            h5py.h5d.create(file.id, name, odd, space).write(
+                h5py.h5s.ALL, h5py.h5s.ALL, values, h5py.h5t.NATIVE_INT32
+            )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("flat", TABLE),
+        ("group/chunks", TABLE),
+        ("/flat", TABLE),
+        ("unwritten", np.zeros_like(TABLE)),
+        ("some chunks", np.where(np.arange(100)[:, None] < 30, TABLE, np.float32(7))),
+        ("few bits", np.array([1, -2, 3, 500_000], np.int32)),
+    ],
+)
+def test_datasets_of_every_kind(made: Path, name: str, expected: Any) -> None:
+    indices = np.array([3, 0, len(expected) - 1])
+    assert np.array_equal(files.gather_file(f"{made}:{name}", indices), expected[indices])
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        (":soft", ": a link to 'soft' is not followed"),
+        (":outside", ": a link to 'outside' is not followed"),
+        (":virtual", ": its elements lie in other files, which is not followed"),
+        (":external", ": its elements lie in other files, which is not followed"),
+        (":texts", ": holds texts or objects of varying length"),
+        (":lzf", ": HDF5's filter 32000 is not run: what it gives cannot be bounded"),
+        (":three bytes", ": NumPy has no such type: data type '<i3' not understood"),
+        (":group", ": is a group, not a dataset"),
+        (":nope", ": the file has no such dataset; it holds 'external', 'few bits', 'flat', "),
+        (":flat/deeper", ": the file has no such dataset; it holds "),
+        ("", ": name one of its 10 datasets after a colon: 'external', "),
+    ],
+)
+def test_what_is_refused(made: Path, name: str, line: str) -> None:
+    found = refused(made.parent, str(made) + name)
+    assert found.startswith(f"t.h5{name}{line}")
+
+
+def test_links_are_not_followed_by_groups_either(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["there"] = h5py.ExternalLink("other.h5", "/")
+        file["a/b"] = TABLE
+    assert refused(tmp_path, f"{tmp_path}/t.h5:there/x") == (
+        "t.h5:there/x: a link to 'there' is not followed"
+    )
+    assert np.array_equal(files.gather_file(f"{tmp_path}/t.h5", np.array([5])), TABLE[[5]])
+
+
+@pytest.mark.parametrize("cut", [0, 7, 100, 1500, 4000])
+def test_damaged_files(made: Path, cut: int) -> None:
+    raw = made.read_bytes()
+    made.write_bytes(raw[:cut])
+    line = refused(made.parent, f"{made}:flat")
+    assert re.match(r"t\.h5:flat: (cannot be read as HDF5|its 2400 bytes reach past)", line)
+
+
+def test_a_chunk_that_inflates_to_more_than_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", (100, 6), "f4", chunks=(30, 4), compression="gzip")
+        made[...] = TABLE
+        made.id.write_direct_chunk((30, 4), zlib.compress(bytes(1 << 26), 9))
+    assert re.search(r"t\.h5:x: a chunk of 65\d{3} bytes for 480$", refused_row(path, 50))
+    with h5py.File(path, "a") as file:
+        file["x"].id.write_direct_chunk((30, 4), zlib.compress(bytes(1 << 19), 9))
+    files.gather_file(f"{path}:x", np.array([5]))  # which does not look there
+    assert "inflates to more than its 484 bytes" in refused_row(path, 50)
+    with h5py.File(path, "a") as file:
+        file["x"].id.write_direct_chunk((30, 4), b"damaged")
+    assert "a chunk of zlib is damaged" in refused_row(path, 50)
+
+
+def refused_row(path: Path, row: int) -> str:
+    with pytest.raises(ValueError) as caught:
+        files.gather_file(f"{path}:x", np.array([row]))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_in_place_neighbours_stay(made: Path) -> None:
+    before = made.read_bytes()
+    indices = np.array([[3], [50]])
+    files.scatter_nd_file(f"{made}:flat", indices, np.full((2, 6), -1, "f4"), f"{made}:flat",
+                          in_place=True)  # fmt: skip
+    expected = TABLE.copy()
+    expected[[3, 50]] = -1
+    assert np.array_equal(get(f"{made}:flat"), expected)
+    changed = sum(a != b for a, b in zip(before, made.read_bytes(), strict=True))
+    assert 0 < changed <= 2 * 24
+    with pytest.raises(ValueError, match="cannot be written, it is not stored in one piece"):
+        files.scatter_nd_file(f"{made}:group/chunks", indices, np.zeros((2, 6), "f4"),
+                              f"{made}:group/chunks", in_place=True)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f4", "?", "c16", ">i2", "V5", "S3", "f2", "u1", "longdouble", "i4,f8"]
+)
+@pytest.mark.parametrize("count", [0, 5])
+def test_new_files(tmp_path: Path, dtype: str, count: int) -> None:
+    table = np.zeros((4, 3), dtype)
+    table.view("u1")[...] = np.random.default_rng(0).integers(0, 2, table.view("u1").shape)
+    indices = np.arange(count) % 4
+    out = f"{tmp_path}/o.h5:a/b"
+    files.gather_file(table, indices, out)
+    with h5py.File(tmp_path / "o.h5", "r") as file:
+        assert list(file) == ["a"]
+        assert file["a/b"].dtype == table.dtype
+        assert file["a/b"][...].tobytes() == table[indices].tobytes()
+        assert not count or file["a/b"].id.get_offset() % 64 == 0
+    again = files.gather_file(out, np.arange(count))
+    assert (again.dtype, again.tobytes()) == (table.dtype, table[indices].tobytes())
+    assert leftovers(tmp_path) == []
+
+
+def test_a_header_does_not_depend_on_the_time() -> None:
+    where = locate("/no/o.h5:a/b")
+    headers = []
+    for _ in range(2):
+        headers.append(where.format.header(where, (9, 9), np.dtype("f4"), fortran=False))
+        time.sleep(1.1)
+    assert headers[0] == headers[1]
+
+
+def test_outputs_that_are_refused(made: Path) -> None:
+    folder, indices = made.parent, np.array([0])
+    (folder / "text.h5").write_text("no HDF5 file at all")
+    for out, line in (
+        (f"{made}:flat", f"gather: {made} holds other datasets, which a new file would lose"),
+        (f"{folder}/o.h5", "gather: name the dataset to write after a colon: "),
+        (f"{folder}/o.h5:a/../b", "gather: 'a/../b' is no name of a dataset"),
+        (f"{folder}/text.h5:a", f"gather: the output {folder}/text.h5:a is no HDF5 file: "),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(line)}"):
+            files.gather_file(TABLE, indices, out)
+    with pytest.raises(ValueError, match="cannot hold elements of dtype datetime64"):
+        files.gather_file(np.zeros(3, "M8[s]"), indices, f"{folder}/o.h5:a")
+    files.gather_file(TABLE, indices, f"{folder}/o.h5:a")
+    files.gather_file(TABLE, np.array([5]), f"{folder}/o.h5:a")
+    assert np.array_equal(get(f"{folder}/o.h5:a"), TABLE[[5]])
+    assert leftovers(folder) == []
+
+
+def test_a_fifo(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.h5")
+    with pytest.raises(OSError, match="is a FIFO, not a regular file"):
+        files.gather_file(f"{tmp_path}/t.h5:a", np.array([0]))
+
+
+def test_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, "t", TABLE, "hdf5")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    for table, out in ((path, None), (TABLE, f"{tmp_path}/o.h5:a")):
+        with pytest.raises(ImportError) as caught:
+            files.gather_file(table, np.array([0]), out)
+        assert str(caught.value) == "HDF5 files need h5py: pip install h5py"

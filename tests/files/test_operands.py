@@ -1,0 +1,203 @@
+"""Arrays in the place of files: as any operand, and as the result."""
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gatherum
+from files.storage import MISSING, bits, put
+from gatherum import files
+
+pytestmark = pytest.mark.usefixtures("quick_sync")
+
+CALLS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "gather": ((30,), {"axis": 1}),
+    "gather_elements": ((20, 30, 4), {"axis": 1}),
+    "gather_nd": ((50, 2), {}),
+    "scatter_slices": ((30,), {"axis": 1, "reduction": "add"}),
+    "scatter_elements": ((20, 30, 4), {"axis": 1, "reduction": "mean"}),
+    "scatter_nd": ((50, 2), {"reduction": "none"}),
+}
+UPDATES = {"scatter_slices": (20, 30, 4), "scatter_elements": (20, 30, 4), "scatter_nd": (50, 4)}
+FORMS = ("path", "array", "fortran", "strided", "memmap", "zarr", "h5py")
+
+
+def operands(op: str) -> list[NDArray[Any]]:
+    rng = np.random.default_rng(len(op))
+    table = rng.random((20, 30, 4)).astype(np.float32)
+    arrays = [table, rng.integers(-20, 20, CALLS[op][0])]
+    return [*arrays, *([rng.random(UPDATES[op]).astype(np.float32)] if op in UPDATES else [])]
+
+
+def given(folder: Path, name: str, array: NDArray[Any], form: str) -> Any:
+    """Return an array in one of the forms that operands may have."""
+    if form == "path":
+        return put(folder, name, array)
+    if form == "memmap":
+        return np.load(put(folder, name, array), mmap_mode="r")
+    if form == "strided":
+        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+    if form == "zarr":
+        package = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+        chunks = tuple(max(1, n // 3) for n in array.shape)
+        made = package.create_array({}, shape=array.shape, chunks=chunks, dtype=array.dtype)
+        made[...] = array
+        return made
+    if form == "h5py":
+        package = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
+        file = package.File(io.BytesIO(), "w")
+        return file.create_dataset(name, data=array, chunks=name != "indices" or None)
+    return array if form == "array" else np.asfortranarray(array)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("op", CALLS)
+def test_every_operand_may_be_an_array(tmp_path: Path, op: str, form: str) -> None:
+    arrays, call = operands(op), CALLS[op][1]
+    expected = getattr(gatherum, op)(*arrays, **call)
+    names = ("table", "indices", "updates")[: len(arrays)]
+    pairs = zip(names, arrays, strict=True)
+    passed = [given(tmp_path, name, array, form) for name, array in pairs]
+    run = getattr(files, op + "_file")
+    found = run(*passed, **call)
+    assert type(found) is np.ndarray
+    assert found.flags.c_contiguous
+    assert found.flags.writeable
+    assert bits(found) == bits(expected)
+    stats = run(*passed, tmp_path / "out.npy", **call, memory="64KiB")
+    assert stats.rows > 0
+    assert bits(np.load(tmp_path / "out.npy")) == bits(expected)
+    for array, value in zip(arrays, passed, strict=True):
+        if form not in ("path", "zarr", "h5py"):
+            assert np.array_equal(array, value)
+
+
+@pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
+@pytest.mark.parametrize("form", ["npy", "fortran", "deflated", "zarr3", "shards"])
+def test_files_of_every_form_become_arrays(tmp_path: Path, form: str, memory: str) -> None:
+    rng = np.random.default_rng(1)
+    table = rng.integers(0, 1 << 30, (60, 4, 30)).astype(np.int32)
+    indices = rng.integers(-70, 70, (7, 9))
+    path = put(tmp_path, "t", table, form)
+    found = files.gather_file(path, indices, mode="fill", fill_value=-7, memory=memory)
+    expected = gatherum.gather(table, indices, mode="fill", fill_value=-7)
+    assert bits(found) == bits(expected)
+    found = files.gather_file(path, indices, axis=2, mode="wrap", memory=memory)
+    assert bits(found) == bits(gatherum.gather(table, indices, 2, mode="wrap"))
+    assert [name for name in os.listdir(tmp_path) if not name.startswith("t.")] == []
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+def test_nothing(shape: tuple[int, ...]) -> None:
+    table, none = np.zeros(shape), np.zeros(0, np.int64)
+    assert files.gather_file(table, none).shape == (0, shape[1])
+    changed = files.scatter_slices_file(table, none, np.zeros((0, shape[1])))
+    assert bits(changed) == bits(table)
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        files.gather_file(np.zeros((3, 0)), np.array([9]))
+
+
+def test_a_table_with_its_result(tmp_path: Path) -> None:
+    """The result is new memory, and a file in memory is no other operand."""
+    table = np.arange(12.0).reshape(4, 3)
+    found = files.scatter_slices_file(table, np.array([1]), table[:1])
+    found[...] = -1
+    assert table[1, 0] == 3.0
+    assert bits(files.gather_file(table, np.arange(4))) == bits(table)
+
+
+def test_an_index_error_is_that_of_the_operator() -> None:
+    with pytest.raises(IndexError) as caught:
+        files.gather_file(np.zeros((3, 2)), np.array([[0, 3]]))
+    with pytest.raises(IndexError) as expected:
+        gatherum.gather(np.zeros((3, 2)), np.array([[0, 3]]))
+    assert str(caught.value) == str(expected.value)
+
+
+EXPECTED = "the indices must be a path, a NumPy array, or an array of Zarr or h5py, got "
+
+
+@pytest.mark.parametrize(
+    ("operand", "line"),
+    [
+        ([2, 0], EXPECTED + "list"),
+        (7, EXPECTED + "int"),
+        (b"i.npy", EXPECTED + "bytes"),
+        (np.ma.array([1, 2]), "the indices are a masked array, whose mask would be lost"),
+    ],
+)
+def test_what_is_no_operand(operand: Any, line: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        files.gather_file(np.zeros((3, 2)), operand)
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()])
+def test_objects_are_refused_as_in_memory(dtype: Any) -> None:
+    table = np.array(["a", "b"], dtype)
+    with pytest.raises(TypeError) as caught:
+        files.gather_file(table, np.array([0]))
+    with pytest.raises(TypeError) as expected:
+        gatherum.gather(table, np.array([0]))
+    assert str(caught.value) == str(expected.value)
+
+
+def test_what_only_files_can_do(tmp_path: Path) -> None:
+    table, indices, updates = np.zeros((3, 2)), np.array([[1]]), np.ones((1, 2))
+    path, out = put(tmp_path, "t", table), str(tmp_path / "o.npy")
+    lines = []
+    for call in (
+        lambda: files.gather_file(path, indices[0], out, resume=True),
+        lambda: files.gather_file(path, indices[0], resume=True),
+        lambda: files.scatter_nd_file(table, indices, updates, out, in_place=True),
+        lambda: files.scatter_nd_file(path, indices, updates, in_place=True),
+    ):
+        with pytest.raises(ValueError) as caught:
+            call()
+        lines.append(str(caught.value))
+    assert lines == [
+        "gather: a run can be resumed when all operands are files, the indices are an array",
+        "gather: a run without an output file cannot be resumed",
+        "scatter_nd: only a table in a file can be changed in place",
+        f"scatter_nd: in place the output is the table, {path}, got None",
+    ]
+    files.scatter_nd_file(path, indices, updates, path, in_place=True)
+    assert np.array_equal(np.load(path), [[0, 0], [1, 1], [0, 0]])
+
+
+def test_an_output_is_kept(tmp_path: Path) -> None:
+    out = put(tmp_path, "o", np.arange(3))
+    with pytest.raises(FileExistsError) as caught:
+        files.gather_file(np.zeros(5), np.array([0]), out, overwrite=False)
+    assert str(caught.value) == f"{out}: exists already, and overwrite=False keeps it"
+    assert np.array_equal(np.load(out), np.arange(3))
+    files.gather_file(np.zeros(5), np.array([0]), tmp_path / "new.npy", overwrite=False)
+    files.gather_file(np.zeros(5), np.array([0]), out)
+    assert np.array_equal(np.load(out), [0.0])
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rich: bool
+) -> None:
+    if rich:
+        pytest.importorskip("rich", reason=MISSING.format("rich"))
+    else:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+    table, indices = np.arange(12.0), np.array([3, 4])
+    assert np.array_equal(files.gather_file(table, indices, progress=True), [3, 4])
+    assert capsys.readouterr().out == ""
+    if not rich:
+        files.gather_file(table, indices, progress=True)
+        assert capsys.readouterr().err == "moved 16 B of 16 B\n"
+    seen: list[tuple[int, int]] = []
+    files.gather_file(table, indices, progress=lambda *moved: seen.append(moved))
+    assert seen[-1] == (16, 16)

@@ -1,0 +1,214 @@
+"""Calls on arrays that two devices of this host share: who computes what, and the same bits."""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
+import jax.numpy as jnp  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
+
+import gatherum.jax  # noqa: E402
+from gatherum.jax.ops import Call  # noqa: E402
+from gatherum.jax.partitions import Numbered  # noqa: E402
+
+X = "x"
+RNG = np.random.default_rng(0)
+ROWS = RNG.standard_normal((10, 8)).astype(np.float32)
+CUBE = RNG.standard_normal((4, 5, 6))
+# operator, shapes of data and indices, attributes; then each operand's sharding, the result's, and
+# whether shards must be brought together for it
+DIVIDED = [
+    ("gather", (10, 8), (6,), {}, [(None, None), (X,)], (X, None), False),
+    ("gather", (10, 8), (6,), {}, [(None, X), (None,)], (None, X), False),
+    ("gather", (10, 8), (6,), {}, [(X, None), (None,)], (None, None), True),
+    ("gather", (4, 5, 6), (2, 3), {"axis": 1}, [(X, None, None), (None, None)],
+     (X, None, None, None), False),
+    ("gather", (4, 5, 6), (2, 4), {"axis": -2}, [(None, None, None), (None, X)],
+     (None, None, X, None), False),
+    ("gather_elements", (4, 6), (3, 6), {}, [(None, X), (None, X)], (None, X), False),
+    ("gather_elements", (4, 6), (8, 6), {}, [(None, None), (X, None)], (X, None), False),
+    ("gather_nd", (4, 5, 6), (4, 3, 1), {"batch_dims": 1}, [(X, None, None), (X, None, None)],
+     (X, None, None), False),
+    ("gather_nd", (4, 5, 6), (8, 2), {}, [(None, None, X), (None, None)], (None, X), False),
+    ("gather_nd", (4, 5, 6), (8, 2), {}, [(None, None, None), (X, None)], (X, None), False),
+    ("scatter_slices", (10, 8), (6,), {}, [(None, X), (None,), (None, X)], (None, X), False),
+    ("scatter_slices", (10, 8), (6,), {}, [(None, None), (X,), (X, None)], (None, None), True),
+    ("scatter_slices", (4, 5, 6), (2, 3), {"axis": 1},
+     [(X, None, None), (None, None), (X, None, None, None)], (X, None, None), False),
+    ("scatter_elements", (4, 6), (3, 6), {}, [(None, X)] * 3, (None, X), False),
+    ("scatter_nd", (4, 5, 6), (4, 3, 1), {"batch_dims": 1}, [(X, None, None)] * 3,
+     (X, None, None), False),
+    ("scatter_nd", (4, 5, 6), (8, 2), {}, [(None, None, X), (None, None), (None, X)],
+     (None, None, X), False),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    assert len(jax.devices()) >= 2
+    return Mesh(np.array(jax.devices()[:2]), (X,))
+
+
+def operands_of(op, shape, index_shape, attributes):
+    """Draw operands whose indices are valid, with duplicates."""
+    data = RNG.standard_normal(shape)
+    limit = min(shape) if op.endswith("nd") else shape[attributes.get("axis", 0)]
+    indices = RNG.integers(-limit, limit, index_shape)
+    if not op.startswith("scatter"):
+        return [data, indices]
+    inverse = {"scatter_slices": "gather"}.get(op, op.replace("scatter", "gather"))
+    moved = gatherum.plan(inverse, data, indices, **attributes).shape
+    return [data, indices, RNG.standard_normal(moved)]
+
+
+def placed(mesh, operands, specs):
+    return [
+        jax.device_put(operand, NamedSharding(mesh, PartitionSpec(*spec)))
+        for operand, spec in zip(operands, specs, strict=True)
+    ]
+
+
+def collectives(compiled):
+    return re.findall(r"all-\w+\(|collective-\w+\(|dynamic-slice\(", compiled.as_text())
+
+
+def parts(array):
+    """The spec of an array's sharding, as long as its rank."""
+    spec = tuple(array.sharding.spec)
+    return spec + (None,) * (array.ndim - len(spec))
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "index_shape", "attributes", "specs", "result", "together"), DIVIDED, ids=str
+)
+def test_shards_stay_where_they_are(mesh, op, shape, index_shape, attributes, specs, result,
+                                    together):  # fmt: skip
+    operands = operands_of(op, shape, index_shape, attributes)
+    given = placed(mesh, operands, specs)
+    folds = [{}] if op.startswith("gather") else [{"reduction": r} for r in ("none", "add", "mean")]
+    for more in folds:
+
+        def run(*each, more=more):
+            return getattr(gatherum.jax, op)(*each, **attributes, **more)
+
+        compiled = jax.jit(run).lower(*given).compile()
+        assert bool(collectives(compiled)) is together
+        expected = getattr(gatherum, op)(*operands, **attributes, **more)
+        for found in (compiled(*given), getattr(gatherum, op)(*given, **attributes, **more)):
+            assert parts(found) == result
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_all_modes_and_what_is_filled(mesh):
+    indices = np.array([-3, 0, 99, 2, 12, -11])
+    for mode in ("clip", "wrap", "fill"):
+        more = {"fill_value": 0.5} if mode == "fill" else {}
+        table, places = placed(mesh, [ROWS, indices], [(None, None), (X,)])
+        found = gatherum.gather(table, places, mode=mode, **more)
+        np.testing.assert_array_equal(found, gatherum.gather(ROWS, indices, mode=mode, **more))
+
+
+def test_derivatives_of_shards_stay_there(mesh):
+    indices = np.array([3, 3, 0, 1, 9, 3])
+    table, places = placed(mesh, [ROWS, indices], [(None, X), (None,)])
+
+    def total(take, table, places):
+        return (take(table, places) ** 2).sum()
+
+    gradient = jax.jit(jax.grad(lambda *each: total(gatherum.jax.gather, *each)))
+    compiled = gradient.lower(table, places).compile()
+    assert not collectives(compiled)
+    found = compiled(table, places)
+    assert parts(found) == (None, X)
+    wanted = jax.grad(lambda table: total(lambda t, i: jnp.take(t, i, 0), table, indices))(ROWS)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_batches_of_shards(mesh):
+    tables = RNG.standard_normal((4, 5, 3))
+    indices = RNG.integers(0, 5, (4, 6))
+    given = placed(mesh, [tables, indices], [(X, None, None), (X, None)])
+    compiled = jax.jit(jax.vmap(gatherum.jax.gather)).lower(*given).compile()
+    assert not collectives(compiled)
+    expected = [gatherum.gather(*pair) for pair in zip(tables, indices, strict=True)]
+    np.testing.assert_array_equal(compiled(*given), expected)
+
+
+def test_sizes_that_devices_do_not_divide_are_whole(mesh):
+    """A shard that is padded would hold indices that nobody wrote."""
+    rows = NamedSharding(mesh, PartitionSpec(X))
+
+    def run(table, indices):
+        indices = jax.lax.with_sharding_constraint(indices + 7, rows)
+        taken = gatherum.jax.gather(table, indices)
+        return jax.lax.with_sharding_constraint(taken, rows)
+
+    indices = np.array([0, -3, 2])
+    given = placed(mesh, [ROWS, indices], [(None, None), (None,)])
+    np.testing.assert_array_equal(jax.jit(run)(*given), ROWS[indices + 7])
+
+
+def test_an_index_that_is_invalid_in_a_shard(mesh):
+    indices = np.array([0, 1, 2, 3, 77, 88])
+    with pytest.raises(IndexError) as expected:
+        gatherum.gather(ROWS, indices)
+    given = placed(mesh, [ROWS, indices], [(None, None), (X,)])
+    for call in (gatherum.gather, gatherum.jax.gather):
+        with pytest.raises(IndexError) as caught:
+            call(*given)
+        assert str(caught.value) == str(expected.value)
+    with pytest.raises((RuntimeError, ValueError), match=r"index 77 .* \(indices\[1\]\)"):
+        jax.jit(gatherum.jax.gather)(*given).block_until_ready()  # of the second device's three
+    np.testing.assert_array_equal(gatherum.gather(given[0], given[1] % 10), ROWS[indices % 10])
+
+
+def test_data_that_are_donated_are_written_in_place(mesh):
+    data, indices, updates = placed(
+        mesh, [ROWS, np.array([1, 1]), np.ones((2, 8), np.float32)], [(None, X), (None,), (None, X)]
+    )
+    where = [shard.data.unsafe_buffer_pointer() for shard in data.addressable_shards]
+    run = functools.partial(gatherum.jax.scatter_slices, reduction="add")
+    found = jax.jit(run, donate_argnums=0)(data, indices, updates)
+    assert data.is_deleted()
+    assert [s.data.unsafe_buffer_pointer() for s in found.addressable_shards] == where
+
+
+def test_two_dimensions_on_two_axes_of_a_mesh():
+    mesh = Mesh(np.array(jax.devices()[:2]).reshape(2, 1), ("x", "y"))
+    given = placed(mesh, [ROWS, np.array([3, 0, 9, 9])], [(None, "y"), ("x",)])
+    compiled = jax.jit(gatherum.jax.gather).lower(*given).compile()
+    assert not collectives(compiled)
+    np.testing.assert_array_equal(compiled(*given), ROWS[[3, 0, 9, 9]])
+    both = placed(mesh, [ROWS, np.array([3, 0, 9, 9])], [(None, None), (("y", "x"),)])
+    np.testing.assert_array_equal(gatherum.gather(*both), ROWS[[3, 0, 9, 9]])
+
+
+def test_programs_for_one_device_and_exports_are_not_divided(mesh):
+    import jax.export
+
+    text = jax.jit(gatherum.jax.gather).lower(ROWS, np.array([1])).as_text()
+    assert "CustomSPMDPartitioning" not in text
+    given = placed(mesh, [ROWS, np.array([3, 1])], [(None, None), (X,)])
+    assert "CustomSPMDPartitioning" in jax.jit(gatherum.jax.gather).lower(*given).as_text()
+    trusted = jax.export.DisabledSafetyCheck.custom_call(gatherum.jax.TARGET)
+    exported = jax.export.export(jax.jit(gatherum.jax.gather), disabled_checks=[trusted])(*given)
+    assert "CustomSPMDPartitioning" not in exported.mlir_module()
+    np.testing.assert_array_equal(exported.call(*given), ROWS[[3, 1]])
+
+
+def test_what_devices_may_share():
+    """Sizes that differ beside an axis, and updates that are repeated."""
+    elements = Call("gather_elements", 1, "raise", True)
+    numbered = Numbered.of(elements, (4, 5, 6), (3, 2, 6))
+    assert numbered.operands == ((0, 1, 2), (3, 4, 2))
+    assert numbered.result == (3, 4, 2)
+    assert numbered.shared == {4, 2}
+    slices = Call("scatter_slices", 0, "raise", True, "add")
+    numbered = Numbered.of(slices, (4, 5, 6), (3,), (1, 6))
+    assert numbered.operands[0] == numbered.result == (0, 1, 2)
+    assert numbered.operands[2][1] == 2
+    assert numbered.operands[2][0] not in numbered.result
+    assert numbered.shared == {1, 2}

@@ -1,0 +1,152 @@
+"""Calls whose indices are prepared once: the bits of the plain calls, whatever happens to the indices."""
+
+import threading
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import gatherum
+from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
+
+pytestmark = pytest.mark.slow
+
+INT32 = np.dtype(np.int32)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data())
+def test_any_call_has_the_bits_of_the_operator(op, data):
+    call = data.draw(calls([op]))
+    expected = outcome(gatherum, call)
+    attributes = dict(call.kwargs)
+    fill = {"fill_value": attributes.pop("fill_value")} if "fill_value" in attributes else {}
+    try:
+        prepared = gatherum.prepare(op, call.args[0], call.args[1], **attributes)
+    except (IndexError, ValueError, TypeError) as error:
+        assert type(error) is type(expected)
+        assert str(error) == str(expected)
+        return
+    assert isinstance(expected, np.ndarray)
+    operands = (call.args[0], *call.args[2:])
+    assert prepared.shape == expected.shape
+    assert same_outcome(expected, prepared(*operands, **fill))
+    assert same_outcome(expected, prepared(*operands, **fill))  # nothing is used up
+    if op in SCATTERS:
+        place = np.array(call.args[0], order="C", copy=True)
+        place.view(f"V{place.itemsize}")[...] = np.ascontiguousarray(call.args[0]).view(
+            f"V{place.itemsize}"
+        )
+        assert prepared(place, call.args[2], out=place) is place
+        assert same_outcome(expected, place)
+
+
+REDUCTIONS = [("add", True), ("add", False), ("max", True), ("mean", True), ("mean", False)]
+
+
+@pytest.mark.parametrize(("reduction", "include_self"), REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8"])
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.usefixtures("settings_restored")
+def test_rows_on_any_threads(reduction, include_self, dtype, threads):
+    rng = np.random.default_rng(1)
+    data = (9 * rng.standard_normal((200, 5, 30))).astype(dtype)
+    indices = rng.zipf(1.4, (100, 90)) % 200 - 100
+    updates = (9 * rng.standard_normal((100, 90, 5, 30))).astype(dtype)
+    how = {"reduction": reduction, "include_self": include_self}
+    expected = gatherum.scatter_slices(data, indices, updates, **how)
+    gatherum.set_num_threads(threads)
+    prepared = gatherum.prepare(gatherum.scatter_slices, (data.shape, dtype), indices, **how)
+    assert prepared.nbytes > 2 * indices.size * INT32.itemsize  # their order is kept
+    assert same_bits(expected, prepared(data, updates))
+    out = np.empty_like(data)
+    assert same_bits(expected, prepared(data, updates, out=out))
+    across = np.asfortranarray(data)  # no rows that step as one
+    assert same_bits(expected, prepared(across, updates))
+    assert same_bits(
+        gatherum.scatter_slices(data, indices, updates[0, 0], **how), prepared(data, updates[0, 0])
+    )
+
+
+def test_what_happens_to_the_indices_later_changes_nothing():
+    indices = np.array([2, 0, 2])
+    add = gatherum.prepare("scatter_slices", ((3, 8), "f4"), indices, reduction="add")
+    indices[:] = 99
+    assert add(np.zeros((3, 8), "f4"), np.ones((3, 8), "f4"))[:, 0].tolist() == [1, 0, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        add.indices[0] = 1
+
+
+def test_what_is_kept():
+    prepared = gatherum.prepare("gather_nd", ((5, 3), "f4"), [[-1, 2], [9, 0]], mode="drop")
+    assert (prepared.op, prepared.shape, prepared.dtype) == ("gather_nd", (2,), np.dtype("f4"))
+    assert prepared.indices.tolist() == [[4, 2], [-1, 0]]
+    assert prepared.indices.dtype == INT32
+    assert prepared.nbytes == 16
+    assert repr(prepared) == "<Prepared gather_nd on float32 (5, 3), indices (2, 2)>"
+
+
+def test_threads_share_what_is_prepared():
+    rng = np.random.default_rng(2)
+    data, updates = rng.standard_normal((50, 40)), rng.standard_normal((5000, 40))
+    indices = rng.integers(0, 50, 5000)
+    add = gatherum.prepare("scatter_slices", data, indices, reduction="add")
+    expected = gatherum.scatter_slices(data, indices, updates, reduction="add")
+    found = [None] * 4
+
+    def run(i):
+        found[i] = add(data, updates)
+
+    workers = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all(same_bits(expected, one) for one in found)
+
+
+ERRORS = [
+    (lambda p: p(np.zeros((3, 8))), TypeError, "scatter_slices: the call was prepared for `data` "
+     "of float32, got float64"),
+    (lambda p: p(np.zeros((3, 9), "f4")), ValueError, "scatter_slices: the call was prepared for "
+     "`data` of shape (3, 8), got (3, 9)"),
+    (lambda p: p(np.zeros((3, 8), "f4")), TypeError, "scatter_slices: `updates` must be an array, "
+     "got NoneType"),
+    (lambda p: p(np.zeros((3, 8), "f4"), np.zeros((2, 9), "f4")), ValueError, "scatter_slices: "
+     "`updates` must have shape (2, 8), got (2, 9)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "sentence"), ERRORS)
+def test_operands_that_the_call_was_not_prepared_for(call, kind, sentence):
+    prepared = gatherum.prepare("scatter_slices", ((3, 8), "f4"), [0, 1], reduction="add")
+    with pytest.raises(kind) as caught:
+        call(prepared)
+    assert str(caught.value) == sentence
+
+
+def test_out_is_checked_as_the_operator_checks_it():
+    prepared = gatherum.prepare("scatter_slices", ((3, 8), "f4"), [0, 1], reduction="add")
+    data, updates = np.zeros((3, 8), "f4"), np.ones((2, 8), "f4")
+    wrong = {
+        "must have shape (3, 8), got (2, 8)": np.zeros((2, 8), "f4"),
+        "must not share memory with `data`": data[::-1],
+        "must not share memory with `updates`": np.lib.stride_tricks.as_strided(updates, (3, 8)),
+    }
+    for sentence, out in wrong.items():
+        if sentence.endswith("`updates`"):
+            big = np.ones((5, 8), "f4")
+            updates, out = big[:2], big[1:4]  # noqa: PLW2901  # one array holds both
+        with pytest.raises(ValueError, match="`out`") as caught:
+            prepared(data, updates, out=out)
+        assert str(caught.value) == f"scatter_slices: `out` {sentence}"
+
+
+def test_a_run_takes_out_and_fill_value_itself():
+    for name in ("out", "fill_value"):
+        with pytest.raises(TypeError) as caught:
+            gatherum.prepare("gather", ((3,), "f4"), [0], **{name: 1})
+        assert str(caught.value) == (
+            f"prepare: unknown attribute {name!r}; it takes 'axis', 'mode', 'negative'"
+        )

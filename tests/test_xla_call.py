@@ -1,0 +1,423 @@
+"""The handler of XLA's custom calls, under forged frames: called as by the runtime, without JAX.
+
+Each check of the handler is broken by one frame. Results lie between guards, which stay as they
+are.
+"""
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import _core
+
+HEAD = [("struct_size", c_size_t), ("extension", c_void_p)]
+ERROR = {3: "INVALID_ARGUMENT", 8: "RESOURCE_EXHAUSTED", 11: "OUT_OF_RANGE", 13: "INTERNAL"}
+# XLA's numbers of dtypes, and those of packed or unknown ones
+KINDS = {"bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7,
+         "uint32": 8, "uint64": 9, "float16": 10, "float32": 11, "float64": 12, "complex64": 15,
+         "complex128": 18}  # fmt: skip
+BFLOAT16, BYTE_FLOATS, PACKED = 16, (19, 20, 23, 24, 25, 28, 29, 33), (0, 13, 21, 22, 26, 32, 99)
+
+
+class Buffer(Structure):
+    _fields_ = [*HEAD, ("dtype", c_int32), ("data", c_void_p), ("rank", c_int64),
+                ("dims", POINTER(c_int64))]  # fmt: skip
+
+
+class Values(Structure):
+    _fields_ = [*HEAD, ("size", c_int64), ("types", POINTER(c_int32)), ("each", POINTER(c_void_p))]
+
+
+class Span(Structure):
+    _fields_ = [("ptr", c_char_p), ("len", c_size_t)]
+
+
+class Words(Structure):
+    _fields_ = [("dtype", c_int32), ("size", c_size_t), ("data", c_void_p)]
+
+
+class Attributes(Structure):
+    _fields_ = [*HEAD, ("size", c_int64), ("types", POINTER(c_int32)),
+                ("names", POINTER(POINTER(Span))), ("each", POINTER(c_void_p))]  # fmt: skip
+
+
+class Version(Structure):
+    _fields_ = [*HEAD, ("major", c_int32), ("minor", c_int32)]
+
+
+class ErrorArguments(Structure):
+    _fields_ = [*HEAD, ("message", c_char_p), ("code", c_int32)]
+
+
+class Api(Structure):
+    _fields_ = [*HEAD, ("version", Version), ("internal", c_void_p),
+                ("create_error", ctypes.CFUNCTYPE(c_void_p, POINTER(ErrorArguments)))]  # fmt: skip
+
+
+class Frame(Structure):
+    _fields_ = [*HEAD, ("api", POINTER(Api)), ("context", c_void_p), ("stage", c_int32),
+                ("args", Values), ("rets", Values), ("attrs", Attributes)]  # fmt: skip
+
+
+class Extension(Structure):
+    _fields_ = [("struct_size", c_size_t), ("type", c_int32), ("next", c_void_p)]
+
+
+class Metadata(Structure):
+    _fields_ = [("struct_size", c_size_t), ("version", Version), ("traits", c_uint32)]
+
+
+class MetadataExtension(Structure):
+    _fields_ = [("base", Extension), ("metadata", POINTER(Metadata))]
+
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
+handler = ctypes.CFUNCTYPE(c_void_p, POINTER(Frame))(
+    _pointer(_core.xla_call(), b"xla._CUSTOM_CALL_TARGET")
+)
+GUARD = 64
+
+
+class Call:
+    """A frame and all that it points to, to be changed before it is run."""
+
+    def __init__(self, program, operands, shape, dtype, fill=b""):
+        self.operands = [(array, KINDS[array.dtype.name], array.shape) for array in operands]
+        self.operand_types = [1] * len(operands)
+        self.result_types = [1]
+        self.dtype, self.shape = KINDS[np.dtype(dtype).name], shape
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self.memory = np.full(size + 2 * GUARD, 0xA5, np.uint8)
+        self.attributes = {
+            "program": (1, (KINDS["int64"], np.frombuffer(bytes(program), np.int64).copy())),
+            "fill": (1, (KINDS["int64"], np.frombuffer(fill.ljust(16, b"\0"), np.int64).copy())),
+            "sentences": (4, "changed\nindex % at (%)"),
+        }
+        self.stage = 3
+        self.kept = []
+
+    @property
+    def result(self):
+        return self.memory[GUARD:-GUARD]
+
+    def keep(self, value):
+        self.kept.append(value)
+        return value
+
+    def address(self, value):
+        return ctypes.cast(ctypes.pointer(self.keep(value)), c_void_p)
+
+    def buffer(self, data, kind, shape):
+        dims = self.keep((c_int64 * max(len(shape), 1))(*shape))
+        return self.address(Buffer(ctypes.sizeof(Buffer), None, kind, data, len(shape), dims))
+
+    def values(self, types, each):
+        n = len(each)
+        kinds = self.keep((c_int32 * max(n, 1))(*types))
+        pointers = self.keep((c_void_p * max(n, 1))(*[one.value for one in each]))
+        return Values(ctypes.sizeof(Values), None, n, kinds, pointers)
+
+    def attribute(self, value):
+        if isinstance(value, str):
+            text = self.keep(value.encode())
+            return self.address(Span(text, len(text)))
+        kind, array = value
+        return self.address(Words(kind, array.size, self.keep(array).ctypes.data))
+
+    def frame(self):
+        told = []
+
+        def create(arguments):
+            told.append((ERROR[arguments[0].code], arguments[0].message.decode()))
+            return 1
+
+        self.told = told
+        api = self.keep(Api(ctypes.sizeof(Api), None, Version(), None, Api._fields_[-1][1](create)))
+        each = [self.buffer(one.ctypes.data, kind, dims) for one, kind, dims in self.operands]
+        out = self.buffer(self.memory.ctypes.data + GUARD, self.dtype, self.shape)
+        names = [self.keep(name.encode()) for name in self.attributes]
+        spans = [self.keep(Span(name, len(name))) for name in names]
+        n = len(names)
+        attributes = Attributes(
+            ctypes.sizeof(Attributes), None, n,
+            self.keep((c_int32 * max(n, 1))(*[kind for kind, _ in self.attributes.values()])),
+            self.keep((POINTER(Span) * max(n, 1))(*map(ctypes.pointer, spans))),
+            self.keep((c_void_p * max(n, 1))(
+                *[self.attribute(value).value for _, value in self.attributes.values()]
+            )),
+        )  # fmt: skip
+        return Frame(
+            ctypes.sizeof(Frame), None, ctypes.pointer(api), None, self.stage,
+            self.values(self.operand_types, each),
+            self.values(self.result_types, [out] * len(self.result_types)), attributes,
+        )  # fmt: skip
+
+    def run(self):
+        """Return what the handler says, or None."""
+        frame = self.frame()
+        found = handler(ctypes.byref(frame))
+        assert bool(found) is bool(self.told)
+        for guard in (self.memory[:GUARD], self.memory[-GUARD:]):
+            assert (guard == 0xA5).all()
+        return self.told[0] if self.told else None
+
+
+DATA, INDICES = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([2, 0])
+UPDATES = np.ones((2, 4), np.float32)
+
+
+def gather_call(data=DATA, indices=INDICES, **attributes):
+    made = gatherum.plan("gather", data, indices, **attributes)
+    return Call(made.program, [data, indices], made.shape, data.dtype)
+
+
+def scatter_call():
+    made = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction="add")
+    return Call(made.program, [DATA, INDICES, UPDATES], made.shape, np.float32)
+
+
+def replaced(call, operand, **changes):
+    array, kind, shape = call.operands[operand]
+    call.operands[operand] = (
+        changes.get("array", array), changes.get("kind", kind), changes.get("shape", shape)
+    )  # fmt: skip
+
+
+def test_right_calls_run():
+    call = gather_call()
+    assert call.run() is None
+    np.testing.assert_array_equal(call.result.view(np.float32).reshape(2, 4), DATA[INDICES])
+    call = scatter_call()
+    assert call.run() is None
+    expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction="add")
+    np.testing.assert_array_equal(call.result.view(np.float32).reshape(3, 4), expected)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_dtype_has_its_number(name):
+    data = (np.arange(12) % 2).astype(name)
+    call = gather_call(data)
+    assert call.run() is None
+    np.testing.assert_array_equal(call.result.view(name), data[INDICES])
+    for other in set(KINDS.values()) - {KINDS[name]}:
+        call = gather_call(data)
+        replaced(call, 0, kind=other)
+        call.dtype = other
+        assert call.run() == ("INVALID_ARGUMENT", "the data are not of the program's type")
+        assert (call.result == 0xA5).all()
+
+
+def test_types_that_numpy_lacks():
+    for numbers, program in (((BFLOAT16,), "bfloat16"), (BYTE_FLOATS, "float8_e5m2")):
+        made = gatherum.plan("gather", ((3,), program), INDICES)
+        data = np.arange(3, dtype=np.uint16 if program == "bfloat16" else np.uint8)
+        for number in numbers:
+            call = Call(made.program, [data, INDICES], (2,), data.dtype)
+            replaced(call, 0, kind=number)
+            call.dtype = number
+            assert call.run() is None
+            np.testing.assert_array_equal(call.result.view(data.dtype), data[INDICES])
+
+
+@pytest.mark.parametrize("number", PACKED)
+def test_packed_and_unknown_types_are_refused(number):
+    call = gather_call(np.arange(3, dtype=np.int8))
+    replaced(call, 0, kind=number)
+    call.dtype = number
+    assert call.run() == ("INVALID_ARGUMENT", "the data are not of the program's type")
+    assert (call.result == 0xA5).all()
+
+
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                                  "uint64"])  # fmt: skip
+def test_indices_have_their_own_type(name):
+    call = gather_call(indices=INDICES.astype(name))
+    assert call.run() is None
+    np.testing.assert_array_equal(call.result.view(np.float32).reshape(2, 4), DATA[INDICES])
+    for other in set(KINDS.values()) - {KINDS[name]}:
+        call = gather_call(indices=INDICES.astype(name))
+        replaced(call, 1, kind=other)
+        assert call.run() == ("INVALID_ARGUMENT", "the indices are not of the program's type")
+
+
+def test_swapped_indices_are_refused():
+    swapped = INDICES.astype(INDICES.dtype.newbyteorder())
+    made = gatherum.plan("gather", DATA, swapped)
+    call = Call(made.program, [DATA, INDICES], made.shape, np.float32)
+    assert call.run() == ("INVALID_ARGUMENT", "the indices are not of the program's type")
+
+
+def sets(name, value):
+    """Return a change that gives a call another shape, type, or kinds of operands."""
+    return lambda call: setattr(call, name, value)
+
+
+def resizes(operand, shape):
+    return lambda call: replaced(call, operand, shape=shape)
+
+
+def gives(name, kind, value):
+    """Return a change of an attribute; `value` makes it of the words that it has."""
+    return lambda call: call.attributes.update({name: (kind, value(call.attributes[name][1]))})
+
+
+def drops(name):
+    return lambda call: call.attributes.pop(name)
+
+
+ARRAY, TEXT = 1, 4
+FORGED = {
+    "a result of another type": (sets("dtype", KINDS["int32"]), "is not of the data's type"),
+    "a result of another shape": (sets("shape", (4, 2)), "the program's shape"),
+    "a larger result": (sets("shape", (3, 4)), "the program's shape"),
+    "a result of lower rank": (sets("shape", (2,)), "the program's shape"),
+    "a result of higher rank": (sets("shape", (2, 4, 1)), "the program's shape"),
+    "smaller data": (resizes(0, (2, 4)), "smaller than the program"),
+    "data of a negative size": (resizes(0, (-3, 4)), "smaller than the program"),
+    "data of sizes that overflow": (resizes(0, (2**62, 2**62, 4)), None),
+    "fewer indices": (resizes(1, (1,)), "smaller than the program"),
+    "data that are no buffer": (sets("operand_types", [2, 1]), "must be buffers"),
+    "indices that are no buffer": (sets("operand_types", [1, 2]), "must be buffers"),
+    "a result that is no buffer": (sets("result_types", [2]), "must be buffers"),
+    "two results": (sets("result_types", [1, 1]), "must be buffers"),
+    "no result": (sets("result_types", []), "must be buffers"),
+    "no program": (drops("program"), "the attributes"),
+    "a program of other words": (
+        gives("program", ARRAY, lambda a: (KINDS["uint64"], a[1])), "the attributes",
+    ),
+    "a program that is text": (gives("program", TEXT, lambda _: "words"), "the attributes"),
+    "an empty program": (gives("program", ARRAY, lambda a: (5, a[1][:0])), "no program"),
+    "half a program": (gives("program", ARRAY, lambda a: (5, a[1][:20])), "damaged"),
+    "a damaged program": (gives("program", ARRAY, lambda a: (5, a[1] ^ (a[1] == 12))), "damaged"),
+    "a program of another version": (
+        gives("program", ARRAY, lambda a: (5, a[1] + (np.arange(len(a[1])) == 1))), "version",
+    ),
+    "no fill": (drops("fill"), "the attributes"),
+    "a fill of other words": (gives("fill", ARRAY, lambda a: (3, a[1])), "the attributes"),
+    "a short fill": (gives("fill", ARRAY, lambda a: (5, a[1][:1])), "the attributes"),
+    "a long fill": (gives("fill", ARRAY, lambda _: (5, np.zeros(3, np.int64))), "the attributes"),
+    "no sentences": (drops("sentences"), "the attributes"),
+    "sentences that are an array": (
+        gives("sentences", ARRAY, lambda _: (5, np.zeros(2, np.int64))), "the attributes",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_calls_are_refused(name):
+    forge, words = FORGED[name]
+    call = gather_call()
+    forge(call)
+    said = call.run()
+    if words is None:  # more than the program needs, as far as the handler can see
+        assert said is None
+        return
+    assert said is not None
+    assert said[0] == "INVALID_ARGUMENT"
+    assert words in said[1]
+    assert (call.result == 0xA5).all()
+
+
+def test_forged_scatters_are_refused():
+    for forge, words in (
+        (lambda call: call.operands.pop(), "the operands are not those of the program"),
+        (lambda call: replaced(call, 2, kind=KINDS["int32"]), "the updates are not of the data's"),
+        (lambda call: replaced(call, 2, shape=(1, 4)), "smaller than the program"),
+        (lambda call: call.operands.append(call.operands[2]), "two or three operands"),
+        (lambda call: call.operand_types.__setitem__(2, 2), "must be buffers"),
+        (lambda call: call.operands.__delitem__(slice(1, None)), "two or three operands"),
+    ):
+        call = scatter_call()
+        forge(call)
+        call.operand_types = (call.operand_types + [1])[: len(call.operands)]
+        code, said = call.run()
+        assert code == "INVALID_ARGUMENT"
+        assert words in said
+        assert (call.result == 0xA5).all()
+    call = gather_call()
+    call.operands.append((UPDATES, KINDS["float32"], UPDATES.shape))
+    call.operand_types.append(1)
+    assert call.run() == ("INVALID_ARGUMENT", "the operands are not those of the program")
+
+
+def test_what_is_filled_and_what_is_said():
+    indices = np.array([2, 7])
+    call = gather_call(indices=indices)
+    assert call.run() == ("OUT_OF_RANGE", "index 7 at (1)")
+    made = gatherum.plan("gather", DATA, indices, mode="fill")
+    call = Call(made.program, [DATA, indices], (2, 4), np.float32, np.float32(2.5).tobytes())
+    assert call.run() is None
+    assert call.result.view(np.float32).reshape(2, 4)[1].tolist() == [2.5] * 4
+
+
+@pytest.mark.parametrize(("name", "value", "told"), [
+    ("int8", -128, "-128"), ("uint8", 255, "255"), ("uint16", 65535, "65535"),
+    ("uint32", 2**32 - 1, str(2**32 - 1)), ("uint64", 2**64 - 1, str(2**64 - 1)),
+    ("int64", -(2**63), str(-(2**63))),
+])  # fmt: skip
+def test_the_value_that_is_said(name, value, told):
+    call = gather_call(indices=np.array([0, value], name))
+    assert call.run() == ("OUT_OF_RANGE", f"index {told} at (1)")
+
+
+def test_the_place_that_is_said():
+    indices = np.zeros((3, 2, 5), int)
+    indices[1, 1, 3] = indices[2, 0, 0] = 9
+    for sentences, told in (
+        ("changed\n% (%, %, %)", "9 (1, 1, 3)"),
+        ("changed\n% (%)", "9 (0)"),
+        ("changed\n% (%, %, %, %)", "9 (1, 1, 3, %)"),
+        ("changed\n", ""),
+        ("", ""),
+    ):
+        call = gather_call(indices=indices)
+        call.attributes["sentences"] = (TEXT, sentences)
+        assert call.run() == ("OUT_OF_RANGE", told)
+    tuples = np.zeros((3, 2), int)
+    tuples[2, 1] = 8
+    made = gatherum.plan("gather_nd", DATA, tuples)
+    call = Call(made.program, [DATA, tuples], made.shape, np.float32)
+    call.attributes["sentences"] = (TEXT, "changed\nfirst % (%)\nsecond % (%)")
+    assert call.run() == ("OUT_OF_RANGE", "second 8 (2)")
+
+
+def test_the_question_of_the_runtime():
+    """The answer is version 0.1, wherever the question stands in the chain; nothing else runs."""
+    metadata = Metadata(ctypes.sizeof(Metadata), Version(0, None, 9, 9), 7)
+    asked = MetadataExtension(
+        Extension(ctypes.sizeof(MetadataExtension), 1, None), ctypes.pointer(metadata)
+    )
+    other = Extension(ctypes.sizeof(Extension), 2, ctypes.cast(ctypes.pointer(asked), c_void_p))
+    for first in (asked, other):
+        metadata.version.major = metadata.version.minor = 9
+        call = gather_call()
+        frame = call.frame()
+        frame.extension = ctypes.cast(ctypes.pointer(first), c_void_p).value
+        assert not handler(ctypes.byref(frame))
+        assert (metadata.version.major, metadata.version.minor, metadata.traits) == (0, 1, 7)
+        assert not call.told
+        assert (call.result == 0xA5).all()
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_other_stages_do_nothing(stage):
+    call = gather_call()
+    call.stage = stage
+    assert call.run() is None
+    assert (call.result == 0xA5).all()
+
+
+def test_programs_that_share_a_place():
+    """More programs than are kept, twice: each call runs its own."""
+    table = np.arange(700.0)
+    for _ in range(2):
+        for n in range(1, 700):
+            indices = np.arange(n, 0, -1) - 1
+            made = gatherum.plan("gather", table, indices)
+            call = Call(made.program, [table, indices], (n,), np.float64)
+            assert call.run() is None
+            assert call.result.view(np.float64)[0] == n - 1
