@@ -229,6 +229,8 @@ def set_torch(
     exchange: object,
     tensor: object,
     parameter: object,
+    int8: object,
+    uint8: object,
     watchers: list[Callable[[], Any]],
     grad_enabled: Callable[[], bool],
     is_neg: Callable[[Any], bool],

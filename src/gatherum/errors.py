@@ -6,7 +6,10 @@ where.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from os import PathLike, fspath
 from typing import Any
 
@@ -27,6 +30,24 @@ NAMES_ELSEWHERE = {
     "update": "none",
 }
 
+# Whether a call was made on tensors of PyTorch: what a sentence advises is then theirs.
+_ON_TENSORS: ContextVar[bool] = ContextVar("_ON_TENSORS", default=False)
+
+
+@contextmanager
+def for_tensors() -> Iterator[None]:
+    """Let sentences advise what PyTorch has, in place of what NumPy has."""
+    token = _ON_TENSORS.set(True)
+    try:
+        yield
+    finally:
+        _ON_TENSORS.reset(token)
+
+
+def _advice(of_numpy: str, of_torch: str) -> str:
+    return of_torch if _ON_TENSORS.get() else of_numpy
+
+
 _TUPLE_OF_EACH = "; indices[:, None] makes a tuple of each index"
 
 
@@ -41,6 +62,18 @@ def _short(value: object) -> str:
     whole = value[:60] if isinstance(value, (list, tuple)) else value
     text = " ".join(repr(whole).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def renamed(error: Exception, op: str, operands: Mapping[str, str], places: bool) -> Exception:
+    """Return the error of an operator as one of a function that calls it, whose operands have other
+    names. Without `places`, what stands in brackets is left out: where an invalid index is.
+    """
+    text = str(error).partition(": ")[2]
+    for name, other in operands.items():
+        text = re.sub(rf"\b{name}\b", other, text)
+    if not places:
+        text = re.sub(r" \([^)]*\)$", "", text)
+    return type(error)(f"{op}: {text}")
 
 
 def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan") -> ValueError:
@@ -295,9 +328,12 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
 
 
 def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
+    made = _advice(
+        "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
+    )
     return TypeError(
         f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
-        "np.argwhere, or np.stack(arrays, -1), makes index tuples"
+        f"{made}, makes index tuples"
     )
 
 
@@ -308,14 +344,17 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
 
 
 def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
-    made = "np.argwhere makes index tuples" if tuples else "np.flatnonzero makes indices"
+    if tuples:
+        made = f"{_advice('np', 'torch')}.argwhere makes index tuples"
+    else:
+        made = f"{_advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
     hint = f"; {made} of a mask" if dtype.kind == "b" else ""
     return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{hint}")
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
-    written = operand in ("updates", "weights")
-    hint = f"; write {operand}.astype(data.dtype)" if written else ""
+    cast = _advice("astype", "to")
+    hint = f"; write {operand}.{cast}(data.dtype)" if operand in ("updates", "weights") else ""
     return TypeError(
         f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{hint}"
     )
@@ -406,7 +445,7 @@ def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: boo
     instead = ", or call scatter_slices" if slices else ""
     return ValueError(
         f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}; write "
-        f"np.broadcast_to(indices, {found}) for an index for each{instead}"
+        f"{_advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each{instead}"
     )
 
 

@@ -4,7 +4,7 @@ the sentences of errors (see `hooks.hpp`).
 
 from __future__ import annotations
 
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def _normalise(*call: object) -> object:
     plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not arguments.is_plain(out):
-        _make_plan(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
+        _plan_of(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
         arguments.as_out(str(plain[0]), out)
     return plain
 
@@ -44,7 +44,14 @@ def _operand(look: _Look) -> Operand:
     return Operand.of(look)
 
 
-def _make_plan(
+def _make_plan(op: str, data: _Look, *rest: Any) -> Plan:
+    if not isinstance(data, tuple):
+        return _plan_of(op, data, *rest)
+    with errors.for_tensors():  # they alone are seen as views
+        return _plan_of(op, data, *rest)
+
+
+def _plan_of(
     op: str,
     data: _Look,
     indices: _Look,

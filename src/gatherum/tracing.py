@@ -6,6 +6,7 @@ in their place where an attribute names one. Nothing is imported before it does.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -13,15 +14,30 @@ from . import gathers, scatters
 from .operators import OPERATORS
 
 
-def _on_tensors(name: str) -> Callable[..., Any]:
-    def call(*operands: Any, **attributes: Any) -> Any:
+def _on_tensors(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def call(data: Any, *operands: Any, **attributes: Any) -> Any:
+        import torch
+
         import gatherum.torch as room
 
-        return getattr(room, name)(*operands, **attributes)
+        function = getattr(room, name) if isinstance(data, torch.Tensor) else plain
+        return function(data, *operands, **attributes)
 
     return call
 
 
+def _untraced(function: types.FunctionType) -> Callable[..., Any]:
+    """Return the same function, which a graph breaks at: for arrays of NumPy."""
+    same = types.FunctionType(function.__code__, function.__globals__, function.__name__,
+                              function.__defaults__)  # fmt: skip
+    same.__kwdefaults__ = function.__kwdefaults__
+    same._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return same
+
+
 for _operator in OPERATORS.values():
-    _function = getattr(scatters if _operator.scatters else gathers, _operator.name)
-    _function._torchdynamo_inline = _on_tensors(_operator.name)
+    _function: Any = getattr(scatters if _operator.scatters else gathers, _operator.name)
+    _traced = _on_tensors(_operator.name, _untraced(_function))
+    _function._torchdynamo_inline = _traced  # inside of a function that is compiled
+    _function._torchdynamo_orig_callable = _traced  # compiled itself
+    _function._torchdynamo_wrapper_id = id(_function)

@@ -44,6 +44,8 @@ FIRST = {
     "programs.py": ("plan", "errors"),
     "pool.cpp": ("threads", "processes"),
     "report.py": ("report",),
+    "gradients.cpp": ("c_gradients",),
+    "scatter_gradients.hpp": ("c_gradients",),
     "scatter_grouped.hpp": ("groups",),
     "scatter_partition.hpp": ("choices", "algorithms"),
     "scatter_private.hpp": ("integer_bins",),

@@ -313,10 +313,10 @@ SRC = torch.tensor([[1.0, 2], [3, 4]])
     ("kind", "sentence", "call"),
     [
         (IndexError,
-         "scatter_slices: index 3 is out of bounds for axis 0 of size 3 (indices[1])",
+         "scatter: index 3 is out of bounds for axis 0 of size 3 (index[1])",
          lambda: room.scatter(SRC, [0, 3], 0, dim_size=3)),
         (IndexError,
-         "scatter_slices: index -1 is out of bounds for axis 0 of size 1 (indices[0])",
+         "scatter: index -1 is out of bounds for axis 0 of size 1 (index[0])",
          lambda: room.scatter(SRC, [-1, 0], 0)),
         (ValueError,
          "scatter: `index` must have a shape that broadcasts to (2, 2), that of `src`, got (3,)",
@@ -351,7 +351,7 @@ SRC = torch.tensor([[1.0, 2], [3, 4]])
          lambda: room.segment_csr(SRC, [[[0, 2]]])),
         (ValueError, "segment_csr: `out` must have shape (1, 2), got (2,)",
          lambda: room.segment_csr(SRC, [0, 2], torch.zeros(2))),
-        (TypeError, "segment_csr: `out` must have the dtype of `data`, torch.float32, got "
+        (TypeError, "segment_csr: `out` must have the dtype of `src`, torch.float32, got "
          "torch.float64",
          lambda: room.segment_csr(SRC, [0, 2], torch.zeros(1, 2, dtype=torch.float64))),
         (TypeError, "scatter: `src` must be a dense tensor, got a list; write torch.as_tensor(src)",

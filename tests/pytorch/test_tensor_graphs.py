@@ -169,3 +169,87 @@ def test_meta_and_fake_tensors_have_shapes_alone():
         assert room.gather(*fake, 1).shape == (4, 5)
         assert room.scatter_nd(fake[0], [[0]], 1.0, reduction="max").shape == (4, 3)
     assert gatherum.gather(mode.from_tensor(torch.ones(4, 3)), fake[1]).shape == (5, 3)
+
+
+DIRECT = {
+    "gather": (torch.ones(4, 3), INDICES[:, 0]),
+    "gather_elements": (torch.ones(4, 2), INDICES),
+    "gather_nd": (torch.ones(4, 3), INDICES),
+    "scatter_slices": (torch.ones(4, 2), INDICES[:, 0], torch.rand(4, 2)),
+    "scatter_elements": (torch.ones(4, 2), INDICES, torch.rand(4, 2)),
+    "scatter_nd": (torch.ones(4, 3), INDICES, torch.rand(4)),
+}
+
+
+@pytest.mark.parametrize("op", DIRECT)
+def test_a_function_compiled_itself(op):
+    function, operands = getattr(gatherum, op), DIRECT[op]
+    more = {"reduction": "add"} if len(operands) == 3 else {}
+    whole = compiled(function)
+    assert torch.equal(whole(*operands, **more), function(*operands, **more))
+    named = dict(zip(("data", "indices", "updates"), operands, strict=False))
+    assert torch.equal(whole(**named, **more), function(*operands, **more))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+def test_a_function_compiled_itself_takes_arrays():
+    torch._dynamo.reset()
+    found = torch.compile(gatherum.gather, backend="eager")(np.arange(3.0), np.array([2, 0]))
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == [2, 0]
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "mean"])
+def test_compiled_autograd(reduction):
+    data, updates = torch.rand(4, 3), torch.rand(5, 3)
+
+    def loss(data, updates):
+        rows = gatherum.gather(updates, torch.tensor([4, 0, 0]))
+        return (room.scatter_slices(data, [0, 2, 2], rows, reduction=reduction) ** 2).sum()
+
+    found = []
+    for enabled in (False, True):
+        leaves = [t.clone().requires_grad_() for t in (data, updates)]
+        result = loss(*leaves)
+        torch._dynamo.reset()
+        if enabled:
+            compiler = torch.compile(backend="eager", fullgraph=True)
+            with torch._dynamo.compiled_autograd._enable(compiler):
+                result.backward()
+        else:
+            result.backward()
+        found.append([leaf.grad for leaf in leaves])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_functionalize_sees_what_is_written():
+    def function(x, i, u):
+        y = x * 2
+        room.scatter_nd(y, i, u, reduction="add", out=y)
+        room.scatter_nd(x, i, u, reduction="add", out=x)
+        return y, room.gather(y, i[:, 0], out=torch.empty_like(u))
+
+    operands = torch.ones(4, 3), torch.tensor([[0], [0]]), torch.ones(2, 3)
+    mine, theirs = ([t.clone() for t in operands] for _ in range(2))
+    found = torch.func.functionalize(function)(*mine)
+    for one, other in zip((*found, *mine), (*function(*theirs), *theirs), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_only_what_is_written_counts_as_changed():
+    data, out, indices = torch.zeros(4), torch.zeros(4), torch.tensor([0, 9])
+    with pytest.raises(IndexError):
+        room.scatter_slices(data, indices, 1.0, out=data)
+    with pytest.raises(IndexError):
+        room.scatter_slices(data, indices, 1.0, out=out)
+    with pytest.raises(ValueError, match="must have shape"):
+        room.scatter_slices(data, torch.tensor([0]), torch.ones(3), out=data)
+    assert (data._version, out._version) == (0, 0)
+    room.scatter_slices(data, indices, 1.0, mode="drop", out=data)
+    assert data._version == 1
+    two = torch.zeros(2)
+    with pytest.raises(IndexError):
+        room.gather(data, indices, out=two)
+    assert two._version == 1  # nothing is said of what it holds now

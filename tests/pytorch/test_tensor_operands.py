@@ -149,6 +149,8 @@ def test_dtypes_without_plain_items(name):
     ):
         gatherum.gather(data, [0])
     with pytest.raises(TypeError, match=r"^gather: `data` must (have a dtype|be a dense tensor)"):
+        gatherum.gather(data, torch.tensor([0]))
+    with pytest.raises(TypeError, match=r"^gather: `data` must (have a dtype|be a dense tensor)"):
         torch.ops.gatherum.gather(data, torch.tensor([0]))
 
 

@@ -16,6 +16,7 @@ namespace {
 struct Torch {
   const dlpack::ExchangeApi* api = nullptr;
   nb::object tensor, parameter;  // the types
+  nb::object int8, uint8;        // torch's dtypes of all bytes; it has others of fewer bits, as wide
   // Functions without arguments: a true answer says that calls are looked at by something.
   std::vector<nb::object> watchers;
   nb::object grad_enabled, is_neg;
@@ -61,6 +62,15 @@ bool in_forward_mode() {
   return PyLong_AsLong(level.ptr()) >= 0;
 }
 
+// DLPack calls torch.int4 and the like integers of 8 bits, of which all are used.
+bool is_whole(nb::handle tensor, DType dtype) {
+  if (dtype != DType::int8 && dtype != DType::uint8) return true;
+  static PyObject* name = PyUnicode_InternFromString("dtype");
+  nb::object found = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
+  if (!found.is_valid()) nb::raise_python_error();
+  return found.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
+}
+
 // A tensor's memory as the core sees it. Copies of its sizes: they are the tensor's own, which may change.
 struct TensorView {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
@@ -76,7 +86,8 @@ struct TensorView {
     }
     DType dtype;
     if (t.device.type != dlpack::kCpu || t.ndim > NPY_MAXDIMS || t.dtype.lanes != 1 ||
-        !find_dtype(t.dtype.code, t.dtype.bits, dtype) || dtype == DType::complex32)
+        !find_dtype(t.dtype.code, t.dtype.bits, dtype) || dtype == DType::complex32 ||
+        !is_whole(object, dtype))
       return false;
     type = t.dtype;
     complex = t.dtype.code == static_cast<uint8_t>(Kind::complex);
@@ -244,22 +255,17 @@ nb::object call_on_tensors(const TensorCall& call) {
 
 namespace {
 
-void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, const nb::list& watchers,
-               nb::handle grad_enabled, nb::handle is_neg, nb::handle record, nb::handle forward_mode) {
+void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb::handle int8,
+               nb::handle uint8, const nb::list& watchers, nb::handle grad_enabled, nb::handle is_neg,
+               nb::handle record, nb::handle forward_mode) {
   const auto* api =
       static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
   if (api == nullptr) nb::raise_python_error();
   if (api->version.major != dlpack::kMajor || api->view == nullptr)
     throw nb::value_error("gatherum: this torch exchanges tensors in another version of DLPack");
   Torch& t = torch();
-  t = {api,
-       nb::borrow(tensor),
-       nb::borrow(parameter),
-       {},
-       nb::borrow(grad_enabled),
-       nb::borrow(is_neg),
-       nb::borrow(record),
-       nb::borrow(forward_mode)};
+  t = {api, nb::borrow(tensor),       nb::borrow(parameter), nb::borrow(int8),   nb::borrow(uint8),
+       {},  nb::borrow(grad_enabled), nb::borrow(is_neg),    nb::borrow(record), nb::borrow(forward_mode)};
   for (nb::handle watcher : watchers) t.watchers.push_back(nb::borrow(watcher));
 }
 
@@ -382,8 +388,8 @@ void bind_tensors(nb::module_& m) {
         nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
         nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
-        nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"), nb::arg("record"),
-        nb::arg("forward_mode"));
+        nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"),
+        nb::arg("record"), nb::arg("forward_mode"));
   def_call(m, "call_on_tensors", call_on_tensors);
   def_call(m, "call_on_plain_tensors", [](const TensorCall& call) {
     nb::object result = call_on_plain_tensors(call);

@@ -154,7 +154,7 @@ def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, nega
         given = operands.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
     if out is None:
         return getattr(_ops, op)(data, indices, axis, mode, negative, given)
-    if operands.is_lazy(out):
+    if operands.is_indirect(out):
         return out.copy_(getattr(_ops, op)(data, indices, axis, mode, negative, given))
     getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, given)
     return out
@@ -172,7 +172,7 @@ def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, 
     attributes = axis, reduction, include_self, mode, negative
     if out is None:
         return getattr(_ops, op)(data, indices, updates, *attributes)
-    if operands.is_lazy(out):
+    if operands.is_indirect(out):
         return out.copy_(getattr(_ops, op)(data, indices, updates, *attributes))
     if out is data:
         getattr(_ops, f"{op}_")(data, indices, updates, *attributes)
@@ -224,6 +224,14 @@ def room(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: A
          include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any
          ) -> Any:  # fmt: skip
     """Take a call whose data come from torch, and that is more than one on plain memory."""
+    with errors.for_tensors():
+        return _call(op, data, indices, updates, axis, reduction, include_self, mode, negative,
+                     fill_value, out)  # fmt: skip
+
+
+def _call(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
+          include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any
+          ) -> Any:  # fmt: skip
     if not isinstance(data, Tensor):  # a type of torch's that is no tensor
         return arguments.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
                                    negative, fill_value, out)  # fmt: skip

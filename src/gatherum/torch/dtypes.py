@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 
 from .. import dtypes, errors
@@ -17,6 +15,7 @@ _NAMES = (
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
 )  # fmt: skip
 _CODES = {getattr(torch, name): DType[name] for name in _NAMES if hasattr(torch, name)}
+_SUMMED = {kind for kind, code in _CODES.items() if is_reducible(dtypes.dtype_of(code), "add")}
 _BY_NAME = {code.name: kind for kind, code in _CODES.items()}
 
 
@@ -50,10 +49,9 @@ def of_name(name: str) -> torch.dtype | None:
     return _BY_NAME.get(name)
 
 
-@cache
 def has_sums(dtype: torch.dtype) -> bool:
     """Whether items can be added up: those of 8 bits that are no integers only move."""
-    return is_reducible(dtypes.dtype_of(_CODES[dtype]), "add")
+    return dtype in _SUMMED
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

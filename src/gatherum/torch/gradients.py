@@ -50,7 +50,17 @@ def _recording() -> Iterator[None]:
         yield
 
 
-class _Gather(_SingleLevelFunction):  # type: ignore[misc]
+class _Call(_SingleLevelFunction):  # type: ignore[misc]
+    """One call that autograd records."""
+
+    @staticmethod
+    def _compiled_autograd_key(ctx: Any) -> tuple[int, ...]:
+        """Return what tells graphs of ``torch._dynamo.compiled_autograd`` apart."""
+        operator, *rest = ctx.call
+        return ctx._autograd_function_id, hash((operator.name, *rest, getattr(ctx, "fold", None)))
+
+
+class _Gather(_Call):
     """A gather; back, the sum of what has been taken from each place."""
 
     @staticmethod
@@ -77,7 +87,7 @@ class _Gather(_SingleLevelFunction):  # type: ignore[misc]
             return places.take(tangents[2])
 
 
-class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
+class _Scatter(_Call):
     """A scatter, by the factors of `partials`."""
 
     @staticmethod
@@ -85,9 +95,11 @@ class _Scatter(_SingleLevelFunction):  # type: ignore[misc]
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
         updates: Tensor, *rest: Any,
     ) -> Any:  # fmt: skip
-        call, operands = scatter_call(*rest), (data, indices, updates, *rest)
+        call = scatter_call(*rest)
+        operands: tuple[Any, ...] = (data, indices, updates, *rest)
         if keyset is None:  # see `record`
-            result = native.call_on_tensors(operator.name, *operands, None, None)
+            everything: tuple[Any, ...] = (operator.name, *operands, None, None)
+            result = native.call_on_tensors(*everything)
         else:
             result = _below_recording(overload(operator.name), keyset, operands)
         values = (data, updates, result) if keeps(call["reduction"]) else ()
@@ -166,7 +178,7 @@ def _composed(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...]
               gradient: Tensor, wanted: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
     """Return the gradients of data and of updates, by operations that torch differentiates."""
     data, updates, result = values or _NO_VALUES
-    onward = _C.is_grad_enabled() or _may_have_tangents() or _C._are_functorch_transforms_active()
+    onward = torch.compiler.is_compiling() or _may_go_on()
     factors = partials(places, *fold, data, updates, result, onward)
     dtype, conjugates = gradient.dtype, fold[0] == "mul" and gradient.is_complex()
     wide = gradient.conj() if conjugates else gradient
@@ -256,12 +268,23 @@ def _may_have_tangents() -> bool:
     return bool(forward_ad._current_level >= 0 or _C._len_torch_dispatch_stack() > 0)
 
 
+def _may_go_on() -> bool:
+    """Whether derivatives of derivatives may be asked for."""
+    transformed = _C._are_functorch_transforms_active()
+    return bool(_C.is_grad_enabled() or transformed or _may_have_tangents())
+
+
 def _has_tangent(operands: tuple[Any, ...]) -> bool:
-    return _may_have_tangents() and any(
-        torch._VF._unpack_dual(operand, level=0)[1] is not None
-        for operand in operands
-        if isinstance(operand, Tensor)
-    )
+    if not _may_have_tangents():
+        return False
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    with disable_proxy_modes_tracing():  # or the question is written into a graph
+        return any(
+            torch._VF._unpack_dual(operand, level=0)[1] is not None
+            for operand in operands
+            if isinstance(operand, Tensor)
+        )
 
 
 def _refused(operator: Operator, name: str) -> Callable[..., Any]:
@@ -277,13 +300,20 @@ def _refused(operator: Operator, name: str) -> Callable[..., Any]:
     return kernel
 
 
-def _counted(name: str, place: int) -> Callable[..., Any]:
+def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
     """Return the kernel that counts a change of a tensor, which a gradient may have saved."""
     op = overload(name)
 
     def kernel(keyset: Any, *operands: Any) -> Any:
-        torch.autograd.graph.increment_version(operands[place])
-        return op.redispatch(keyset & _C._after_ADInplaceOrView_keyset, *operands)
+        written = True
+        try:
+            return op.redispatch(keyset & _C._after_ADInplaceOrView_keyset, *operands)
+        except (IndexError, TypeError, ValueError):
+            written = not operator.scatters  # they refuse a call before they write
+            raise
+        finally:
+            if written:
+                torch.autograd.graph.increment_version(operands[place])
 
     return kernel
 
@@ -295,7 +325,7 @@ def _register(operator: Operator) -> None:
             continue
         place = 0 if name.endswith("_") else 3 if operator.scatters else 2
         LIBRARY.impl(name, _refused(operator, name), "Autograd", with_keyset=True)
-        LIBRARY.impl(name, _counted(name, place), "ADInplaceOrView", with_keyset=True)
+        LIBRARY.impl(name, _counted(operator, name, place), "ADInplaceOrView", with_keyset=True)
 
 
 for _operator in OPERATORS.values():

@@ -63,6 +63,8 @@ def open_exchange(record: Callable[..., Tensor]) -> None:
         Tensor.__dlpack_c_exchange_api__,
         Tensor,
         torch.nn.Parameter,
+        torch.int8,
+        torch.uint8,
         watchers,
         torch.is_grad_enabled,
         Tensor.is_neg,

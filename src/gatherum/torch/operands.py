@@ -27,11 +27,14 @@ def check_out(op: str, value: object) -> None:
         raise errors.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
 
 
-def is_lazy(tensor: Tensor) -> bool:
-    """Whether memory holds conjugates or negatives of the values, which torch can resolve in what
-    an op reads, but not in what it writes. A graph that is traced resolves them itself.
+def is_indirect(tensor: Tensor) -> bool:
+    """Whether only torch can write to a tensor: its memory holds conjugates or negatives of the
+    values, or ``torch.func.functionalize`` counts what is written. In a graph that is traced torch
+    sees to that itself.
     """
-    return not torch.compiler.is_compiling() and bool(tensor.is_conj() or tensor.is_neg())
+    if torch.compiler.is_compiling():
+        return False
+    return bool(tensor.is_conj() or tensor.is_neg() or torch._is_functional_tensor(tensor))
 
 
 def _kind(value: object) -> str:

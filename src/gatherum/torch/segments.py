@@ -12,8 +12,11 @@ that nothing goes to hold 0, and 1 for products.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -79,37 +82,35 @@ def scatter(
     >>> scatter(torch.tensor([1.0, 3, 2, 4, 5, 6]), torch.tensor([0, 1, 0, 1, 1, 3]), reduce="mean")
     tensor([1.5000, 4.0000, 0.0000, 6.0000])
     """
-    reduction = _reduction("scatter", reduce)
-    src, places = _scattered("scatter", src, index, dim, out, dim_size)
-    return _fold(places, src, reduction, out)
+    return _scatter("scatter", src, index, dim, out, dim_size, reduce)
 
 
 def scatter_sum(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Add up what goes to the same place: `scatter` with ``reduce="sum"``."""
-    return scatter(src, index, dim, out, dim_size, "sum")
+    return _scatter("scatter_sum", src, index, dim, out, dim_size, "sum")
 
 
 def scatter_add(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Add up what goes to the same place: `scatter` with ``reduce="add"``."""
-    return scatter(src, index, dim, out, dim_size, "add")
+    return _scatter("scatter_add", src, index, dim, out, dim_size, "add")
 
 
 def scatter_mul(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Multiply what goes to the same place: `scatter` with ``reduce="mul"``."""
-    return scatter(src, index, dim, out, dim_size, "mul")
+    return _scatter("scatter_mul", src, index, dim, out, dim_size, "mul")
 
 
 def scatter_mean(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Average what goes to the same place: `scatter` with ``reduce="mean"``."""
-    return scatter(src, index, dim, out, dim_size, "mean")
+    return _scatter("scatter_mean", src, index, dim, out, dim_size, "mean")
 
 
 def scatter_max(
@@ -183,7 +184,8 @@ def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str
     dim = indptr.dim() - 1
     index = _segment_numbers(op, indptr, src.shape[dim])
     places = _places(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
-    result = _fold(places, src, reduction, None)
+    with _called(op, index, places):
+        result = _fold(places, src, reduction, None)
     return result if out is None else _checked_out(op, out, result).copy_(result)
 
 
@@ -220,8 +222,40 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     size = int(indptr.flatten()[-1]) if indptr.numel() else 0
     index = _segment_numbers(op, indptr, size)
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-    result = _places(op, index, moved, dim, src.shape[dim], "fill").take(src)
+    places = _places(op, index, moved, dim, src.shape[dim], "fill")
+    with _called(op, index, places):
+        result = places.take(src)
     return result if out is None else _checked_out(op, out, result).copy_(result)
+
+
+def _scatter(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any,
+             reduce: object) -> Tensor:  # fmt: skip
+    reduction = _reduction(op, reduce)
+    src, places = _scattered(op, src, index, dim, out, dim_size)
+    with _called(op, index, places):
+        return _fold(places, src, reduction, out)
+
+
+# What the operands of operators are called here.
+_OPERANDS = {"data": "out", "indices": "index", "updates": "src"}
+
+
+def _called(op: str, index: Any, places: Places, operands: Mapping[str, str] = _OPERANDS
+            ) -> AbstractContextManager[None]:  # fmt: skip
+    """Let errors of the operator that a function calls name the function and its operands."""
+    if torch.compiler.is_compiling():
+        return nullcontext()
+    return _renaming(op, index, places, operands)
+
+
+@contextmanager
+def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) -> Iterator[None]:
+    try:
+        yield
+    except (IndexError, TypeError, ValueError) as error:
+        given = index.shape if isinstance(index, Tensor) else np.shape(index)
+        same = tuple(given) == tuple(places.indices.shape)
+        raise errors.renamed(error, op, operands, same) from None
 
 
 def _reduction(op: str, reduce: object) -> str:
@@ -317,7 +351,7 @@ def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Te
         counts = places.over_data(places.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         return total.div_(counts, rounding_mode=rounding)
-    if operands.is_lazy(out) or (
+    if operands.is_indirect(out) or (
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
         old = out.clone() if keeps(reduction) else out  # a derivative may want the old values
@@ -337,7 +371,8 @@ def _extreme(op: str, reduction: str, src: Tensor, index: Any, dim: int, out: Te
     src, places = _scattered(op, src, index, dim, out, dim_size)
     dim = dim % src.dim()
     old = None if out is None else out.detach().clone()
-    values = _fold(places, src, reduction, out)
+    with _called(op, index, places):
+        values = _fold(places, src, reduction, out)
     with torch.no_grad():
         found, n = values.detach(), src.shape[dim]
         taken = _same(src.detach(), places.take(found))
@@ -381,7 +416,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     shape = (*indptr.shape[:-1], size + 1)
     begin = Places(OPERATORS["scatter_elements"], indptr, shape, indptr.dim() - 1, "raise", False)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
-    counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
+    with _called(op, indptr, begin, {"indices": "indptr"}):
+        counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
     return counts.cumsum(-1).narrow(-1, 0, size) - 1
 
 
@@ -389,5 +425,6 @@ def _checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
     if tuple(_dense(op, "out", out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
-        raise errors.other_dtype(op, "out", result.dtype, out.dtype)
+        error = errors.other_dtype(op, "out", result.dtype, out.dtype)
+        raise errors.renamed(error, op, {"data": "src"}, True)
     return out

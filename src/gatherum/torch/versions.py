@@ -22,6 +22,7 @@ UNDERSCORED = (
     "_VF._unpack_dual",
     "_functorch.autograd_function.enable_single_level_autograd_function",
     "Tensor.__dlpack_c_exchange_api__",
+    "_is_functional_tensor",
     "autograd.forward_ad._current_level",
     "autograd.forward_ad._set_fwd_grad_enabled",
     "autograd.function._SingleLevelFunction",

@@ -1,0 +1,170 @@
+"""Gradients of scatters through the C interface, without PyTorch, against plain loops."""
+
+import ctypes
+import os
+from ctypes import byref, c_void_p
+
+import numpy as np
+import pytest
+
+import gatherum
+from test_c_limits import (
+    INVALID_PROGRAM,
+    OK,
+    TOO_SMALL,
+    Buffer,
+    Error,
+    _memory,
+    core,  # noqa: F401  # fixtures
+    read,  # noqa: F401
+)
+
+pytestmark = pytest.mark.skipif(
+    os.name == "nt", reason="loads the library by the name that it has on Unix"
+)
+INVALID_INDEX = 1
+NAMES = ("indices", "data", "updates", "result", "gradient", "of_data", "of_updates")
+
+
+class Gradients(ctypes.Structure):
+    _fields_ = tuple((name, Buffer) for name in NAMES)
+
+
+def _status(core, program, arrays, cut=None):  # noqa: F811
+    """Differentiate; `cut` is an operand that is given a byte too little."""
+    operands, error = Gradients(), Error()
+    for name, array in arrays.items():
+        if array is not None:
+            start, before, behind = _memory(array)
+            setattr(operands, name, Buffer(start, before, behind - (name == cut)))
+    status = core.gatherum_differentiate(program, byref(operands), c_void_p(), byref(error))
+    return status, error
+
+
+def _arrays(reduction, include_self, dtype="float32", shape=(6, 5), count=40, mode="raise"):
+    """Make the operands of a scatter of rows, with its result and room for its gradients."""
+    generator = np.random.default_rng(7)
+    data, gradient, updates = (
+        (generator.integers(-2, 3, (n, shape[1])) / 2).astype(dtype)
+        for n in (shape[0], shape[0], count)
+    )
+    indices = generator.integers(-1 if mode == "drop" else 0, shape[0] - 1, count)
+    attributes = {"reduction": reduction, "include_self": include_self, "mode": mode}
+    attributes["negative"] = False
+    call = (data, indices, updates)
+    arrays = {
+        "indices": indices, "data": data, "updates": updates, "gradient": gradient,
+        "result": gatherum.scatter_slices(*call, **attributes),
+        "of_data": np.full_like(data, 9), "of_updates": np.full_like(updates, 9),
+    }  # fmt: skip
+    return gatherum.plan("scatter_slices", *call, **attributes), arrays
+
+
+def _expected(arrays, reduction, include_self):
+    data, updates, gradient = (arrays[name] for name in ("data", "updates", "gradient"))
+    of_data, of_updates, one = gradient.copy(), np.zeros_like(updates), gradient.dtype.type(1)
+    for p, c in np.ndindex(data.shape):
+        arrived = np.flatnonzero(arrays["indices"] == p)
+        if arrived.size == 0:
+            continue
+        values = [data[p, c]] * include_self + [updates[j, c] for j in arrived]
+        found = []
+        for k, value in enumerate(values):
+            if reduction == "mul":
+                before, behind = one, one
+                for other in values[:k]:
+                    before = before * other
+                for other in reversed(values[k + 1 :]):
+                    behind = other * behind
+                found.append(gradient[p, c] * (before * behind))
+            else:
+                best = max(values) if reduction == "max" else min(values)
+                number = one.dtype.type(sum(v == best for v in values))
+                found.append(gradient[p, c] / number if value == best else 0)
+        of_data[p, c] = found.pop(0) if include_self else 0
+        of_updates[arrived, c] = found
+    return of_data, of_updates
+
+
+@pytest.mark.parametrize("mode", ["raise", "drop"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduction", ["mul", "max", "min"])
+@pytest.mark.parametrize("shape", [(6, 5), (90, 3), (4, 1), (3, 300)])
+def test_bits(core, read, shape, reduction, include_self, mode):  # noqa: F811
+    plan, arrays = _arrays(reduction, include_self, shape=shape, mode=mode)
+    assert _status(core, read(plan), arrays)[0] == OK
+    for name, expected in zip(("of_data", "of_updates"), _expected(arrays, reduction, include_self),
+                              strict=True):  # fmt: skip
+        np.testing.assert_array_equal(arrays[name], expected)
+
+
+@pytest.mark.parametrize("name", ["of_data", "of_updates"])
+def test_a_gradient_that_is_not_wanted(core, read, name):  # noqa: F811
+    for reduction in ("mul", "max"):
+        plan, arrays = _arrays(reduction, True)
+        both = dict(zip(("of_data", "of_updates"), _expected(arrays, reduction, True), strict=True))
+        del arrays[name]
+        assert _status(core, read(plan), arrays)[0] == OK
+        (other,) = {"of_data", "of_updates"} - {name}
+        np.testing.assert_array_equal(arrays[other], both[other])
+
+
+def test_the_same_bits_on_any_threads(core, read, settings_restored):  # noqa: F811
+    generator = np.random.default_rng(8)
+    updates = generator.random((20_000, 64), np.float32)
+    data, gradient = generator.random((2, 300, 64), np.float32)
+    indices = generator.integers(0, 300, 20_000)
+    for reduction in ("mul", "max"):
+        plan = gatherum.plan("scatter_slices", data, indices, updates, reduction=reduction)
+        result = gatherum.scatter_slices(data, indices, updates, reduction=reduction)
+        found = set()
+        for threads in (1, 2, 3, 7):
+            gatherum.set_num_threads(threads)
+            made = {"of_data": np.empty_like(data), "of_updates": np.empty_like(updates)}
+            arrays = {"indices": indices, "data": data, "updates": updates, "result": result,
+                      "gradient": gradient, **made}  # fmt: skip
+            assert _status(core, read(plan), arrays)[0] == OK
+            found.add(b"".join(array.tobytes() for array in made.values()))
+        assert len(found) == 1
+
+
+def test_operands_that_are_too_small(core, read):  # noqa: F811
+    for reduction, include_self in (("mul", True), ("max", True), ("min", False)):
+        plan, arrays = _arrays(reduction, include_self)
+        program = read(plan)
+        unread = {"result"} if reduction == "mul" else set()
+        unread |= set() if include_self else {"data"}
+        for name in NAMES:
+            if name in unread:
+                assert _status(core, program, arrays | {name: None})[0] == OK
+                continue
+            status, error = _status(core, program, arrays, name)
+            assert (status, error.operand.decode()) == (TOO_SMALL, name)
+
+
+def test_programs_without_gradients(core, read):  # noqa: F811
+    data, indices, updates = np.ones((4, 3)), np.zeros(2, np.int64), np.ones((2, 3))
+    calls = [("scatter_slices", (data, indices, updates), {"reduction": r})
+             for r in ("none", "add", "mean")]  # fmt: skip
+    calls.append(("gather", (data, indices), {}))
+    for dtype, reduction in (
+        ("int32", "max"),
+        ("int8", "mul"),
+        ("bool", "mul"),
+        ("float16", "mul"),
+    ):
+        whole = [array.astype(dtype) for array in (data, updates)]
+        call = (whole[0], indices, whole[1])
+        calls.append(("scatter_slices", call, {"reduction": reduction}))
+    for op, operands, attributes in calls:
+        assert (
+            _status(core, read(gatherum.plan(op, *operands, **attributes)), {})[0]
+            == INVALID_PROGRAM
+        )
+
+
+def test_an_invalid_index_is_found(core, read):  # noqa: F811
+    plan, arrays = _arrays("max", True)
+    arrays["indices"][3] = 99
+    status, error = _status(core, read(plan), arrays)
+    assert (status, error.position, error.value) == (INVALID_INDEX, 3, 99)
