@@ -130,6 +130,18 @@ def test_the_first_invalid_index_is_named(way):
             assert "indices[411]" in str(found.value)
 
 
+def test_known_indices_that_address_few_chunks_or_none(way):
+    rng = np.random.default_rng(4)
+    for indices in (np.array([[3, 299]]), np.array([[-400, 999]])):
+        table = lazy(DATA, rng)
+        expected = gatherum.gather(DATA, indices, mode="fill", fill_value=3)
+        found = compute(way, "gather", (table, indices), mode="fill", fill_value=3)
+        assert digest(found) == digest(expected)
+        expected = gatherum.scatter_slices(DATA, indices, UPDATES[None, :2], mode="drop")
+        found = compute(way, "scatter_slices", (table, indices, UPDATES[None, :2]), mode="drop")
+        assert digest(found) == digest(expected)
+
+
 def test_another_version_of_distributed_warns_and_takes_tasks(client, monkeypatch):
     from gatherum.dask import versions, ways
 

@@ -62,7 +62,7 @@ def test_the_named_cases(case, data):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_random_calls(op, way):
     @given(st.data())
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     def run(data):
         call = data.draw(calls([op], data_dtypes=WHOLE, most_dimensions=6))
         expected = outcome(gatherum, call)

@@ -143,3 +143,38 @@ def test_reports_need_values():
     assert "must have values that can be read here, got a dask.Array" in str(
         refused("index_report", "gather", DATA, da.from_array(np.array([0])))
     )
+
+
+def test_chunks_that_known_indices_do_not_address_are_not_read():
+    def once(block, block_info=None):
+        read.append(block_info[0]["chunk-location"])
+        return block
+
+    read = []
+    table = da.from_array(
+        np.arange(60_000_000, dtype=np.int8).reshape(-1, 100), chunks=(30_000, 50)
+    )
+    table = table.map_blocks(once, dtype=np.int8, meta=table._meta)
+    rows = np.array([[30_000, 599_999], [1, -1]])
+    with_way = dask.config.set({"gatherum.way": "tasks"})
+    with_small = pytest.MonkeyPatch.context()
+    with with_way, with_small as patch:
+        patch.setattr("gatherum.dask.ways.SMALL_BYTES", 1000)
+        assert "at most 3 of 20 chunks" in str(gatherum.explain("gather", table, rows))
+        found = gatherum.gather(table, rows, mode="clip").compute()
+        np.testing.assert_array_equal(found[:, :, 99], (rows % 600_000 * 100 + 99).astype(np.int8))
+        assert sorted(set(read)) == [(n, m) for n in (0, 1, 19) for m in (0, 1)]
+        with pytest.raises(IndexError, match=r"index 600000 .*\(indices\[1\]\)"):
+            gatherum.gather(table, [0, 600_000]).compute()
+        read.clear()
+        put = gatherum.scatter_slices(table, rows[0], 7)
+        assert put[30_000, 3].compute() == 7 and put[0, 0].compute() == 0
+        assert len(dict(put.dask)) < len(dict(table.dask)) + 120
+
+
+def test_blocks_that_no_entry_reaches_wait_for_the_check():
+    lazy = gatherum.scatter_slices(LAZY, [0, 12], 1.0)
+    beyond = gatherum.scatter_elements(LAZY, da.from_array(np.array([[0, 12]])), 1.0)
+    for part in (lazy[7:], beyond[:, 4:]):
+        with pytest.raises(IndexError, match="index 12 is out of bounds"):
+            part.compute()

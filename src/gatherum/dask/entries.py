@@ -107,6 +107,13 @@ def route(
     return Route(number.size, _small(places), starts, _small(row[order]), _first(refused))
 
 
+def owners_of(call: Call, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
+    """Return the owners of the rows that the entries of a block address, in ascending order."""
+    numbers = _numbers(call, shape, block, call.signature.mode)
+    owner, _ = _located(call, keyed, shape, numbers[numbers >= 0])
+    return tuple(np.flatnonzero(np.bincount(owner)).tolist())
+
+
 def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     operator = call.operator

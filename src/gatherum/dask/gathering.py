@@ -46,10 +46,11 @@ def _table(tasks: Tasks, shared: Place, free: Place) -> Ref:
 
 
 def _by_routes(tasks: Tasks) -> None:
-    entries, owners = tasks.entry_groups(), tasks.owner_groups()
+    entries = tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
+        owners = tasks.owner_groups(shared)
         ways = [routes[(*shared, n)] for n in range(len(entries))]
         for free in tasks.layout.free_places():
             at = (*shared, *free)
@@ -63,7 +64,7 @@ def _by_routes(tasks: Tasks) -> None:
                 ]
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
-                given = tasks.call, ways[number], shapes, owners, List(*replies)
+                given = tasks.call, checked, ways[number], shapes, owners, List(*replies)
                 merged = tasks.add("merge", (*at, number), work.merge, *given)
                 for n, place in enumerate(places):
                     tasks.result(place, list.__getitem__, merged, n)

@@ -8,7 +8,7 @@ are a column, a problem of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
@@ -62,12 +62,16 @@ def keyed_start(keyed: Place, axis: int) -> int:
 class Layout:
     """The chunks of the operands, aligned; `updates` are those of a scatter's, dimensions of size
     1 that broadcast among them.
+
+    Where values of indices are known while the call is made, `addressed` are the owners in each
+    column that some entry addresses, by the column's place along the shared dimensions.
     """
 
     roles: Roles
     data: Chunks
     indices: Chunks
     updates: Chunks | None
+    addressed: Mapping[Place, tuple[int, ...]] | None = None
 
     def sizes(self, role: str, d: int) -> Sizes:
         """Return the chunks of a dimension of what moves."""
@@ -218,13 +222,18 @@ def refined(sizes: Sizes, most: int) -> Sizes:
     return tuple(found)
 
 
-def groups(weights: Sequence[int], limit: int) -> list[range]:
-    """Return runs of neighbours whose weights add up to at most `limit`, at least one in each."""
+def groups(weights: Sequence[int], limit: int, members: Sequence[int] | None = None) -> list[range]:
+    """Return runs of neighbours whose weights add up to at most `limit`, at least one in each.
+
+    With `members`, in ascending order, there are no others in the runs.
+    """
     found: list[range] = []
-    start, held = 0, 0
-    for number, weight in enumerate(weights):
-        if number > start and held + weight > limit:
-            found.append(range(start, number))
-            start, held = number, 0
-        held += weight
-    return [*found, range(start, len(weights))]
+    held = 0
+    for number in range(len(weights)) if members is None else members:
+        if found and number == found[-1].stop and held + weights[number] <= limit:
+            found[-1] = range(found[-1].start, number + 1)
+        else:
+            found.append(range(number, number + 1))
+            held = 0
+        held += weights[number]
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan, prod
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ from ..operators import OPERATORS
 from ..plan import planned
 from ..signature import check_before_updates
 from .call import Call
-from .layout import Chunks, Layout, Roles, Sizes, cut, refined
+from .entries import owners_of
+from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
 from .ways import chunk_bytes
 
 
@@ -114,11 +116,30 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
             for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
         )
         layout = Layout(roles, data, indices, chunks)
+    if not is_dask(given[1]) and layout.owners > 1 and given[1].size <= _KNOWN_MOST:
+        layout = replace(layout, addressed=_addressed(call, layout, given[1]))
     made = tuple(
         array if is_dask(array) else da.from_array(array, chunks=chunks)
         for array, chunks in zip(given, layout.operands, strict=True)
     )
     return Operands(call, made, layout)
+
+
+# Indices that are looked at while a call is made, to leave out chunks that none addresses.
+_KNOWN_MOST = 1 << 20
+
+
+def _addressed(call: Call, layout: Layout, indices: Any) -> dict[Place, tuple[int, ...]]:
+    """Return the owners in each column that indices in memory address; errors wait."""
+    found = {}
+    for shared in layout.shared_places():
+        block = [slice(None)] * indices.ndim
+        for d, n in zip(layout.roles.shared, shared, strict=True):
+            start = starts_of(layout.indices[d])[n]
+            block[d] = slice(start, start + layout.indices[d][n])
+        part = indices[(*block, ...)]  # an array, also of no dimension
+        found[shared] = owners_of(call, layout.keyed, layout.column_shape(shared), part)
+    return found
 
 
 def _auto(array: Any) -> Chunks:

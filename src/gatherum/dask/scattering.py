@@ -23,24 +23,26 @@ _STEP = 2
 
 def scatter_tasks(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
-    layout = tasks.layout
     if tasks.way.name == "blockwise":
-        _fold_blocks(tasks)
+        checked = _fold_blocks(tasks)
     elif tasks.way.name == "shuffle":
         from .shuffle import scatter_by_shuffle
 
-        scatter_by_shuffle(tasks)
+        checked = scatter_by_shuffle(tasks)
     else:
-        _fold_by_routes(tasks)
-    reached = set(layout.shared_places())
-    for at in product(*(range(len(sizes)) for sizes in layout.data)):
-        if tuple(at[d] for d in layout.roles.shared) not in reached:
-            key = (tasks.name, *at)
-            tasks.made[key] = Alias(key, tasks.data(at).key)
+        checked = _fold_by_routes(tasks)
+    for at in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
+        if (key := (tasks.name, *at)) in tasks.made:
+            continue
+        block = tasks.data(at)  # that no entry reaches
+        if checked is None:
+            tasks.made[key] = Alias(key, block.key)
+        else:
+            tasks.result(at, work.kept, checked, block)
 
 
-def _fold_blocks(tasks: Tasks) -> None:
-    """Fold into blocks that hold all rows of their columns."""
+def _fold_blocks(tasks: Tasks) -> Ref:
+    """Fold into blocks that hold all rows of their columns; return what waits for the check."""
     layout, checked = tasks.layout, tasks.check()
     steps = groups(tasks.entry_bytes, _STEP * tasks.way.chunk)
     for shared in layout.shared_places():
@@ -54,9 +56,10 @@ def _fold_blocks(tasks: Tasks) -> None:
                 given = tasks.call, checked, held, indices, updates
                 held = tasks.add("fold", (*target, number), work.fold_block, *given)
             tasks.result(target, work.finished_block, held)
+    return checked
 
 
-def _fold_by_routes(tasks: Tasks) -> None:
+def _fold_by_routes(tasks: Tasks) -> Ref:
     whole = tasks.way.name == "broadcast"
     entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
     routes = tasks.routes(entries)
@@ -68,7 +71,7 @@ def _fold_by_routes(tasks: Tasks) -> None:
                 _cut(tasks, (shared, free), n, run, ways[n], checked)
                 for n, run in enumerate(entries)
             ]
-            for number, run in enumerate(tasks.owner_groups()):
+            for number, run in enumerate(tasks.owner_groups(shared)):
                 places = tasks.owned(shared, free, run)
                 held: Any = tasks.blocks(places)
                 at = (*shared, *free, number)
@@ -80,6 +83,7 @@ def _fold_by_routes(tasks: Tasks) -> None:
                 for n, place in enumerate(places):
                     shape = tasks.layout.data_shape(place)
                     tasks.result(place, work.finished, held, n, shape)
+    return checked
 
 
 def _fold_steps(

@@ -231,15 +231,18 @@ def receive_merge(
     number: int,
     run: int,
     call: Call,
+    checked: None,
     way: Route,
     shape: Shape,
     owners: Sequence[range],
 ) -> Array:
-    """Return a block of a gather's result; `owners` are the runs that send."""
+    """Return a block of a gather's result; `owners` are the runs that send, if there are any."""
+    if not owners:
+        return work.merge(call, checked, way, [shape], [], [])[0]
     shards = receive(id, number, run)
     sent = [owners[shard.sender] for shard in shards]
     rows = [unpacked(shard, call.dtype)[1] for shard in shards]
-    (found,) = work.merge(call, way, [shape], sent, rows)
+    (found,) = work.merge(call, checked, way, [shape], sent, rows)
     return found
 
 
@@ -275,40 +278,43 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     a first shuffle brings each owner what it is asked for.
     """
     entries = [range(n, n + 1) for n in range(len(tasks.entries))]
-    owners = tasks.node("owners", tasks.owner_groups())
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
+        runs = tasks.owner_groups(shared)
+        owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
         ways = [routes[(*shared, n)] for n in range(len(entries))]
         asked = None
         if whole:
             answer = tasks.add("ways", shared, list, List(*ways))
         else:
-            asked = Shuffle(tasks, "ask", shared, len(tasks.owner_groups()))
+            asked = Shuffle(tasks, "ask", shared, len(runs))
             for n, way in enumerate(ways):
                 asked.send(n, send_parts, way, owners)
             answer = asked.barrier()
         for free in tasks.layout.free_places():
             moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
-            for n, run in enumerate(tasks.owner_groups()):
+            for n, run in enumerate(runs):
                 given = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
                 if asked is None:
                     moved.send(n, send_taken, *given, run.start, answer)
                 else:
                     moved.send(n, send_asked, *given, asked.id, answer)
-            sent = moved.barrier()
+            sent = moved.barrier() if runs else 0
             for n, place in enumerate(tasks.entered(shared, free, range(len(entries)))):
-                want = tasks.call, ways[n], tasks.layout.moved_shape(place), owners
+                shape = tasks.layout.moved_shape(place)
+                want = tasks.call, checked, ways[n], shape, owners
                 tasks.result(place, receive_merge, moved.id, n, sent, *want)
 
 
-def scatter_by_shuffle(tasks: Tasks) -> None:
-    """Add the tasks of a scatter."""
+def scatter_by_shuffle(tasks: Tasks) -> Ref:
+    """Add the tasks of a scatter; return what waits until all entries are known to be valid."""
     entries = tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
-        for free in tasks.layout.free_places():
+        members = [n for run in tasks.owner_groups(shared) for n in run]
+        for free in tasks.layout.free_places() if members else ():
             moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):
                 places = tasks.entered(shared, free, run)
@@ -317,5 +323,7 @@ def scatter_by_shuffle(tasks: Tasks) -> None:
                 given = checked, routes[(*shared, n)], shapes, blocks
                 moved.send(n, send_cut, tasks.call, *given)
             sent = moved.barrier()
-            for n, place in enumerate(tasks.owned(shared, free, range(len(tasks.owners)))):
+            for n in members:
+                place = tasks.layout.data_at(shared, free, tasks.owners[n])
                 tasks.result(place, receive_fold, moved.id, n, sent, tasks.call, tasks.data(place))
+    return checked

@@ -86,9 +86,13 @@ class Tasks:
         """Return runs of neighbouring blocks of entries that one task takes together."""
         return groups(self.entry_bytes, self.way.chunk)
 
-    def owner_groups(self) -> list[range]:
-        """Return runs of neighbouring blocks of data that one task takes together."""
-        return groups(self.owner_bytes, self.way.chunk)
+    def owner_groups(self, shared: Place) -> list[range]:
+        """Return runs of neighbouring blocks of a column's data that one task takes together; none
+        of them is known to be left alone.
+        """
+        addressed = self.layout.addressed
+        members = None if addressed is None else addressed[shared]
+        return groups(self.owner_bytes, self.way.chunk, members)
 
     def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
         """Return the places of a run of a column's blocks of data."""

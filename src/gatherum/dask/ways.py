@@ -70,9 +70,13 @@ def choose(call: Call, layout: Layout) -> Way:
             )
     elif is_small(column):
         return Way("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
-    pairs = len(groups(layout.owner_weights(), chunk // item))
+    addressed = layout.addressed or {}
+    members = max(addressed.values(), key=len, default=None)
+    pairs = len(groups(layout.owner_weights(), chunk // item, members))
     pairs *= len(groups(layout.entry_weights(), chunk // item))
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
+    if members is not None:
+        reason = f"at most {len(members)} of {reason} addressed"
     wanted = config.get("gatherum.way", "shuffle" if pairs > MOST_PAIRS else "tasks")
     if wanted == "shuffle" and 0 not in map(sum, layout.moved) and _can_shuffle():
         # A sender's rows wait in buffers beside it: smaller pieces need less memory.

@@ -77,6 +77,7 @@ def take_whole(
 
 def merge(
     call: Call,
+    _: None,
     way: Route,
     shapes: Sequence[Shape],
     owners: Sequence[range],
@@ -238,6 +239,11 @@ def fold_whole(
 def finished(folds: Sequence[Fold], number: int, shape: Shape) -> Array:
     """Return one of the blocks that were folded."""
     return folds[number].finish().reshape(shape)
+
+
+def kept(_: None, block: Array) -> Array:
+    """Return a block of data that no update reaches, once all entries are known to be valid."""
+    return block
 
 
 def finished_block(fold: Fold) -> Array:
