@@ -171,6 +171,13 @@ def bench(session: nox.Session) -> None:
     session.run("gatherum", "bench", *session.posargs)
 
 
+@nox.session
+def limits(session: nox.Session) -> None:
+    """Measure this machine against plain loops; what follows ``--`` goes to the report."""
+    install(session, "[cli,peers]", *group("test"))
+    session.run("python", "benchmarks/limits/run.py", *session.posargs)
+
+
 def sanitized(session: nox.Session, sanitizer: str, library: str, **environment: str) -> None:
     """Build the core with a sanitizer, and test it; ``--`` tells tests/sanitized.py what to do."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")

@@ -15,10 +15,11 @@ ROWS = [
     {TOP},
     {"explain", "tracing"},
     {"files"},
-    {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"directml", "jax", "torch", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
+    | {"aggregate", "prepare"},
     {"accumulator_state"},
     {"plan", "report", "config", "corpus"},
-    {"arguments", "programs"},
+    {"arguments", "programs", "edges"},
     {"signature"},
     {"operators"},
     {"lowering"},
