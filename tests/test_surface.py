@@ -79,7 +79,9 @@ def test_signature(name: str) -> None:
     assert bare(inspect.signature(getattr(gatherum, name))) == SIGNATURES[name]
 
 
-@pytest.mark.parametrize("op", [name for name in SIGNATURES if name.startswith(("gat", "sca", "agg"))])
+@pytest.mark.parametrize(
+    "op", [name for name in SIGNATURES if name.startswith(("gat", "sca", "agg"))]
+)
 def test_the_oracle_takes_the_same_arguments_but_out(op: str) -> None:
     reference = importlib.import_module("gatherum.reference")
     expected = SIGNATURES[op].replace(", out=None", "")

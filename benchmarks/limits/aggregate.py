@@ -1,6 +1,6 @@
 """`aggregate` beside the three calls and SciPy's CSR product, in turns in one process.
 
-    python benchmarks/limits/aggregate.py [--threads 1] [--clock cpu] [--rounds 7]
+python benchmarks/limits/aggregate.py [--threads 1] [--clock cpu] [--rounds 7]
 """
 
 import sys

@@ -112,7 +112,8 @@ void gather_lines(const Call& c) {
       const int64_t* x = c.indices + c.each * o * c.count;
       const T* line = data + o * c.size;
       const char* next = reinterpret_cast<const char*>(line + c.ahead * c.size);
-      const int64_t step = std::max<int64_t>(1, c.count / (c.size * static_cast<int64_t>(sizeof(T)) / 64 + 1));
+      const int64_t step =
+          std::max<int64_t>(1, c.count / (c.size * static_cast<int64_t>(sizeof(T)) / 64 + 1));
       for (int64_t i = 0, j = 0; i < c.count; ++i) {
         if (c.ahead > 0 && i % step == 0) __builtin_prefetch(next + 64 * j++);
         out[o * c.count + i] = line[x[i]];
@@ -221,16 +222,26 @@ template <class T>
 bool run_as(int64_t kernel, int64_t op, const Call& c) {
   const auto by_op = [&](auto set, auto add, auto max) { (op == 0 ? set : op == 1 ? add : max)(c); };
   switch (kernel) {
-    case 0: return gather_rows(c), true;
-    case 1: return gather_items<T>(c), true;
-    case 2: return gather_cube<T>(c), true;
-    case 3: return gather_lines<T>(c), true;
-    case 4: return gather_columns<T>(c), true;
-    case 5: return by_op(scatter_items<T, Set>, scatter_items<T, Add>, scatter_items<T, Max>), true;
-    case 6: return by_op(scatter_lines<T, Set>, scatter_lines<T, Add>, scatter_lines<T, Max>), true;
-    case 7: return by_op(scatter_columns<T, Set>, scatter_columns<T, Add>, scatter_columns<T, Max>), true;
-    case 8: return by_op(scatter_rows<T, Set>, scatter_rows<T, Add>, scatter_rows<T, Max>), true;
-    default: return false;
+    case 0:
+      return gather_rows(c), true;
+    case 1:
+      return gather_items<T>(c), true;
+    case 2:
+      return gather_cube<T>(c), true;
+    case 3:
+      return gather_lines<T>(c), true;
+    case 4:
+      return gather_columns<T>(c), true;
+    case 5:
+      return by_op(scatter_items<T, Set>, scatter_items<T, Add>, scatter_items<T, Max>), true;
+    case 6:
+      return by_op(scatter_lines<T, Set>, scatter_lines<T, Add>, scatter_lines<T, Max>), true;
+    case 7:
+      return by_op(scatter_columns<T, Set>, scatter_columns<T, Add>, scatter_columns<T, Max>), true;
+    case 8:
+      return by_op(scatter_rows<T, Set>, scatter_rows<T, Add>, scatter_rows<T, Max>), true;
+    default:
+      return false;
   }
 }
 

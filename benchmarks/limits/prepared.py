@@ -1,6 +1,6 @@
 """Prepared calls beside plain ones, in turns in one process.
 
-    python benchmarks/limits/prepared.py [--threads 1] [--clock cpu] [--rounds 7]
+python benchmarks/limits/prepared.py [--threads 1] [--clock cpu] [--rounds 7]
 """
 
 import sys

@@ -65,34 +65,41 @@ class Form:
     columns: tuple[int, ...] = (1,)
 
 
+NEAR, FAR, FURTHER = (0, 1, 2), (4, 8, 16, 32), (8, 16, 32, 64)
+BLOCKS = (16, 32, 64, 128)
+
+
 def form_of(case: Case) -> Form:
     """Return how a case is run without checks."""
-    data, item, kind = case.data, case.data.itemsize, TYPES[case.data.dtype.name]
-    near, far = (0, 1, 2), (4, 8, 16, 32)
-    if case.op == "gather" and data.ndim == 1:
-        return Form(1, kind, (1, len(data), item, case.indices.size), False, (8, 16, 32, 64), (0,))
-    if case.op == "gather" or (case.op == "gather_nd" and case.indices.shape[-1] == 1):
-        axis, row = case.axis, data.nbytes // max(1, int(np.prod(data.shape[: case.axis + 1])))
-        sizes = (int(np.prod(data.shape[:axis])), data.shape[axis], row, case.indices.size)
-        if row <= 16:
-            return Form(3, 4 if row == 16 else kind, sizes, False, near, (0,))
-        return Form(0, kind, sizes, False, far)
-    if case.op == "gather_nd":
-        size, count = data.shape[-1], len(case.indices)
-        return Form(2, kind, (1, size, item, count), False, (8, 16, 32, 64), (0,))
-    kernel = {("gather_elements", 1): 3, ("gather_elements", 0): 4,
-              ("scatter_elements", 1): 6, ("scatter_elements", 0): 7}  # fmt: skip
-    if (case.op, case.axis) in kernel:
-        number, (rows, width) = kernel[case.op, case.axis], data.shape
-        if case.axis == 1:
-            return Form(number, kind, (rows, width, item, width), True, near, (0, 1))
-        blocks = (16, 32, 64, 128)
-        return Form(number, kind, (1, rows, width * item, rows), True, (0, 4, 8), (0,), blocks)
-    row = data.nbytes // len(data)
-    sizes = (1, len(data), row, len(case.indices))
-    if data.ndim == 1:
-        return Form(5, kind, sizes, False, (0, 8, 16, 32))
-    return Form(8, kind, sizes, False, (0, 4, 8, 16))
+    if case.op.endswith("elements"):
+        return _elements(case)
+    kind, item = TYPES[case.data.dtype.name], case.data.itemsize
+    if case.updates is not None:
+        sizes = (1, len(case.data), case.data.nbytes // len(case.data), len(case.indices))
+        rows = case.data.ndim > 1
+        return Form(8 if rows else 5, kind, sizes, False, (0, 4, 8, 16, 32))
+    if case.op == "gather_nd" and case.indices.shape[-1] > 1:
+        sizes = (1, case.data.shape[-1], item, len(case.indices))
+        return Form(2, kind, sizes, False, FURTHER, (0,))
+    leading = case.data.shape[: case.axis + 1]
+    row = case.data.nbytes // int(np.prod(leading))
+    sizes = (int(np.prod(leading[:-1])), leading[-1], row, case.indices.size)
+    if row > 16:
+        return Form(0, kind, sizes, False, FAR)
+    if case.data.ndim == 1:
+        return Form(1, kind, sizes, False, FURTHER, (0,))
+    return Form(3, 4 if row == 16 else kind, sizes, False, NEAR, (0,))
+
+
+def _elements(case: Case) -> Form:
+    """Return how one index an element is run: line by line, or in blocks of columns."""
+    (rows, width), item = case.data.shape, case.data.itemsize
+    kind, scatters = TYPES[case.data.dtype.name], case.updates is not None
+    if case.axis == 1:
+        streams = (0, 1) if scatters else (0,)
+        return Form(6 if scatters else 3, kind, (rows, width, item, width), True, NEAR, streams)
+    sizes = (1, rows, width * item, rows)
+    return Form(7 if scatters else 4, kind, sizes, True, (0, 4, 8), (0,), BLOCKS)
 
 
 class Limit:
@@ -119,7 +126,9 @@ class Limit:
             case.data.ctypes.data, case.indices.ctypes.data, updates, self.out.ctypes.data,
             outer, size, inner, count, case.data.itemsize, int(form.each), *self.settings.values(),
         )  # fmt: skip
-        done = self.library.run_limit(form.kernel, form.kind, OPS[case.reduction], ctypes.byref(call))
+        done = self.library.run_limit(
+            form.kernel, form.kind, OPS[case.reduction], ctypes.byref(call)
+        )
         if not done:
             raise ValueError(f"no limit kernel for {case.op}")
         return self.out
@@ -159,7 +168,7 @@ def best_peers(case: Case, answer: Any) -> Iterator[tuple[str, Callable[[], obje
             try:
                 if same(np.asarray(way()), answer):
                     able[name] = min(seconds(way) for _ in range(2))
-            except Exception as error:  # noqa: BLE001  # what a peer cannot do is no peer
+            except Exception as error:  # what a peer cannot do is no peer
                 print(f"  {family} {name}: {type(error).__name__}", file=sys.stderr)
         if able:
             yield family, peers.load(family).ways(case)[min(able, key=able.__getitem__)]
@@ -196,7 +205,8 @@ class Row:
         return (
             f"{self.name:<25}{self.limit:>9.2f}{self.out:>9.2f}{self.recycled:>10.2f}"
             f"{self.best:>9.2f} {self.peer:<12}{self.ratio:>7.2f}{self.spread:>7.2f}"
-            f"{self.goal:>6.2f}  {self.verdict:<7}{self.best / self.recycled:>7.2f}  {self.settings}"
+            f"{self.goal:>6.2f}  {self.verdict:<7}{self.best / self.recycled:>7.2f}  "
+            f"{' '.join(f'{name}={value}' for name, value in self.settings.items())}"
         )
 
 
@@ -247,8 +257,8 @@ def main() -> None:
     about = machine.describe(sys.argv)
     print(f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}")
     print(about["command"])
-    print(f"load {os.getloadavg()[0]:.1f}, {gatherum.get_num_threads()} threads, scale {given.scale}, "
-          f"{given.clock} time")
+    threads = f"{gatherum.get_num_threads()} threads, {given.clock} time"
+    print(f"load {os.getloadavg()[0]:.1f}, scale {given.scale}, {threads}")
     print("milliseconds; x limit: out= over the limit kernel; x peer: the best peer over recycled")
     print(f"{'case':<25}{'limit':>9}{'out=':>9}{'recycled':>10}{'peer':>9} {'':<12}{'x limit':>7}"
           f"{'spread':>7}{'goal':>6}  {'':<7}{'x peer':>7}  settings")  # fmt: skip

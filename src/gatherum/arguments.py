@@ -309,9 +309,7 @@ def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Arra
         raise errors.not_convertible(op, operand, dtype, value) from None
 
 
-def _convert_same_kind(
-    op: str, operand: str, value: object, found: Array, dtype: DType
-) -> Array:
+def _convert_same_kind(op: str, operand: str, value: object, found: Array, dtype: DType) -> Array:
     """Convert strings and dates, which must come back unchanged."""
     if found.dtype.kind in _KIND_RANK or (
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"

@@ -191,9 +191,7 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
     )
 
 
-def not_an_index_dtype(
-    op: str, dtype: Any, tuples: bool, operand: str = "indices"
-) -> TypeError:
+def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     made = "np.argwhere makes index tuples" if tuples else "np.flatnonzero makes indices"
     hint = f"; {made} of a mask" if dtype.kind == "b" else ""
     return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{hint}")
@@ -207,9 +205,7 @@ def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeE
     )
 
 
-def not_convertible(
-    op: str, operand: str, expected: np.dtype[Any], value: object
-) -> TypeError:
+def not_convertible(op: str, operand: str, expected: np.dtype[Any], value: object) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )

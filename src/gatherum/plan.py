@@ -403,9 +403,7 @@ def _check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, o
     check_memory(plan.signature.op, data, indices, updates, out)
 
 
-def check_memory(
-    op: str, data: Array, indices: Array, updates: Array | None, out: Array
-) -> None:
+def check_memory(op: str, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
     out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
     if not out.flags.writeable:

@@ -138,11 +138,8 @@ class Prepared:
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
         pins = arguments.pinned(values, data, given)
-        layouts = (Layout(a.shape[1:], a.strides[1:]) for a in (source, target))
-        program = rows.edges.row_program(data.dtype, *layouts, s.reduction, s.include_self)
-        rows.lists.fold(
-            program, source, None, start, np.zeros((), data.dtype), target, out is None
-        )
+        program = rows.edges.row_program(source, target, s.reduction, s.include_self)
+        rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has looked
 
