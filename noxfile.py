@@ -211,6 +211,13 @@ def bench(session: nox.Session) -> None:
     session.run("gatherum", "bench", *session.posargs)
 
 
+@nox.session
+def limits(session: nox.Session) -> None:
+    """Measure this machine against plain loops; what follows ``--`` goes to the report."""
+    install(session, "[cli,peers]", *group("test"))
+    session.run("python", "benchmarks/limits/run.py", *session.posargs)
+
+
 def preloaded(session: nox.Session, library: str) -> str:
     """Return what is loaded first: Python is not built with the sanitizer, which must come before
     all that it intercepts.

@@ -34,6 +34,7 @@ FAMILIES = {
     "private_slabs": "slabs",
     "shared_slabs": "slabs",
     "owned": "units",
+    "columns": "units",
 }
 FAMILIES |= {"counted_groups": "grouped", "sorted_groups": "grouped"}
 

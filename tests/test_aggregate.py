@@ -1,4 +1,4 @@
-"""Gather, scale and reduce in one pass: the oracle's bits, on any threads, whatever the indices hold."""
+"""Gather, scale and reduce in one pass: the oracle's bits, on any threads, for any indices."""
 
 import math
 

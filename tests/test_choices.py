@@ -124,7 +124,8 @@ def test_on_one_thread(call, name):
         (_scatter(31_250, 1_000_000, "add", "f8"), {8: "one_slab"}),
         (_scatter(262_144, 1_000_000, "add", "f8"), {2: "one_slab", 3: "shared_slabs"}),
         (_scatter(262_143, 1_000_000, "add", "f8"), {3: "one_slab"}),
-        (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "owned"}),
+        (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "columns"}),
+        (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
         (_elements((9_000, 900), 56, 1, "add"), {1: "units", 4: "units"}),  # many units
         (_elements((900, 9_000), 56, 0, "add"), {1: "units", 4: "units"}),  # columns are units
         (_scatter(4_000, 90_000, "mean", width=(64,)), {4: "counted_groups"}),

@@ -96,7 +96,7 @@ def test_under_the_name_of_the_command_the_first_use_tells(python, use, kind, se
         ("GATHERUM_NUM_THREADS", "5", "gatherum.get_num_threads()", "5"),
         ("GATHERUM_NUM_THREADS", " ", "gatherum.get_num_threads() >= 1", "True"),
         ("GATHERUM_OUTPUT_CACHE", "12345", "gatherum.get_output_cache_limit()", "12345"),
-        ("GATHERUM_OUTPUT_CACHE", "", "gatherum.get_output_cache_limit()", str(2**30)),
+        ("GATHERUM_OUTPUT_CACHE", "", "gatherum.get_output_cache_limit()", str(2**29)),
         ("GATHERUM_ISA", "portable", "gatherum.config()['level']", "portable"),
     ],
 )

@@ -18,10 +18,11 @@ ROWS = [
     {"dask"},
     {"files"},
     {"jax", "torch"},
-    {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"},
+    {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
+    | {"aggregate", "prepare"},
     {"accumulator_state", "hooks"},
     {"plan", "report", "config", "corpus"},
-    {"arguments", "programs"},
+    {"arguments", "programs", "edges"},
     {"conversions"},
     {"signature"},
     {"operators"},

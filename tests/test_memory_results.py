@@ -1,6 +1,7 @@
 """The memory of large results: recycled, bounded, and otherwise like any array's."""
 
 import copy
+import os
 import pickle
 import shutil
 import subprocess
@@ -145,6 +146,106 @@ def test_memory_may_be_freed_on_another_thread():
     worker.start()
     worker.join()
     assert native.cached_output_bytes() == 4 * MIB
+
+
+def _of_this_process(what):
+    """What Linux says of all memory of this process, in bytes."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(f"{what}:"))
+
+
+ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
+
+
+@ON_LINUX
+def test_memory_that_is_kept_is_offered_to_the_system():
+    before = _of_this_process("LazyFree")
+    result = result_of(LARGE)
+    assert _of_this_process("LazyFree") == before
+    del result
+    assert _of_this_process("LazyFree") == before + 4 * MIB
+    again = result_of(LARGE)
+    assert again.tobytes() == LARGE.tobytes()
+    assert _of_this_process("LazyFree") == before
+
+
+def test_large_results_begin_huge_pages_also_when_they_are_recycled():
+    for _ in range(3):
+        result = result_of(LARGE)
+        assert result.ctypes.data % (2 * MIB) == 0
+        del result
+
+
+@ON_LINUX
+def test_recycled_results_stay_on_huge_pages():
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not enabled.exists() or "[never]" in enabled.read_text():
+        pytest.skip("this system has huge pages turned off")
+    before = _of_this_process("AnonHugePages")
+    result = result_of(LARGE)
+    if _of_this_process("AnonHugePages") < before + 4 * MIB:
+        pytest.skip("this system has no huge page left")
+    del result
+    result = result_of(LARGE)
+    assert _of_this_process("AnonHugePages") >= before + 4 * MIB
+    assert result.tobytes() == LARGE.tobytes()
+
+
+def test_a_result_beyond_the_cap_leaves_the_others_in_the_cache():
+    gatherum.set_output_cache_limit(5 * MIB)
+    kept, large = result_of(LARGE), result_of(np.tile(LARGE, 2))
+    del kept
+    assert native.cached_output_bytes() == 4 * MIB
+    del large
+    assert native.cached_output_bytes() == 4 * MIB
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_a_cache_of_its_own(python):
+    done = python(
+        """
+import os, numpy as np, gatherum
+data = np.arange(1 << 22, dtype=np.uint8)
+held, freed = (gatherum.gather(data[None], 0) for _ in range(2))
+place = freed.ctypes.data
+del freed
+if (child := os.fork()) == 0:
+    mine = gatherum.gather(data[None, ::-1], 0)
+    same = mine.ctypes.data == place and mine.tobytes() == data[::-1].tobytes()
+    held[:] = 0
+    os._exit(0 if same else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert held.tobytes() == data.tobytes()
+mine = gatherum.gather(data[None], 0)
+print(mine.ctypes.data == place, mine.tobytes() == data.tobytes())
+"""
+    )
+    assert done.stdout == "True True\n", done.stderr
+
+
+@ON_LINUX
+def test_under_a_limit_of_addresses_the_cache_gives_way(python):
+    done = python(
+        """
+import resource, numpy as np, gatherum
+from gatherum import native
+small, large = (np.zeros((1, n << 20), np.uint8) for n in (64, 160))
+gatherum.set_num_threads(1)
+results = [gatherum.gather(small, 0) for _ in range(3)]
+del results
+assert native.cached_output_bytes() == 192 << 20
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20), used + (32 << 20)))
+result = gatherum.gather(large, 0)
+print(result.nbytes >> 20, native.cached_output_bytes())
+try:
+    gatherum.gather(np.broadcast_to(np.uint8(0), (1, 1 << 40)), 0)
+except MemoryError:
+    print("MemoryError", gatherum.gather([1, 2], [1]).tolist())
+"""
+    )
+    assert done.stdout == "160 0\nMemoryError [2]\n", done.stderr
 
 
 def test_arrays_of_others_are_left_alone():

@@ -1,4 +1,4 @@
-"""Calls whose indices are prepared once: the bits of the plain calls, whatever happens to the indices."""
+"""Calls whose indices are prepared once: the bits of the plain calls."""
 
 import threading
 

@@ -202,7 +202,7 @@ def test_what_runs_is_told_for_the_present_number_of_threads():
     }
     expected = {
         1: ["one_slab", "one_slab", "units", "units"],
-        2: ["private_slabs", "one_slab", "owned", "units"],
+        2: ["private_slabs", "one_slab", "columns", "units"],
         3: ["private_slabs", "shared_slabs", "owned", "units"],
         4: ["private_slabs", "shared_slabs", "owned", "units"],
     }

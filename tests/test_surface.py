@@ -35,6 +35,11 @@ SIGNATURES = {
         "(data, indices, updates, batch_dims=0, *, reduction='none', include_self=True, "
         "mode='raise', negative=True, out=None)"
     ),
+    "aggregate": (
+        "(data, gather_indices, scatter_indices, size, reduction, weights=None, *, mode='raise', "
+        "negative=True, out=None)"
+    ),
+    "prepare": "(op, data_like, indices, /, **attributes)",
     "set_num_threads": "(n)",
     "get_include": "()",
     "get_library": "()",
@@ -48,7 +53,7 @@ SIGNATURES = {
     "explain": "(op, data=None, indices=None, updates=None, /, **attributes)",
     "index_report": "(op, data, indices, /, **attributes)",
 }
-OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "__version__"}
+OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "Prepared", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent
 # Peers of the benchmark import their frameworks at once; they have no examples.
 MODULES = sorted(
@@ -74,7 +79,9 @@ def test_signature(name: str) -> None:
     assert bare(inspect.signature(getattr(gatherum, name))) == SIGNATURES[name]
 
 
-@pytest.mark.parametrize("op", [name for name in SIGNATURES if name.startswith(("gat", "sca"))])
+@pytest.mark.parametrize(
+    "op", [name for name in SIGNATURES if name.startswith(("gat", "sca", "agg"))]
+)
 def test_the_oracle_takes_the_same_arguments_but_out(op: str) -> None:
     reference = importlib.import_module("gatherum.reference")
     expected = SIGNATURES[op].replace(", out=None", "")

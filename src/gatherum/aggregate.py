@@ -12,7 +12,6 @@ from .dtypes import MODES, REDUCTIONS, is_index, is_movable, is_reducible
 from .edges import Edges, End
 from .hooks import shares_memory
 from .names import FoldName, ModeName
-from .shapes import Layout
 from .signature import Array, Operand, check_out
 
 NAME = "aggregate"
@@ -101,10 +100,10 @@ def aggregate(
     So a row that edges go to is the fold of their messages alone, in row-major order of the edges;
     a row that none goes to is 0, and 1 for ``"mul"``.
 
-    A product is that of ``reduction="mul"``: integers wrap around, bools are and, float16 and
-    bfloat16 are multiplied in float32 and rounded to `data`'s dtype, complex numbers are
-    ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product makes is the canonical quiet one,
-    where NumPy's has the bits that the processor gives it.
+    A product is that of ``reduction="mul"``: integers wrap around, bools give and, float16 and
+    bfloat16 are multiplied in float32 and rounded to `data`'s dtype, complex numbers give
+    ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product makes is the canonical quiet
+    one, where NumPy's has the bits that the processor gives it.
 
     Working memory is 12 to 32 bytes an edge, and 4 or 8 for each row of the result and thread.
 
@@ -143,8 +142,7 @@ def aggregate(
     lists = edges.make_lists(NAME, targets, sources, scale is not None, how, negative)
     result: Array = native.new_result(table.dtype, shape) if given is None else given
     if 0 not in shape:
-        layouts = (Layout(a.shape[1:], a.strides[1:]) for a in (table, result))
-        program = edges.row_program(table.dtype, *layouts, reduction, False)
+        program = edges.row_program(table, result, reduction, False)
         empty = np.full((), 1 if reduction == "mul" else 0, table.dtype)
         lists.fold(program, table, scale, None, empty, result, out is None)
     del pins

@@ -45,9 +45,8 @@ class Edges(NamedTuple):
         self, end: End, steps: Sequence[int], mode: str, negative: bool
     ) -> native.Program:
         """Return what walks the indices of one end, in order."""
-        loops = [
-            Loop(loop.extent, 0, step, 0) for loop, step in zip(self.loops, steps, strict=True)
-        ]
+        extents = [loop.extent for loop in self.loops]
+        loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
         nest = Nest(len(loops) - 1, tuple(loops), (_numbers(end.size),), 0)
         how = _index_fields(end.indices.dtype, mode, negative)
         return native.Program(**how, checks=nest if loops else lowering.EMPTY)
@@ -75,9 +74,11 @@ class Edges(NamedTuple):
         raise _invalid(op, end, position, value, mode)
 
     def row_program(
-        self, dtype: DType, rows: Layout, out: Layout, reduction: str, include_self: bool
+        self, table: Array, out: Array, reduction: str, include_self: bool
     ) -> native.Program:
-        """Return how rows of that layout are folded into destinations of another."""
+        """Return how the rows of one array are folded into those of another."""
+        dtype = table.dtype
+        rows, to = (Layout(array.shape[1:], array.strides[1:]) for array in (table, out))
         weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
         nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else lowering.EMPTY
         return native.Program(
@@ -87,7 +88,7 @@ class Edges(NamedTuple):
             value=value_of(dtype),
             include_self=include_self,
             checks=nest,
-            copy=lowering.lower_copy(rows, out, dtype.itemsize),
+            copy=lowering.lower_copy(rows, to, dtype.itemsize),
         )
 
 

@@ -43,7 +43,7 @@ read_file_rows = _core.read_file_rows
 file_rows_bridge = _core.file_rows_bridge
 start_writing = _core.start_writing
 
-_DEFAULT_CACHE = 256 << 20
+_DEFAULT_CACHE = 512 << 20
 
 
 def read_program(data: bytes) -> Program:
@@ -143,7 +143,7 @@ def set_output_cache_limit(nbytes: int) -> None:
 
     The first touch of fresh memory costs more than a gather into it, so the memory of results of
     2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
-    (bytes), or else 256 MiB. What is kept is offered to the system, which takes it as soon as it
+    (bytes), or else 512 MiB. What is kept is offered to the system, which takes it as soon as it
     wants memory (where it knows ``MADV_FREE``: Linux, macOS).
 
     Parameters

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments, errors, lowering, native
+from .dtypes import needs_accumulator
 from .edges import Edges, End, resolved
 from .hooks import check_memory, invalid_index
 from .lowering import Loop
@@ -96,7 +97,7 @@ class Prepared:
             raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
         if data.dtype != s.data.dtype:
             raise errors.other_prepared_dtype(s.op, s.data.dtype, data.dtype)
-        if self._rows is not None and updates is not None:
+        if self._rows is not None and updates is not None and self._pays():
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
                 return done
@@ -116,6 +117,12 @@ class Prepared:
             **attributes,
         )
 
+    def _pays(self) -> bool:
+        """Whether the order of the updates helps: one thread adds sooner where they come."""
+        s = self._signature
+        fresh = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
+        return fresh or native.get_num_threads() > 1
+
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
         """Fold updates by the lists; None where they, or a result, do not lie in rows."""
         s = self._signature
@@ -132,8 +139,7 @@ class Prepared:
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
         pins = arguments.pinned(values, data, given)
-        layouts = (Layout(a.shape[1:], a.strides[1:]) for a in (source, target))
-        program = rows.edges.row_program(data.dtype, *layouts, s.reduction, s.include_self)
+        program = rows.edges.row_program(source, target, s.reduction, s.include_self)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has looked

@@ -367,7 +367,7 @@ def aggregate(
             item = rows[(come[e], *s)].tobytes()
             if factors is not None:
                 item = _folded([item, factors[e].tobytes()], data.dtype, "mul")
-            arrivals.setdefault((go[e], *s), []).append(item)
+            arrivals.setdefault((int(go[e]), *s), []).append(item)
     return _scattered(op, start, arrivals, reduction, False)
 
 

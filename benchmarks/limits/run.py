@@ -1,0 +1,282 @@
+"""Our times beside the limit: plain loops that make the same accesses, without checks.
+
+    python benchmarks/limits/run.py [--only rows,add] [--scale 0.1] [--rounds 9] [--threads 1]
+                                    [--clock cpu] [--json FILE]
+
+Needs a C++ compiler (CXX, else c++) and the peers that shall be seen beside it. Everything runs in
+this process, in turns: the limit kernel with the best settings of a small search, ours with `out=`
+and into recycled memory, and the fastest right way of each peer that is installed. A result whose
+spread of rounds is wider than its distance from the goal is called "open", not met or missed.
+On a machine that others load, ``--clock cpu`` counts the processor time of all threads instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from statistics import geometric_mean, median
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+import gatherum
+from gatherum.bench import machine, peers
+from gatherum.bench.cases import Case
+from gatherum.bench.workloads import WORKLOADS, Workload, select
+
+HERE = Path(__file__).parent
+FLAGS = ["-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread"]
+TYPES = {"uint8": 0, "float16": 1, "float32": 1, "float64": 2, "int64": 3}
+OPS = {"none": 0, "add": 1, "max": 2}
+# How many times its limit a call may take.
+GOALS = {"gather": 1.15, "scatter": 1.25}
+
+
+class Call(ctypes.Structure):
+    """What a limit kernel is told, as kernels.cpp declares it."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("data", "indices", "updates", "out")),
+        *((name, ctypes.c_int64) for name in ("outer", "size", "inner", "count", "item", "each")),
+        *((name, ctypes.c_int64) for name in ("ahead", "stream", "columns", "threads")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which kernel a case needs, on what, and the settings to search."""
+
+    kernel: int
+    kind: int
+    sizes: tuple[int, int, int, int]  # outer, size, inner bytes, indices of a line
+    each: bool
+    ahead: tuple[int, ...]
+    stream: tuple[int, ...] = (0, 1)
+    columns: tuple[int, ...] = (1,)
+
+
+NEAR, FAR, FURTHER = (0, 1, 2), (4, 8, 16, 32), (8, 16, 32, 64)
+BLOCKS = (16, 32, 64, 128)
+
+
+def form_of(case: Case) -> Form:
+    """Return how a case is run without checks."""
+    if case.op.endswith("elements"):
+        return _elements(case)
+    kind, item = TYPES[case.data.dtype.name], case.data.itemsize
+    if case.updates is not None:
+        sizes = (1, len(case.data), case.data.nbytes // len(case.data), len(case.indices))
+        rows = case.data.ndim > 1
+        return Form(8 if rows else 5, kind, sizes, False, (0, 4, 8, 16, 32))
+    if case.op == "gather_nd" and case.indices.shape[-1] > 1:
+        sizes = (1, case.data.shape[-1], item, len(case.indices))
+        return Form(2, kind, sizes, False, FURTHER, (0,))
+    leading = case.data.shape[: case.axis + 1]
+    row = case.data.nbytes // int(np.prod(leading))
+    sizes = (int(np.prod(leading[:-1])), leading[-1], row, case.indices.size)
+    if row > 16:
+        return Form(0, kind, sizes, False, FAR)
+    if case.data.ndim == 1:
+        return Form(1, kind, sizes, False, FURTHER, (0,))
+    return Form(3, 4 if row == 16 else kind, sizes, False, NEAR, (0,))
+
+
+def _elements(case: Case) -> Form:
+    """Return how one index an element is run: line by line, or in blocks of columns."""
+    (rows, width), item = case.data.shape, case.data.itemsize
+    kind, scatters = TYPES[case.data.dtype.name], case.updates is not None
+    if case.axis == 1:
+        streams = (0, 1) if scatters else (0,)
+        return Form(6 if scatters else 3, kind, (rows, width, item, width), True, NEAR, streams)
+    sizes = (1, rows, width * item, rows)
+    return Form(7 if scatters else 4, kind, sizes, True, (0, 4, 8), (0,), BLOCKS)
+
+
+class Limit:
+    """The limit kernel of one case, with the best settings that a search finds."""
+
+    def __init__(self, library: ctypes.CDLL, case: Case) -> None:
+        self.library, self.case, self.form = library, case, form_of(case)
+        self.out = gatherum.native.new_result(case.data.dtype, case.result_shape)
+        self.settings: dict[str, int] = {}
+        times: dict[tuple[int, ...], float] = {}
+        names = ("ahead", "stream", "columns", "threads")
+        threads = (1, gatherum.get_num_threads())
+        for chosen in product(self.form.ahead, self.form.stream, self.form.columns, {*threads}):
+            self.settings = dict(zip(names, chosen, strict=True))
+            times[chosen] = min(seconds(self.run) for _ in range(2))
+        self.settings = dict(zip(names, min(times, key=times.__getitem__), strict=True))
+
+    def run(self) -> object:
+        """Run it once; what it returns is its answer."""
+        case, form = self.case, self.form
+        outer, size, inner, count = form.sizes
+        updates = None if case.updates is None else case.updates.ctypes.data
+        call = Call(
+            case.data.ctypes.data, case.indices.ctypes.data, updates, self.out.ctypes.data,
+            outer, size, inner, count, case.data.itemsize, int(form.each), *self.settings.values(),
+        )  # fmt: skip
+        done = self.library.run_limit(
+            form.kernel, form.kind, OPS[case.reduction], ctypes.byref(call)
+        )
+        if not done:
+            raise ValueError(f"no limit kernel for {case.op}")
+        return self.out
+
+
+CLOCKS = {"wall": perf_counter, "cpu": process_time}
+clock = perf_counter
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """Return how long a run takes."""
+    begin = clock()
+    run()
+    return clock() - begin
+
+
+def compiled(folder: str) -> ctypes.CDLL:
+    """Compile the kernels for this processor."""
+    to = Path(folder) / "limits.so"
+    compiler = os.environ.get("CXX", "c++")
+    subprocess.run([compiler, *FLAGS, str(HERE / "kernels.cpp"), "-o", str(to)], check=True)
+    library = ctypes.CDLL(str(to))
+    library.run_limit.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p]
+    return library
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two answers are the same, where sums may have been made in another order."""
+    return np.allclose(one, other, rtol=1e-3)
+
+
+def best_peers(case: Case, answer: Any) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield the fastest right way of each peer that is installed."""
+    for family in peers.installed():
+        able = {}
+        for name, way in peers.load(family).ways(case).items():
+            try:
+                if same(np.asarray(way()), answer):
+                    able[name] = min(seconds(way) for _ in range(2))
+            except Exception as error:  # what a peer cannot do is no peer
+                print(f"  {family} {name}: {type(error).__name__}", file=sys.stderr)
+        if able:
+            yield family, peers.load(family).ways(case)[min(able, key=able.__getitem__)]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a report says of a case: milliseconds."""
+
+    name: str
+    limit: float
+    out: float
+    recycled: float
+    peer: str
+    best: float
+    spread: float  # of ours over the limit: the quartiles' distance
+    goal: float
+    settings: dict[str, int]
+
+    @property
+    def ratio(self) -> float:
+        """How many times its limit a call with `out=` takes."""
+        return self.out / self.limit
+
+    @property
+    def verdict(self) -> str:
+        """Whether the goal is met, as far as the spread lets one say."""
+        if abs(self.ratio - self.goal) < self.spread / 2:
+            return "open"
+        return "met" if self.ratio <= self.goal else "missed"
+
+    def line(self) -> str:
+        """Return the row as text."""
+        return (
+            f"{self.name:<25}{self.limit:>9.2f}{self.out:>9.2f}{self.recycled:>10.2f}"
+            f"{self.best:>9.2f} {self.peer:<12}{self.ratio:>7.2f}{self.spread:>7.2f}"
+            f"{self.goal:>6.2f}  {self.verdict:<7}{self.best / self.recycled:>7.2f}  "
+            f"{' '.join(f'{name}={value}' for name, value in self.settings.items())}"
+        )
+
+
+def measured(workload: Workload, library: ctypes.CDLL, scale: float, rounds: int) -> Row:
+    """Run one workload in turns with its limit and its peers."""
+    case = workload.make(scale, np.random.default_rng(0))
+    ours = getattr(gatherum, case.op)
+    out = np.empty(case.result_shape, case.data.dtype)
+    answer = ours(*case.arrays, **case.arguments)
+    limit = Limit(library, case)
+    if not same(limit.run(), answer):
+        raise ValueError(f"{workload.name}: the limit kernel gives another answer")
+    runs: dict[str, Callable[[], object]] = {
+        "limit": limit.run,
+        "out": lambda: ours(*case.arrays, **case.arguments, out=out),
+        "recycled": lambda: ours(*case.arrays, **case.arguments),
+        **dict(best_peers(case, answer)),
+    }
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    names = list(runs)
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            times[name].append(1e3 * seconds(runs[name]))
+    ratios = np.quantile(np.array(times["out"]) / np.array(times["limit"]), [0.25, 0.75])
+    middle = {name: median(times[name]) for name in names}
+    peer = min(names[3:], key=middle.__getitem__)
+    family = "gather" if case.updates is None else "scatter"
+    return Row(
+        workload.name, middle["limit"], middle["out"], middle["recycled"], peer, middle[peer],
+        float(ratios[1] - ratios[0]), GOALS[family], limit.settings,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Print the report."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=gatherum.get_num_threads())
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    gatherum.set_num_threads(given.threads)
+    global clock  # noqa: PLW0603  # the one that all runs are timed by
+    clock = CLOCKS[given.clock]
+    chosen = select([workload.name for workload in WORKLOADS], given.only)
+    about = machine.describe(sys.argv)
+    print(f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}")
+    print(about["command"])
+    threads = f"{gatherum.get_num_threads()} threads, {given.clock} time"
+    print(f"load {os.getloadavg()[0]:.1f}, scale {given.scale}, {threads}")
+    print("milliseconds; x limit: out= over the limit kernel; x peer: the best peer over recycled")
+    print(f"{'case':<25}{'limit':>9}{'out=':>9}{'recycled':>10}{'peer':>9} {'':<12}{'x limit':>7}"
+          f"{'spread':>7}{'goal':>6}  {'':<7}{'x peer':>7}  settings")  # fmt: skip
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        library = compiled(folder)
+        for workload in WORKLOADS:
+            if workload.name in chosen:
+                rows.append(measured(workload, library, given.scale, given.rounds))
+                print(rows[-1].line(), flush=True)
+    for what, ratios in (
+        ("x limit", [row.ratio for row in rows]),
+        ("x peer", [row.best / row.recycled for row in rows]),
+    ):
+        print(f"geometric mean {what}: {geometric_mean(ratios):.2f}")
+    if given.json:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
