@@ -155,7 +155,15 @@ def test_importing_the_package_is_light() -> None:
     heavy |= {
         f"gatherum.{room}"
         for room in (
-            "cli", "cuda", "dask", "files", "pictures", "directml", "jax", "onnx", "reference",
+            "cli",
+            "cuda",
+            "dask",
+            "files",
+            "pictures",
+            "directml",
+            "jax",
+            "onnx",
+            "reference",
         )
     }
     loaded = fresh_python(

@@ -12,9 +12,10 @@ import gatherum
 
 da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
 zarr = pytest.importorskip("zarr", reason="install zarr")
+from gatherum.files.zarrays import ZarrArray  # noqa: E402
+
 import gatherum.dask  # noqa: E402
 from gatherum.dask import stores  # noqa: E402
-from gatherum.files.zarrays import ZarrArray  # noqa: E402
 
 DATA = np.arange(143, dtype=np.int32).reshape(13, 11)
 INDICES = np.array([12, 0, 12, 5, -1, 5, 5])
