@@ -57,11 +57,12 @@ def made(name, rows, chunks, index_chunks):
         return data.vindex[indices.compute()]
     if name == "gather":
         return gatherum.gather(data, indices)
-    updates = table(rows, index_chunks)
+    half = np.random.default_rng(0).permutation(rows)[: rows // 2]
+    updates = table(rows // 2, index_chunks)
     if name == "scatter":
-        return gatherum.scatter_slices(data, indices, updates)
-    # Dask refuses its own arrays as indices of rows, and needs them once each, in ascending order.
-    data[np.unique(indices.compute())] = 0.0
+        where = da.from_array(half, chunks=rows // 2 // index_chunks)
+        return gatherum.scatter_slices(data, where, updates)
+    data[half] = updates  # Dask takes indices of NumPy alone here
     return data
 
 
