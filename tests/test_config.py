@@ -30,7 +30,8 @@ def test_show_config_prints_what_config_returns(capsys, settings_restored):
     assert config["threads"] == 3
     assert config["output_cache"] == {"limit": 1_000_000, "held": 0}
     assert config["level"] in config["available_levels"]
-    assert set(config["optional"]) == {"click", "rich", "onnx", "zarr", "safetensors", "ml_dtypes"}
+    files = {"zarr", "h5py", "pyarrow", "safetensors", "ml_dtypes"}
+    assert set(config["optional"]) == {"click", "rich", "onnx"} | files
     assert printed.splitlines()[0].startswith(f"gatherum {gatherum.__version__}, Python 3.")
     assert f"instruction set  {config['level']} (of " in printed
     assert "threads          3\n" in printed
@@ -48,7 +49,8 @@ def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
 def test_optional_parts_are_not_imported(python):
     done = python(
         "import sys, gatherum; gatherum.show_config()\n"
-        "assert not {'onnx', 'zarr', 'click', 'rich', 'ml_dtypes'} & set(sys.modules)"
+        "parts = {'onnx', 'zarr', 'h5py', 'pyarrow', 'click', 'rich', 'ml_dtypes'}\n"
+        "assert not parts & set(sys.modules)"
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -35,6 +35,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             "bools": [True] * 1000,
             "lists": pyarrow.array([[1, 2]] * 1000),
             "missing": pyarrow.array([None, 1] * 500),
+            "holes": pyarrow.array([[1.0, None]] * 1000, pyarrow.list_(pyarrow.float32(), 2)),
             "some missing": pyarrow.array(some, pyarrow.list_(pyarrow.float32(), 2)),
         }
     )
@@ -80,8 +81,9 @@ def test_a_column_as_indices_and_updates(made: Path) -> None:
         ("bools", "a column of bool, expected numbers or fixed-size lists of numbers"),
         ("missing", "group 0: has values that are missing"),
         ("some missing", "group 1: has values that are missing"),
+        ("holes", "group 0: has values that are missing"),
         ("nope", "the file has no such column; it holds 'vectors', 'numbers', "),
-        (None, "name one of its 8 columns after a colon: 'vectors', "),
+        (None, "name one of its 9 columns after a colon: 'vectors', "),
     ],
 )
 def test_what_is_refused(made: Path, column: str | None, line: str) -> None:

@@ -41,6 +41,7 @@ def made(tmp_path: Path) -> Path:
         for name, size, bits in ((b"three bytes", 3, 24), (b"few bits", 4, 20)):
             odd, space = h5py.h5t.STD_I32LE.copy(), h5py.h5s.create_simple((4,))
             odd.set_precision(bits)
+            odd.set_offset(8 * size - bits)
             odd.set_size(size)
             values = np.array([1, -2, 3, 500_000], np.int32)
             h5py.h5d.create(file.id, name, odd, space).write(

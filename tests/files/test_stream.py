@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,22 @@ def test_a_table_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.Monk
     changed.set()
     with pytest.raises(OSError, match="changed while it was being read"):
         next(found)
+
+
+def test_batches_are_given_back() -> None:
+    seen: list[weakref.ref[Any]] = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(20):
+            batch = np.array([number])
+            seen.append(weakref.ref(batch))
+            yield batch
+
+    found = files.rows(TABLE, batches())
+    for _ in range(10):
+        next(found)
+    assert sum(batch() is not None for batch in seen) <= 4
+    found.close()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc: run on Linux")
