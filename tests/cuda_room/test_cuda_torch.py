@@ -218,3 +218,12 @@ def test_the_framework_has_what_the_room_asks_for():
     asked = [name for name in vars(views.Framework) if name[0] != "_"]
     assert {"view", "stream", "empty", "allocate", "sort", "keep"} <= set(asked)
     assert [name for name in asked if not hasattr(device.FRAMEWORK, name)] == []
+
+
+def test_an_op_that_is_called_itself_names_two_devices(as_cuda):
+    data, index, _ = example("gather")
+    call = ops.gather_call()
+    with pytest.raises(TypeError, match=r"^gather: `indices` must be on the device of `data`, cpu"):
+        device.run("gather", data, index.to("meta"), None, out=None, **call)
+    with pytest.raises(TypeError, match=r"^gather: `data` must be a dense tensor, got a tensor of"):
+        device.run("gather", data.to_sparse(), index, None, out=None, **call)
