@@ -212,10 +212,11 @@ def test_fill_values(room, dtype):
 
 
 @slow
-def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch):
+@pytest.mark.parametrize("mode", ["drop", "wrap"])
+def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch, mode):
     data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
     updates = values((4, 200, 5), "i2")
-    how = {"batch_dims": 1, "mode": "drop"}
+    how = {"batch_dims": 1, "mode": mode}
     expected = gatherum.scatter_nd(data, indices[..., None], updates, **how)
     for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
         monkeypatch.setattr(run, "_SMALL_TABLE", small)
@@ -233,6 +234,19 @@ def test_one_update_for_each_destination_needs_no_table(room, mode):
     found = room.scatter_elements(data, indices, updates, **how)
     assert same_bits(found, gatherum.scatter_elements(data, indices, updates, **how))
     assert launched(room) == ["gather", "scatter"]
+
+
+@slow
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "c8"])
+@pytest.mark.parametrize("reduction", ["add", "mul"])
+def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(room, dtype, reduction):
+    nan = np.full(3 * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
+    how = {"reduction": reduction, "include_self": False}
+    found = room.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
+    assert found[:1].tobytes() == nan[:1].tobytes()
+    assert found[2:].tobytes() != nan[:1].tobytes()
+    expected = gatherum.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
+    assert same_bits(found, expected)
 
 
 @slow
