@@ -169,6 +169,28 @@ def test_every_number_of_threads_gives_the_bits_of_the_three_calls(
         assert same_bits(expected, found)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("width", [8, 16, 17, 64, 100, 300])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("settings_of_threads")
+def test_sums_of_anything_in_registers_and_beside_them(dtype, width, weighted):
+    rng = np.random.default_rng(width)
+    data = _values(rng, (9, width), np.dtype(dtype), special=True)
+    sources, targets = rng.integers(0, 9, 30), rng.zipf(1.5, 30) % 12
+    weights = _values(rng, (30,), np.dtype(dtype), special=True) if weighted else None
+    for reduction in ("add", "mean"):
+        args = data, sources, targets, 12, reduction, weights
+        assert same_bits(reference.aggregate(*args), gatherum.aggregate(*args))
+        if not weighted:  # with the old values, as the prepared scatter folds
+            old = _values(rng, (12, width), np.dtype(dtype), special=True)
+            updates = data[sources]
+            add = gatherum.prepare("scatter_slices", old, targets, reduction=reduction)
+            expected = reference.scatter_slices(old, targets, updates, reduction=reduction)
+            for threads in (1, 2):
+                gatherum.set_num_threads(threads)
+                assert same_bits(expected, add(old, updates))
+
+
 def test_indices_of_every_width_and_order_hold_anything():
     data = np.arange(12.0).reshape(4, 3)
     rng = np.random.default_rng(5)
