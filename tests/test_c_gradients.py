@@ -168,3 +168,22 @@ def test_an_invalid_index_is_found(core, read):  # noqa: F811
     arrays["indices"][3] = 99
     status, error = _status(core, read(plan), arrays)
     assert (status, error.position, error.value) == (INVALID_INDEX, 3, 99)
+
+
+def test_a_nan_is_another_s_equal(core, read):  # noqa: F811
+    nan = np.float32("nan")
+    data, updates = np.float32([[nan], [1]]), np.float32([[nan], [2], [1]])
+    indices = np.array([0, 0, 1])
+    for include_self, of_updates in ((True, [2, 0, 2]), (False, [4, 0, 4])):
+        fold = {"reduction": "max", "include_self": include_self}
+        call = data, indices, updates
+        arrays = {
+            "indices": indices, "data": data, "updates": updates,
+            "result": gatherum.scatter_slices(*call, **fold),
+            "gradient": np.float32([[4], [4]]),
+            "of_data": np.empty_like(data), "of_updates": np.empty_like(updates),
+        }  # fmt: skip
+        plan = gatherum.plan("scatter_slices", *call, **fold)
+        assert _status(core, read(plan), arrays)[0] == OK
+        assert arrays["of_updates"][:, 0].tolist() == of_updates
+        assert arrays["of_data"][:, 0].tolist() == ([2, 2] if include_self else [0, 0])

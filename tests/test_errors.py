@@ -626,6 +626,9 @@ def test_every_sentence_is_tested():
         "other_device",
         "no_device",
         "out_of_gradients",
+        "no_onnx",  # pytorch/test_tensor_onnx.py
+        "renamed",  # pytorch/test_tensor_sentences.py
+        "for_tensors",  # no sentence
         "out_of_vmap",
         "fill_needs_gradient",
         "no_whole_items",  # jax_room/test_jax_errors.py

@@ -485,3 +485,13 @@ def test_a_fill_value_that_needs_a_gradient_is_refused():
             call(torch.ones(3), [5], mode="fill", fill_value=value)
         with torch.no_grad():
             assert call(torch.ones(3), [5], mode="fill", fill_value=value).tolist() == [2]
+
+
+def test_a_negative_zero_fills():
+    data, indices = torch.ones(3), torch.tensor([9, 0])
+    for fill in (-0.0, 0.0, 0):
+        for found in (
+            gatherum.gather(data, indices, mode="fill", fill_value=fill),
+            torch.ops.gatherum.gather(data, indices, 0, "fill", True, fill),
+        ):
+            assert torch.signbit(found).tolist() == [str(fill)[0] == "-", False]

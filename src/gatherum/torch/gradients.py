@@ -22,6 +22,7 @@ from torch.autograd.function import _SingleLevelFunction
 from .. import errors, native
 from ..operators import OPERATORS, Operator
 from . import dtypes, fused
+from .memory import fills
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 from .partials import Partials, Places, keeps, partials
 
@@ -248,7 +249,7 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
     updates = rest[0] if operator.scatters else None
     call = scatter_call(*rest[1:]) if operator.scatters else gather_call(*rest)
     axis, reduction, include_self, mode, negative, fill = call.values()
-    if fill != 0:
+    if fills(mode, fill):
         return None
     more = axis, reduction, include_self, mode, negative, None, None
     return native.call_on_plain_tensors(operator.name, data, indices, updates, *more)

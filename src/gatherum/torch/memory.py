@@ -26,6 +26,11 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
         raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
 
 
+def fills(mode: str, fill: Any) -> bool:
+    """Whether a call needs an item to fill with: not where it is all zero bits, as -0.0 is not."""
+    return mode in ("fill", "drop") and not (isinstance(fill, int) and fill == 0)
+
+
 def run(
     op: str,
     data: Tensor,
@@ -43,8 +48,7 @@ def run(
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             dtypes.code_of(op, name, tensor.dtype)
-    fills = mode in ("fill", "drop") and not (isinstance(fill, int) and fill == 0)
-    item = fill_item(op, fill, data.dtype) if fills else None
+    item = fill_item(op, fill, data.dtype) if fills(mode, fill) else None
     attributes = axis, reduction, include_self, mode, negative
     return native.call_on_tensors(op, data, indices, updates, *attributes, item, out)
 
