@@ -186,7 +186,7 @@ class FoldLists {
     using V = typename Vector<T, kVector / sizeof(T)>::Type;
     const auto message = [&](const char* src, T w) {
       const V x = load_lanes<V>(src);
-      if constexpr (Weighted) return x * (V{} + w);
+      if constexpr (Weighted) return x * (w - V{});  // to every lane; a sum would lose the sign of -0
       return x;
     };
     const auto weight = [&](int64_t i) {

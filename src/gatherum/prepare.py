@@ -187,9 +187,8 @@ def _row_lists(s: Signature, indices: Array, axis: int) -> _Rows | None:
         return None
     numbers = indices
     if s.operator.tuples:
-        invalid = (indices < 0).any(-1)
-        numbers = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
-        numbers[invalid] = -1
+        within = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
+        numbers = np.where((indices < 0).any(-1), -1, within)
     end = End("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
     edges = Edges.of(end.indices, end.indices, (0,))
     lists = edges.make_lists(s.op, end, None, False, "drop", False)
