@@ -42,6 +42,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(device.FRAMEWORK.__class__, "stream", lambda *_: 40)
     monkeypatch.setattr(device.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core would not see memory of a device: everything goes to the ops.
+    monkeypatch.setattr(gradients, "_plain", lambda *_: None)
     monkeypatch.setattr(partials, "native", SimpleNamespace(call=_through_ops))
     yield ran
     library._destroy()
@@ -175,10 +176,9 @@ def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
         data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int, device="cuda")
         row = ROWS["scatter_slices"]
         for mode in MODES:
-            places = gradients._places(row, data, index, ops.scatter_call(0, "add", True, mode))
+            places = gradients._places(index, row, data.shape, 0, mode, True)
             assert places.mode == {"raise": "drop", "fill": "drop"}.get(mode, mode)
-        places = gradients._places(row, torch.empty(4), torch.zeros(2, dtype=int),
-                                   ops.scatter_call())  # fmt: skip
+        places = gradients._places(torch.zeros(2, dtype=int), row, (4,), 0, "raise", True)
         assert places.mode == "raise"
 
 

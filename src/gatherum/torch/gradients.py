@@ -167,12 +167,18 @@ def _save(ctx: Any, operator: Operator, data: Tensor, indices: Tensor, call: dic
 
 def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
     indices, *values = ctx.saved_tensors
-    operator, shape, axis, mode, negative = ctx.call
+    return _places(indices, *ctx.call), tuple(values)
+
+
+def _places(
+    indices: Tensor, operator: Operator, shape: tuple[int, ...], axis: int, mode: str, negative: bool
+) -> Places:
+    """Return the places that a call with data of a shape has found valid."""
     shape, mode = tuple(shape), "drop" if mode == "fill" else mode
     if mode == "raise" and indices.is_cuda:
-        mode = "drop"  # the call itself has found them valid, and to ask again would wait
+        mode = "drop"  # to ask again would wait for the device
     axis = operator.resolve(shape, tuple(indices.shape), axis)
-    return Places(operator, indices, shape, axis, mode, negative), tuple(values)
+    return Places(operator, indices, shape, axis, mode, negative)
 
 
 def _composed(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...],
