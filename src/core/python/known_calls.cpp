@@ -53,24 +53,26 @@ void remember_call(nb::object op, nb::object type, nb::object run, bool scatters
   known_calls().push_back(std::move(made));
 }
 
-PyObject* run_known(PyObject*, PyObject* const* a, Py_ssize_t n) {
+// A call that is not known goes to `otherwise`, with the same arguments.
+PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
   if (n != 10) {
     PyErr_Format(PyExc_TypeError, "gatherum: a call has 10 arguments here, got %zd", n);
     return nullptr;
   }
   try {
     nb::object result = run_as_before({a[0], a[1], a[2], a[3], {a[4], a[5], a[6], a[7], a[8], a[9]}});
-    return result.is_valid() ? result.release().ptr() : nb::none().release().ptr();
+    if (result.is_valid()) return result.release().ptr();
   } catch (nb::python_error& e) {
     e.restore();
     return nullptr;
   }
+  return PyObject_Vectorcall(otherwise, a, static_cast<size_t>(n), nullptr);
 }
 
-nb::object entry_of_known_calls() {
+nb::object entry_of_known_calls(nb::handle otherwise) {
   static PyMethodDef runs = {"run_known", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_known)),
                              METH_FASTCALL, nullptr};
-  return nb::steal(PyCFunction_New(&runs, nullptr));
+  return nb::steal(PyCFunction_New(&runs, otherwise.ptr()));
 }
 
 }  // namespace
@@ -94,7 +96,7 @@ void forget_calls() {
 void bind_known_calls(nb::module_& m) {
   m.def("remember_call", &remember_call, nb::arg("op"), nb::arg("type"), nb::arg("run"), nb::arg("scatters"),
         nb::arg("attributes"));
-  m.def("entry_of_known_calls", &entry_of_known_calls);
+  m.def("entry_of_known_calls", &entry_of_known_calls, nb::arg("otherwise"));
 }
 
 }  // namespace gatherum

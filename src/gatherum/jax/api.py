@@ -119,16 +119,9 @@ _known: dict[tuple[object, ...], Callable[..., Array]] = {}
 _KNOWN_MOST = 1024
 
 
-def _run(
-    op: OperatorName, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
-    include_self: Any, mode: Any, negative: Any, fill_value: Any,
+def _run_unknown(
+    op: OperatorName, data: Any, indices: Any, updates: Any, *given: Any
 ) -> Array:  # fmt: skip
-    result: Array | None = native.run_known(
-        op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
-    )
-    if result is not None:
-        return result
-    given = axis, reduction, include_self, mode, negative, fill_value
     operands = (data, indices) if op in GATHERS else (data, indices, updates)
     kinds = {type(operand) for operand in operands}
     if len(kinds) == 1 and _are_plain(given):
@@ -137,6 +130,10 @@ def _run(
             native.remember_call(op, kind, run, op not in GATHERS, given)
             return run(*operands)
     return _run_any(op, data, indices, updates, given)
+
+
+# Takes a call's arguments by position, up to `fill_value`.
+_run = native.entry_of_known_calls(_run_unknown)
 
 
 def _are_plain(given: _Given) -> bool:

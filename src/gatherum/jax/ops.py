@@ -154,8 +154,8 @@ def eager(call: Call) -> Callable[..., Array]:
         try:
             result = run(*operands)
             # An axis of size 0 is the one into which nothing can be clipped or wrapped.
-            if (always or not (never or operands[0].size)) and not isinstance(result, Tracer):
-                result.block_until_ready()
+            if always or not (never or operands[0].size):
+                return result if isinstance(result, Tracer) else result.block_until_ready()
             return result
         except (RuntimeError, ValueError) as error:
             if (sentence := _invalid_index(call, error)) is None:
