@@ -346,6 +346,7 @@ def test_each_extra_brings_what_its_message_asks_for():
         "onnx": {"onnx"},
         "jax": {"jax"},
         "torch": {"torch"},
+        "dask": {"dask", "distributed"},
         "cuda": {"cuda", "nvidia"},  # cuda-bindings, nvidia-cuda-nvrtc
         "zarr": {"zarr"},
         "hdf5": {"h5py"},

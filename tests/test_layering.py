@@ -101,7 +101,7 @@ def test_the_map_names_every_file() -> None:
         and f"`{path.name}`" not in section
     ]
     assert unnamed == []
-    assert len(sections) == 18
+    assert len(sections) == 20
 
 
 def test_the_rooms_of_files_import_only_lower_rows() -> None:
