@@ -33,6 +33,7 @@ import gatherum
 from gatherum.bench import machine, peers
 from gatherum.bench.cases import Case
 from gatherum.bench.workloads import WORKLOADS, Workload, select
+from gatherum.operators import OPERATORS
 
 HERE = Path(__file__).parent
 FLAGS = ["-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread"]
@@ -71,7 +72,7 @@ BLOCKS = (16, 32, 64, 128)
 
 def form_of(case: Case) -> Form:
     """Return how a case is run without checks."""
-    if case.op in ("gather_elements", "scatter_elements"):
+    if OPERATORS[case.op].elements:
         return _elements(case)
     kind, item = TYPES[case.data.dtype.name], case.data.itemsize
     if case.updates is not None:

@@ -170,9 +170,8 @@ def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
     return _places(indices, *ctx.call), tuple(values)
 
 
-def _places(
-    indices: Tensor, operator: Operator, shape: tuple[int, ...], axis: int, mode: str, negative: bool
-) -> Places:
+def _places(indices: Tensor, operator: Operator, shape: tuple[int, ...], axis: int, mode: str,
+            negative: bool) -> Places:  # fmt: skip
     """Return the places that a call with data of a shape has found valid."""
     shape, mode = tuple(shape), "drop" if mode == "fill" else mode
     if mode == "raise" and indices.is_cuda:
