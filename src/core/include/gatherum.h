@@ -178,8 +178,8 @@ GATHERUM_API gatherum_status gatherum_differentiate(const gatherum_program* prog
  * rows, or for one. Every index is read and checked once. */
 typedef struct gatherum_lists gatherum_lists;
 
-/* One end of the edges. The program's `checks` has their loops, outermost first, and one component of stride 1:
- * the number of what an index addresses. Without edges it has no component. */
+/* One end of the edges. The program's `checks` has their loops, outermost first, and one component of stride
+ * 1: the number of what an index addresses. Without edges it has no component. */
 typedef struct gatherum_edge_ends {
   const gatherum_program* program;
   const void* indices;
@@ -206,8 +206,8 @@ typedef struct gatherum_row_operands {
 } gatherum_row_operands;
 
 /* Folds rows into destinations, those of each in order of their edges. The program's reduction says how, its
- * `copy` has the loops of a row (data: the table, other: `out`), and its `checks` those of the edges, with the
- * steps of the weights (other). Without `start`, a destination starts from its first row. */
+ * `copy` has the loops of a row (data: the table, other: `out`), and its `checks` those of the edges, with
+ * the steps of the weights (other). Without `start`, a destination starts from its first row. */
 GATHERUM_API gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
                                                  const gatherum_row_operands* operands,
                                                  const gatherum_poll* poll,
