@@ -66,7 +66,7 @@ def gather_file(
         Whether to replace an output that exists before the run.
     progress : callable or bool, optional
         Called with the bytes moved so far and the bytes expected. True shows a bar on standard
-        error, or a line a second where `rich` is not installed.
+        error, or a line a second where rich is not installed.
 
     Returns
     -------

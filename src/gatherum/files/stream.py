@@ -65,7 +65,7 @@ def rows(
 
     Notes
     -----
-    Two batches are in memory at a time, beside `memory`. A generator that is not used up is closed,
+    Two batches are in memory at a time, beside ``memory``. A generator that is not used up is closed,
     with the table, when it is deleted or by its method ``close``.
 
     Examples
