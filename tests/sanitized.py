@@ -24,15 +24,19 @@ from records import Run
 KERNELS = {
     "asan": (
         "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
-        "kernel_edges", "integer_bins", "slab_blocks", "halves", "groups", "walks",
+        "kernel_edges", "integer_bins", "slab_blocks", "halves", "groups", "walks", "aggregate",
+        "prepare", "c_gradients",
     ),
-    "tsan": ("threads", "determinism", "integer_bins", "slab_blocks", "groups", "walks"),
+    "tsan": (
+        "threads", "determinism", "integer_bins", "slab_blocks", "groups", "walks", "aggregate",
+        "prepare", "c_gradients",
+    ),
 }  # fmt: skip
 # What is compiled once runs on the best level and on portable, and not on those between.
 OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
-        "threads", "determinism", "dispatch",
+        "threads", "determinism", "dispatch", "entries", "xla_call",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",
