@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 import gatherum
 from source import SOURCE
-from sparse import Space
+from sparse_files import Space
 
 # What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -15,7 +15,7 @@ import pytest
 
 import gatherum
 from sizes import family
-from sparse import NEEDS_HOLES, PLACES
+from sparse_files import NEEDS_HOLES, PLACES
 
 pytestmark = [pytest.mark.slow, NEEDS_HOLES]
 GIB = 1 << 30

@@ -9,7 +9,7 @@ import gatherum
 from gatherum.cuda import checks, run
 from gatherum.cuda.launches import NARROW, Call
 from gatherum.cuda.work import work_of
-from sparse import NEEDS_HOLES, PLACES
+from sparse_files import NEEDS_HOLES, PLACES
 
 pytestmark = [
     pytest.mark.slow,
