@@ -12,10 +12,9 @@ import gatherum
 
 da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
 zarr = pytest.importorskip("zarr", reason="install zarr")
-from gatherum.files.zarrays import ZarrArray  # noqa: E402
-
 import gatherum.dask  # noqa: E402
 from gatherum.dask import stores  # noqa: E402
+from gatherum.files.formats.zarr.arrays import ZarrArray  # noqa: E402
 
 DATA = np.arange(143, dtype=np.int32).reshape(13, 11)
 INDICES = np.array([12, 0, 12, 5, -1, 5, 5])
@@ -183,7 +182,7 @@ def test_a_process_that_is_killed(tmp_path, stored):
     """A real SIGKILL while chunks are staged; the array is as it was, and a repeat completes."""
     code = f"""
 import os, signal, numpy as np, gatherum, gatherum.dask
-from gatherum.files.zarrays import ZarrArray
+from gatherum.files.formats.zarr.arrays import ZarrArray
 write, done = ZarrArray.write_box, []
 def kill(self, box, values):
     write(self, box, values)

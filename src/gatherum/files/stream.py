@@ -65,8 +65,8 @@ def rows(
 
     Notes
     -----
-    Two batches are in memory at a time, beside ``memory``. A generator that is not used up is closed,
-    with the table, when it is deleted or by its method ``close``.
+    Two batches are in memory at a time, beside ``memory``. A generator that is not used up is
+    closed, with the table, when it is deleted or by its method ``close``.
 
     Examples
     --------
