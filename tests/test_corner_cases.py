@@ -55,7 +55,7 @@ def test_small_integer_types_are_integers():
         ("g", 2**63 + 1),
         ("G", 1 + 2j),
         ("c8", complex(0.5, np.nan)),
-        ("M8[s]", np.datetime64("NaT")),
+        ("M8[s]", np.datetime64("NaT", "s")),
         ("M8[s]", np.datetime64("2020-01-02")),
         ([("a", "i4"), ("b", "f8")], (1, 2.0)),
     ],
