@@ -18,9 +18,10 @@ from gatherum import corpus
 from gatherum.dtypes import MODES
 
 click = pytest.importorskip("click", reason="install the command line: pip install click rich")
-cli = pytest.importorskip("gatherum.cli")
-pytest.importorskip("gatherum.cli.files")
-progress_of_files = pytest.importorskip("gatherum.files.progress")
+pytest.importorskip("rich", reason="install the command line: pip install click rich")
+import gatherum.cli.files  # noqa: E402  # whose files the tests replace
+from gatherum import cli  # noqa: E402
+from gatherum.files import progress as progress_of_files  # noqa: E402
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GATHERS = ["gather", "gather-elements", "gather-nd"]
@@ -238,8 +239,7 @@ def test_nothing_ends_in_a_traceback(run, monkeypatch, error, status, sentence):
     def fail(*_, **__):
         raise error
 
-    files = pytest.importorskip("gatherum.files")
-    monkeypatch.setattr(files, "gather_file", fail)
+    monkeypatch.setattr(gatherum.files, "gather_file", fail)
     arguments = ["gather", "table.npy", "rows.npy", "-o", "out.npy"]
     assert run(*arguments) == (status, "", f"gatherum: {sentence}\n")
 

@@ -104,7 +104,7 @@ def test_calls_arrive_as_they_are_meant(tmp_path):
 
 
 def test_a_real_compiler_makes_machine_code_and_it_is_kept(tmp_path, monkeypatch):
-    pytest.importorskip("cuda.bindings.nvrtc")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC: pip install cuda-bindings")
     from gatherum.cuda import description, driver, nvidia
 
     try:
