@@ -320,9 +320,6 @@ inline void unmap_huge(void* p, size_t bytes) {
 #endif
 }
 
-// Whether files can be read at positions, by several threads at once.
-inline constexpr bool kReadsAtPositions = GATHERUM_POSIX != 0;
-
 // Reads up to `bytes` of an open file from `offset` on: how many came, 0 behind the file's end, or -1
 // with the reason in `error`.
 inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& error) {

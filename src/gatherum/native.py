@@ -38,7 +38,6 @@ set_hooks = _core.set_hooks
 clear_plans = _core.clear_plans
 number_destinations = _core.number_destinations
 xla_call = _core.xla_call
-reads_at_positions = _core.reads_at_positions
 read_file_rows = _core.read_file_rows
 file_rows_bridge = _core.file_rows_bridge
 start_writing = _core.start_writing

@@ -86,7 +86,6 @@ NB_MODULE(_core, m) {
   m.def("clear_plans", &clear_plans);
   m.def("leave", &leave);
 
-  m.def("reads_at_positions", [] { return kReadsAtPositions; });
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
         nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"));
   m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
