@@ -14,11 +14,12 @@ namespace {
 bool is_line(const Nest& nest) { return nest.row_rank() == 0; }
 
 bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
+  if (streams) return gather_rows<0, true>(nest, units, at, range);
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
     if constexpr (W != 0)
       if (is_line(nest)) return gather_lines<W>(nest, units, at, range, false);
-    return gather_rows<W>(nest, units, at, range, streams);
+    return gather_rows<W, false>(nest, units, at, range);
   });
 }
 

@@ -100,7 +100,13 @@ GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t byte
 
 // Copies one aligned cache line past the caches (a plain copy where that cannot be said).
 GATHERUM_INLINE void stream_line(char* to, const char* from) {
-#if GATHERUM_X86
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__AVX__)
+  for (int i = 0; i < 2; ++i)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + i,
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i));
+#elif GATHERUM_X86
   for (int i = 0; i < 4; ++i)
     _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i,
                      _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i));
