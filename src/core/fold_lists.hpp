@@ -129,49 +129,59 @@ class FoldLists {
     }
   }
 
-  template <class F, bool Weighted>
+  template <class F>
   int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
     if constexpr (kInRegisters<F>) {
       using T = typename F::Stored;
-      if (rest >= 4 * kVector) return in_registers<T, 4, Weighted>(begin, end, to, from, r);
-      if (rest >= kVector) return in_registers<T, 1, Weighted>(begin, end, to, from, r);
+      const bool weighted = call_.weights != nullptr;
+      if (rest >= 4 * kVector)
+        return weighted ? in_registers<T, 4, true>(begin, end, to, from, r)
+                        : in_registers<T, 4, false>(begin, end, to, from, r);
+      if (rest >= kVector)
+        return weighted ? in_registers<T, 1, true>(begin, end, to, from, r)
+                        : in_registers<T, 1, false>(begin, end, to, from, r);
     }
-    return on_stack<F, Weighted>(begin, end, to, from, r, rest);
+    return on_stack<F>(begin, end, to, from, r, rest);
   }
 
  private:
   static constexpr int64_t kPart = 256;   // elements whose accumulators lie on the stack
   static constexpr int64_t kVector = 64;  // bytes
 
-  template <class F, bool Weighted>
+  // The message of the i-th row: n elements, or their products with its weight, written to `scaled`.
+  template <class Product>
+  GATHERUM_NOINLINE const char* message(int64_t i, int64_t r, int64_t n,
+                                        char* GATHERUM_RESTRICT scaled) const {
+    using T = typename Product::Stored;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const char* src = row(i, r, n * step);
+    if (call_.weights == nullptr) return src;
+    const auto w = Product::template widen<Selected>(load_value<T>(call_.weights + i * step));
+    for (int64_t e = 0; e < n; ++e) {
+      const auto x = Product::template widen<Selected>(load_value<T>(src + e * step));
+      const T m = Product::template narrow<Selected>(Product::template fold<Selected>(x, w));
+      std::memcpy(scaled + e * step, &m, sizeof m);
+    }
+    return scaled;
+  }
+
+  template <class F>
   int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
     using T = typename F::Stored;
     using Product = decltype(product_of(F{}));
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     const int64_t n = std::min(kPart, rest / step);
-    // Calls take(e, message) for every element of the i-th row.
-    const auto each = [&](int64_t i, const auto& take) {
-      const char* src = row(i, r, n * step);
-      if constexpr (Weighted) {
-        const auto w = Product::template widen<Selected>(load_value<T>(call_.weights + i * step));
-        for (int64_t e = 0; e < n; ++e) {
-          const auto x = Product::template widen<Selected>(load_value<T>(src + e * step));
-          const T m = Product::template narrow<Selected>(Product::template fold<Selected>(x, w));
-          take(e, F::template widen<Selected>(m));
-        }
-      } else {
-        for (int64_t e = 0; e < n; ++e) take(e, F::template widen<Selected>(load_value<T>(src + e * step)));
-      }
-    };
+    char scaled[kPart * step];
     typename F::Sum sums[kPart];
     const bool self = from != nullptr && call_.combine.include_self;
-    int64_t i = begin;
-    if (self)
-      for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(from + e * step));
-    else
-      each(i++, [&](int64_t e, auto v) { sums[e] = v; });
-    for (; i < end; ++i)
-      each(i, [&](int64_t e, auto v) { sums[e] = F::template fold<Selected>(sums[e], v); });
+    const char* first = self ? from : message<Product>(begin, r, n, scaled);
+    for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
+    for (int64_t i = self ? begin : begin + 1; i < end; ++i) {
+      const char* src = message<Product>(i, r, n, scaled);
+      for (int64_t e = 0; e < n; ++e)
+        sums[e] =
+            F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * step)));
+    }
     for (int64_t e = 0; e < n; ++e) {
       const T v = F::template finish<Selected>(sums[e], end - begin + (self ? 1 : 0), true);
       std::memcpy(to + e * step, &v, sizeof v);
@@ -184,11 +194,6 @@ class FoldLists {
   int64_t in_registers(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
 #if GATHERUM_LANES > 1
     using V = typename Vector<T, kVector / sizeof(T)>::Type;
-    const auto message = [&](const char* src, T w) {
-      const V x = load_lanes<V>(src);
-      if constexpr (Weighted) return x * (w - V{});  // to every lane; a sum would lose the sign of -0
-      return x;
-    };
     const auto weight = [&](int64_t i) {
       return Weighted ? load_value<T>(call_.weights + i * int64_t{sizeof(T)}) : T{};
     };
@@ -198,14 +203,20 @@ class FoldLists {
     const char* first = self ? from : row(i, r, K * kVector);
     const T w = self ? T{} : weight(i);
     GATHERUM_UNROLL(4)
-    for (int k = 0; k < K; ++k)
-      sums[k] = self ? load_lanes<V>(first + k * kVector) : message(first + k * kVector, w);
+    for (int k = 0; k < K; ++k) {
+      sums[k] = load_lanes<V>(first + k * kVector);
+      if (Weighted && !self) sums[k] *= w - V{};  // to every lane; a sum would lose the sign of -0
+    }
     if (!self) ++i;
     for (; i < end; ++i) {
       const char* src = row(i, r, K * kVector);
       const T scale = weight(i);
       GATHERUM_UNROLL(4)
-      for (int k = 0; k < K; ++k) sums[k] += message(src + k * kVector, scale);
+      for (int k = 0; k < K; ++k) {
+        V x = load_lanes<V>(src + k * kVector);
+        if (Weighted) x *= scale - V{};
+        sums[k] += x;
+      }
     }
     T values[K * kVector / sizeof(T)];
     std::memcpy(values, sums, sizeof values);

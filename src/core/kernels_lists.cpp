@@ -21,9 +21,7 @@ void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
 void list_fold(const ListFold& call, int64_t begin, int64_t end) {
   const FloatMode mode;
   const auto part = by_value<true>(call.combine.value, call.combine.reduction, [&](auto fold) {
-    using F = decltype(fold);
-    if (call.weights != nullptr) return FoldLists::Part{&FoldLists::part<F, true>};
-    return FoldLists::Part{&FoldLists::part<F, false>};
+    return FoldLists::Part{&FoldLists::part<decltype(fold)>};
   });
   FoldLists(call, part)(begin, end);
 }
