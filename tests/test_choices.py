@@ -74,7 +74,8 @@ def _chosen(op, *arguments):
         (("gather_nd", ((900, 30, 30), "f4"), ((900, 900, 2), "i4"), 1), "units"),  # pairs
         (_rows(64, 16_384), "streamed_rows"),
         (_rows(64, 16_383), "units"),  # still in cache
-        (_rows(65, 99_999), "units"),  # no whole cache lines
+        (_rows(60, 99_999), "streamed_rows"),  # no whole cache lines, but one row behind the other
+        (_rows(65, 99_999), "units"),  # no multiple of 16 bytes
         (_scatter(9_000, 262_144, "add"), "one_slab"),
         (_scatter(9_000, 262_143, "add"), "units"),  # too few
         (_scatter(9_000, 262_144, "none", "V4"), "one_slab"),

@@ -29,15 +29,17 @@ def test_a_large_copy_into_memory_at_any_address(shift, size):
 
 
 @pytest.mark.parametrize("shift", [0, 16, 60])
-@pytest.mark.parametrize(("columns", "gap"), [(16, 0), (48, 0), (16, 64), (16, 16)])
-def test_rows_of_whole_cache_lines_at_any_address(columns, gap, shift):
-    """They go past the caches where each begins a line, whatever `plan` could know of that."""
+@pytest.mark.parametrize(
+    ("columns", "gap"), [(16, 0), (48, 0), (20, 0), (100, 0), (16, 64), (16, 16), (20, 48)]
+)
+def test_rows_that_go_past_the_caches_at_any_address(columns, gap, shift):
+    """Whole cache lines do, and multiples of 16 bytes that follow one another."""
     data = _rng().integers(1, 1 << 30, (50, columns)).astype("i4")
     indices = _rng().integers(-60, 60, 700)
     out = guarded((700, columns), "i4", strides=(4 * columns + gap, 4), shift=shift)
     with chosen_from({"stream": 0}):
         plan = gatherum.plan("gather", data, indices, mode="fill", out=out)
-        assert plan.algorithm == ("units" if gap == 16 else "streamed_rows")
+        assert plan.algorithm == ("units" if gap % 64 else "streamed_rows")
         gatherum.gather(data, indices, mode="fill", fill_value=7, out=out)
     assert not strays(out)
     valid = (indices >= -50) & (indices < 50)

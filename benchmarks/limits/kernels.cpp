@@ -8,7 +8,7 @@
 #include <vector>
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace {
@@ -33,9 +33,22 @@ void fetch(const char* p, int64_t bytes) {
 void copy_row(char* __restrict__ to, const char* __restrict__ from, int64_t bytes, bool stream) {
 #if defined(__SSE2__)
   if (stream && reinterpret_cast<uintptr_t>(to) % 16 == 0 && bytes % 16 == 0) {
-    for (int64_t r = 0; r < bytes; r += 16)
+    const auto piece = [&](int64_t r) {
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + r),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + r)));
+    };
+    int64_t r = 0;
+#if defined(__AVX512F__)
+    for (; r < bytes && reinterpret_cast<uintptr_t>(to + r) % 64 != 0; r += 16) piece(r);
+    for (; r + 64 <= bytes; r += 64)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to + r), _mm512_loadu_si512(from + r));
+#elif defined(__AVX__)
+    for (; r < bytes && reinterpret_cast<uintptr_t>(to + r) % 32 != 0; r += 16) piece(r);
+    for (; r + 32 <= bytes; r += 32)
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + r),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + r)));
+#endif
+    for (; r < bytes; r += 16) piece(r);
     return;
   }
 #endif

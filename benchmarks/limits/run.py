@@ -106,9 +106,8 @@ def _elements(case: Case) -> Form:
 class Limit:
     """The limit kernel of one case, with the best settings that a search finds."""
 
-    def __init__(self, library: ctypes.CDLL, case: Case) -> None:
-        self.library, self.case, self.form = library, case, form_of(case)
-        self.out = gatherum.native.new_result(case.data.dtype, case.result_shape)
+    def __init__(self, library: ctypes.CDLL, case: Case, out: np.ndarray[Any, Any]) -> None:
+        self.library, self.case, self.form, self.out = library, case, form_of(case), out
         self.settings: dict[str, int] = {}
         times: dict[tuple[int, ...], float] = {}
         names = ("ahead", "stream", "columns", "threads")
@@ -217,7 +216,7 @@ def measured(workload: Workload, library: ctypes.CDLL, scale: float, rounds: int
     ours = getattr(gatherum, case.op)
     out = np.empty(case.result_shape, case.data.dtype)
     answer = ours(*case.arrays, **case.arguments)
-    limit = Limit(library, case)
+    limit = Limit(library, case, np.empty_like(out))
     if not same(limit.run(), answer):
         raise ValueError(f"{workload.name}: the limit kernel gives another answer")
     runs: dict[str, Callable[[], object]] = {

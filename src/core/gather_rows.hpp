@@ -22,12 +22,17 @@ GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_
   for (; r < bytes; ++r) dst[r] = src[r];
 }
 
-// Copies whole cache lines around the cache, for output that is larger than it anyway: a plain store
-// would first read what it overwrites. Both the address and the size are multiples of a line.
+// Copies bytes around the cache, for output that is larger than it anyway: a plain store would first read
+// what it overwrites. Both the address and the size are multiples of kStreamed; a line that a row only begins
+// is completed by the next one.
 GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src,
                                 int64_t bytes) {
+  int64_t r = 0;
+  for (; r < bytes && reinterpret_cast<uintptr_t>(dst + r) % kCacheLine != 0; r += kStreamed)
+    stream_piece(dst + r, src + r);
   GATHERUM_UNROLL(4)
-  for (int64_t r = 0; r < bytes; r += kCacheLine) stream_line(dst + r, src + r);
+  for (; r + kCacheLine <= bytes; r += kCacheLine) stream_line(dst + r, src + r);
+  for (; r < bytes; r += kStreamed) stream_piece(dst + r, src + r);
 }
 
 // Streams what whole lines there are, and copies the rest.
@@ -50,8 +55,8 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
 inline constexpr int64_t kPrefetchBytes = 1024;
 GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
-// W: the block's bytes; 0 for a run of nest.block bytes. Streams: rows are whole aligned cache lines, which
-// are written past the cache. (Asked for each row instead, rows of 256 bytes took a few percent longer.)
+// W: the block's bytes; 0 for a run of nest.block bytes. Streams: rows are written past the cache. (Asked for
+// each row instead, rows of 256 bytes took a few percent longer.)
 template <int W, bool streams>
 struct GatherRow {
   const Nest& nest;

@@ -98,6 +98,16 @@ GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t byte
   keep();
 }
 
+// The least that can be written past the caches: lines are put together from pieces that follow one another.
+inline constexpr int64_t kStreamed = 16;
+GATHERUM_INLINE void stream_piece(char* to, const char* from) {
+#if GATHERUM_X86
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#else
+  std::memcpy(to, from, kStreamed);
+#endif
+}
+
 // Copies one aligned cache line past the caches (a plain copy where that cannot be said).
 GATHERUM_INLINE void stream_line(char* to, const char* from) {
 #if defined(__AVX512F__)
@@ -107,9 +117,7 @@ GATHERUM_INLINE void stream_line(char* to, const char* from) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + i,
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i));
 #elif GATHERUM_X86
-  for (int i = 0; i < 4; ++i)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i,
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i));
+  for (int i = 0; i < 4; ++i) stream_piece(to + i * kStreamed, from + i * kStreamed);
 #else
   std::memcpy(to, from, kCacheLine);
 #endif

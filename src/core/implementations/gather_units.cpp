@@ -72,22 +72,39 @@ Run gather_units(const Program& p, const Call& call, bool streams) {
 
 Run run_gather_units(const Program& p, const Call& call) { return gather_units(p, call, false); }
 
-bool writes_lines(const Nest& nest) {
-  bool lines = nest.block % kCacheLine == 0;
-  for (int i = 0; i < nest.rank; ++i) lines &= nest.loops[i].other % kCacheLine == 0;
-  return lines && times(nest.block, points(nest, nest.rank)) >= thresholds().stream;
-}
+namespace {
 
-bool applies_streamed_rows(const Program& p, int, std::string* why) {
-  if (!writes_lines(p.nest)) return false;
-  tell(why, "each index tuple moves ", row_bytes(p.nest), " bytes in whole cache lines, ", p.bytes / 2,
-       " in all, at least ", thresholds().stream, ": written past the cache, which cannot keep them");
+// Whether each point is written where the one before it ends.
+bool writes_in_order(const Nest& nest) {
+  int64_t step = nest.block;
+  for (int i = nest.rank - 1; i >= 0; --i) {
+    const Loop& loop = nest.loops[i];
+    if (loop.extent != 1 && loop.other != step) return false;
+    step = times(step, loop.extent);
+  }
   return true;
 }
 
-// Where the output itself does not begin at a cache line, its rows are copied like any others.
+}  // namespace
+
+bool streams_rows(const Nest& nest, const char* at) {
+  if (is_width(nest.block) || times(nest.block, points(nest, nest.rank)) < thresholds().stream) return false;
+  const int64_t unit = writes_in_order(nest) ? kStreamed : kCacheLine;
+  bool whole = reinterpret_cast<uintptr_t>(at) % unit == 0 && nest.block % unit == 0;
+  for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].other % unit == 0;
+  return whole;
+}
+
+bool applies_streamed_rows(const Program& p, int, std::string* why) {
+  if (!streams_rows(p.nest, nullptr)) return false;
+  tell(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
+       thresholds().stream, ": written past the cache, which cannot keep them");
+  return true;
+}
+
+// Where the address of the output does not allow it, its rows are copied like any others.
 Run run_streamed_rows(const Program& p, const Call& call) {
-  return gather_units(p, call, begins_line(call.at.other));
+  return gather_units(p, call, streams_rows(p.nest, call.at.other));
 }
 
 }  // namespace gatherum

@@ -97,9 +97,9 @@ constexpr bool is_width(int64_t bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
-// Whether all that a nest writes are whole cache lines, if the first begins one, and too many for the cache.
-bool writes_lines(const Nest& nest);
-inline bool begins_line(const char* at) { return reinterpret_cast<uintptr_t>(at) % kCacheLine == 0; }
+// Whether what a nest writes from `at` on (null: the best of addresses) goes past the cache: too much for it,
+// and rows are whole cache lines, or multiples of kStreamed bytes that follow one another.
+bool streams_rows(const Nest& nest, const char* at);
 
 // Bytes that one index tuple moves.
 int64_t row_bytes(const Nest& nest);
