@@ -64,49 +64,94 @@ struct GatherRow {
 
   // Not inlined: beside the state of the walk, rows took 3-5 % longer.
   GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
-    const bool contiguous = nest.row_rank() == 0;
-    const int ahead = rows_ahead(nest.block);
-    const Loop& line = nest.line_loop();
-    Place place = b.place;
-    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
-      if (nest.far) prefetch_row(j + ahead < b.n ? b : then, j + ahead < b.n ? j + ahead : j + ahead - b.n);
-      if (b.offsets[j] == kInvalid) {
-        fill_row(place);
-      } else if (contiguous) {
-        copy_block(at.other + place.other, at.data + place.data + b.offsets[j]);
-      } else {
-        const char* from = at.data + b.offsets[j];
-        each_row_point(nest.rows(), nest.row_rank(), place,
-                       [from, to = at.other, row = *this](const Place& p) {
-                         row.copy_block(to + p.other, from + p.data);
-                       });
-      }
-    }
+    if (nest.row_rank() == 0)
+      move_runs(b, then);
+    else
+      move_points(b, then);
     if (streams) stream_fence();
   }
 
  private:
-  void copy_block(char* dst, const char* src) const {
+  // By what is local: anything else is read again after every store.
+  void move_runs(const Block& b, const Block& then) const {
+    const int64_t bytes = nest.block;
+    const Loop line = nest.line_loop();
+    const int n = b.n;
+    const bool far = nest.far;
+    const Fetching fetching(*this, b, then);
+    const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
+    const char* from = at.data + b.place.data;
+    char* to = at.other + b.place.other;
+    for (int j = 0; j < n; ++j, from += line.data, to += line.other) {
+      if (far) fetching(j);
+      if (offsets[j] == kInvalid)
+        fill_run(to, bytes);
+      else
+        copy_block(to, from + offsets[j], bytes);
+    }
+  }
+
+  void move_points(const Block& b, const Block& then) const {
+    const Loop& line = nest.line_loop();
+    const Fetching fetching(*this, b, then);
+    Place place = b.place;
+    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
+      if (nest.far) fetching(j);
+      const bool valid = b.offsets[j] != kInvalid;
+      const char* from = valid ? at.data + b.offsets[j] : nullptr;
+      each_row_point(nest.rows(), nest.row_rank(), place,
+                     [valid, from, to = at.other, bytes = nest.block, row = *this](const Place& p) {
+                       if (valid)
+                         row.copy_block(to + p.other, from + p.data, bytes);
+                       else
+                         row.fill_run(to + p.other, bytes);
+                     });
+    }
+  }
+
+  // Fetches the row that lies some rows behind the j-th of a block, or in the next block.
+  struct Fetching {
+    GATHERUM_INLINE Fetching(const GatherRow& row, const Block& b, const Block& then)
+        : bytes(std::min(row.nest.block, kPrefetchBytes)),
+          step(row.nest.line_loop().data),
+          ahead(rows_ahead(row.nest.block)),
+          n(b.n),
+          n_then(then.n),
+          offsets(b.offsets),
+          offsets_then(then.offsets),
+          data(row.at.data + b.place.data),
+          data_then(row.at.data + then.place.data) {}
+
+    GATHERUM_INLINE void operator()(int j) const {
+      const int k = j + ahead;
+      if (k < n)
+        fetch(data, offsets[k], k);
+      else if (k - n < n_then)
+        fetch(data_then, offsets_then[k - n], k - n);
+    }
+
+    GATHERUM_INLINE void fetch(const char* base, int64_t offset, int k) const {
+      if (offset != kInvalid) prefetch_run(base, k * step + offset, bytes);
+    }
+
+    const int64_t bytes, step;
+    const int ahead, n, n_then;
+    const int64_t *const offsets, *const offsets_then;
+    const char *const data, *const data_then;
+  };
+
+  GATHERUM_INLINE void copy_block(char* dst, const char* src, int64_t bytes) const {
     if constexpr (streams)
-      stream_run(dst, src, nest.block);
+      stream_run(dst, src, bytes);
     else if constexpr (W == 0)
-      copy_run(dst, src, nest.block);
+      copy_run(dst, src, bytes);
     else
       store_item(dst, load_item<W>(src));
   }
 
-  void prefetch_row(const Block& b, int j) const {
-    if (j >= b.n || b.offsets[j] == kInvalid) return;
-    const int64_t row = b.place.data + j * nest.line_loop().data + b.offsets[j];
-    prefetch_run(at.data, row, std::min(nest.block, kPrefetchBytes));
-  }
-
-  void fill_row(Place place) const {
-    const int64_t item = nest.item;
-    each_row_point(nest.rows(), nest.row_rank(), place, [&](const Place& p) {
-      char* dst = at.other + p.other;
-      for (int64_t r = 0; r < nest.block; r += item) std::memcpy(dst + r, at.fill, static_cast<size_t>(item));
-    });
+  GATHERUM_NOINLINE void fill_run(char* dst, int64_t bytes) const {
+    for (int64_t r = 0; r < bytes; r += nest.item)
+      std::memcpy(dst + r, at.fill, static_cast<size_t>(nest.item));
   }
 };
 
