@@ -639,6 +639,31 @@ def test_the_picture_of_a_scatter_shows_its_data_where_there_is_room():
     assert "data" in texts_of(gatherum.explain("gather", [10, 20, 30], [2]).svg())
 
 
+@pytest.mark.parametrize("shape", [(1, 0, 1), (0, 3)])
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+def test_many_indices_that_move_nothing_fit_in_the_picture(shape, mode):
+    axis = shape.index(1, 1) if 1 in shape else 1
+    indices = np.full((2, 8), 2**31 - 1, np.int32)
+    updates = np.zeros((*shape[:axis], 2, 8, *shape[axis + 1 :]), F4)
+    found = gatherum.explain(
+        "scatter_slices", np.zeros(shape, F4), indices, updates, mode=mode, axis=axis
+    )
+    check_picture(found.svg())
+
+
+def test_the_data_of_a_scatter_make_its_picture_no_wider():
+    """They stand over the result: a picture on a phone is 370 pixels wide."""
+    large = np.arange(12).reshape(3, 4) * 100
+    for indices, updates in (([[2], [0]], [[1, 2, 3, 4], [5, 6, 7, 8]]), ([[2, 0]], [7])):
+        root = parse(gatherum.explain("scatter_nd", large, indices, updates).svg())
+        assert float(root.get("width")) < 520
+        named = {e.text: e for e in root.iter() if e.text in ("data", "result")}
+        assert named["data"].get("x") == named["result"].get("x")
+        assert float(named["data"].get("y")) < float(named["result"].get("y"))
+        last = [e.get("x") for e in root.iter() if e.text == "700"]
+        assert len(last) == 2 and last[0] == last[1]
+
+
 def test_a_call_that_raises_moves_nothing_in_its_picture():
     found = gatherum.explain("scatter_nd", np.arange(4), [[1], [9]], [5, 6])
     picture = found.svg()

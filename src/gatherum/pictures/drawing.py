@@ -15,7 +15,7 @@ from .layout import FONT, LINE, MARGIN, NAME, Label, Layout, arrange, plane_name
 from .scene import Scene, scene_of
 
 WIDEST = 640.0
-MOST_BEFORE = 36  # cells of a scatter's data that are drawn beside its result
+MOST_BEFORE = 24  # cells of a scatter's data that are drawn above its result
 NARROWEST = 430.0
 NOTE = 13.0
 LEGEND = {

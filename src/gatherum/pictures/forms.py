@@ -116,6 +116,9 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
         down = [data[1] + moved[1] + (moved[1] if form.congruent else 1)]
+    if 0 in form.moved:  # indices that move nothing stand in a row of their own
+        entries = prod(form.indices[:-1] if form.tuples else form.indices)
+        (down if form.across else across).append(entries)
     over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
     over.append(prod(form.outer + form.inner) - MOST_LINES)
     return sum(max(0, n) for n in over)

@@ -114,11 +114,13 @@ def arrange(
 
 
 def _before(scene: Scene, cells: Cells, result: Grid) -> Grid:
-    """Return the grid of a scatter's data, whose rows (or columns) lie on those of the result."""
+    """Return the grid of a scatter's data, which stands over the result, column over column."""
     form = scene.form
-    grid = _grid(form.drawn_data, scene.shown, cells.before, form.across, result.lanes)
-    width, height = grid.cell
-    grid.cell = (width, result.cell[1]) if form.across else (result.cell[0], height)
+    lanes = 0 if form.across else result.lanes
+    grid = _grid(form.drawn_data, scene.shown, cells.before, form.across, lanes)
+    width = max(grid.cell[0], result.cell[0])
+    grid.cell, result.cell = (width, grid.cell[1]), (width, result.cell[1])
+    grid.last = form.across
     return grid
 
 
@@ -193,7 +195,8 @@ def _stack(
     titles: dict[str, tuple[str, ...]],
 ) -> None:
     """Put data, indices and what moves behind each other: from left to right with their titles
-    above, or from top to bottom with their titles to the left.
+    above, or from top to bottom with their titles to the left. The data of a scatter stand over its
+    result: pictures are no wider for them.
     """
     form, data, moved = scene.form, layout.data, layout.moved
     count = len(scene.entries)
@@ -215,15 +218,15 @@ def _stack(
     gap = {"data": GAP, "indices": NEAR, "moved": 0.0}
     if not gathers:
         gap = {"moved": NEAR, "indices": GAP, "data": 0.0}
-    if "before" in grids:
+    if "before" in grids and not form.across:
         gap = {"before": ASIDE, **gap}
     heading = {
         name: max(width_of(text, 13 if n else 14) for n, text in enumerate(lines))
         for name, lines in titles.items()
-        if name in gap
+        if name in sizes
     }
     beside = 0.0 if form.across else max(heading.values()) + 14
-    above = 2 * TITLE if form.across else 0.0
+    above = 2 * TITLE + _place_before(layout) if form.across else 0.0
     extent = max(size[1] if form.across else size[0] for size in sizes.values())
     at = 0.0
     for name, behind in gap.items():
@@ -244,6 +247,17 @@ def _stack(
             layout.band = Box(x, y, x + width, y + height)
         else:
             grids[name].x, grids[name].y = x, y
+    if layout.before is not None and form.across:
+        layout.before.x = data.x
+        layout.titles["before"] = (data.x, 14.0)
+
+
+def _place_before(layout: Layout) -> float:
+    """Put the data of a scatter at the top, and return the room that they take there."""
+    if layout.before is None:
+        return 0.0
+    layout.before.y = 2 * TITLE
+    return 2 * TITLE + layout.before.size[1] + NEAR
 
 
 def _place_indices(

@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import errors
 from ..operators import OPERATORS, Operator
 from ..signature import Operand, Signature, check_symbolic
-from . import memory
+from . import inductor, memory
 from .dtypes import planned
 
 Kernel: TypeAlias = Callable[..., Any]
@@ -123,6 +123,7 @@ def moved_shape(
     call: dict[str, Any],
 ) -> tuple[int, tuple[int, ...]]:
     """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
+    inductor.register()  # a graph is traced, which it may write next
     op = operator.name
     of = [
         None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())
@@ -202,3 +203,4 @@ for _operator in OPERATORS.values():
         LIBRARY.impl(_name, _kernel, "CUDA")
     for _name, _kernel in _fake_kernels(_operator).items():
         torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)
+    inductor.open_door(overload(_operator.name), _operator)
