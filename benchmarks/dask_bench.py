@@ -1,13 +1,17 @@
 """Dask's own indexing beside gatherum's on the same arrays, on a cluster of two processes.
 
-    python benchmarks/dask_bench.py [--rows 4000000] [--only 80x40]
+    python benchmarks/dask_bench.py [--rows 4000000] [--only gather] [--rounds 3]
 
-Every call runs in a process and on a cluster of its own. Told are tasks, seconds, the processor
-time of the workers, and the largest resident set of one. Rows have 1 KiB: 4 million are 4.1 GB.
+Every call runs in a process and on a cluster of its own; with several rounds the calls of a case
+take turns. Told are tasks, seconds, the processor time of the workers and of the scheduler with the
+client, and the largest resident set of a worker, medians of the rounds. Rows have 1 KiB: 4 million
+are 4.1 GB.
 """
 
 import argparse
+import hashlib
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -20,6 +24,11 @@ CASES = {
     "gather 80x40": (80, 40, ("vindex", "gather")),
     "gather 400x200": (400, 200, ("vindex", "gather")),
     "scatter 80x40": (80, 40, ("setitem", "scatter")),
+    "scatter 80x40, one row": (80, 40, ("scatter_hot",)),
+    "scatter 80x40, Zipf": (80, 40, ("scatter_zipf",)),
+    "gather 80x40, one row": (80, 40, ("gather_hot",)),
+    "histogram 1000 bins": (1, 40, ("histogram", "histogram_in_order")),
+    "add in four chunkings": (1, 1, ("chunkings",)),
 }
 
 
@@ -30,9 +39,14 @@ def table_block(block_info):
     return out
 
 
-def index_block(block_info, rows):
+def index_block(block_info, rows, kind="even"):
     ((start, stop),) = block_info[None]["array-location"]
-    return np.random.default_rng(start).integers(0, rows, stop - start)
+    rng = np.random.default_rng(start)
+    if kind == "hot":
+        return np.full(stop - start, rows // 3)
+    if kind == "zipf":
+        return rng.zipf(1.3, stop - start) % rows
+    return rng.integers(0, rows, stop - start)
 
 
 def table(rows, chunks):
@@ -43,27 +57,69 @@ def table(rows, chunks):
     return da.map_blocks(table_block, chunks=sizes, dtype=np.float32, meta=none)
 
 
+def places(count, chunks, rows, kind="even"):
+    import dask.array as da
+
+    sizes = ((count // chunks,) * chunks,)
+    none = np.empty(0, np.int64)
+    return da.map_blocks(index_block, rows=rows, kind=kind, chunks=sizes, dtype=np.int64, meta=none)
+
+
 def made(name, rows, chunks, index_chunks):
     """Return the lazy result of one call."""
     import dask.array as da
 
     import gatherum
 
+    name, _, kind = name.partition("_")
+    if name == "histogram":
+        many = places(16 * rows, index_chunks, 1000)
+        bins = da.zeros(1000, dtype=np.int64)
+        return gatherum.scatter_slices(bins, many, 1, reduction="add")
     data = table(rows, chunks)
-    sizes = ((rows // index_chunks,) * index_chunks,)
-    none = np.empty(0, np.int64)
-    indices = da.map_blocks(index_block, rows=rows, chunks=sizes, dtype=np.int64, meta=none)
     if name == "vindex":
-        return data.vindex[indices.compute()]
+        return data.vindex[places(rows, index_chunks, rows).compute()]
     if name == "gather":
-        return gatherum.gather(data, indices)
-    half = np.random.default_rng(0).permutation(rows)[: rows // 2]
+        return gatherum.gather(data, places(rows, index_chunks, rows, kind))
     updates = table(rows // 2, index_chunks)
+    if kind:
+        where = places(rows // 2, index_chunks, rows, kind)
+        return gatherum.scatter_slices(data, where, updates, reduction="add")
+    half = np.random.default_rng(0).permutation(rows)[: rows // 2]
     if name == "scatter":
         where = da.from_array(half, chunks=rows // 2 // index_chunks)
         return gatherum.scatter_slices(data, where, updates)
     data[half] = updates  # Dask takes indices of NumPy alone here
     return data
+
+
+def chunkings():
+    """Add 25.6 million elements to a table, in four chunkings: NumPy's bits each time."""
+    import dask.array as da
+
+    import gatherum
+
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((40_000, WIDTH), dtype=np.float32)
+    where = rng.zipf(1.5, 100_000) % len(data)
+    updates = rng.standard_normal((len(where), WIDTH), dtype=np.float32)
+    expected = data.copy()
+    np.add.at(expected, where, updates)
+    wanted = hashlib.sha256(expected).hexdigest()
+    irregular = (39_000, 1, 0, 999)
+    cut = [
+        (10_000, 5000, 5000), (irregular, (1, 99_999), 7000), (40_000, 333, 100_000),
+        (5000, 100_000, 2500),
+    ]  # fmt: skip
+    found = []
+    for of_data, of_indices, of_updates in cut:
+        lazy = [
+            da.from_array(array, chunks=(chunks, *array.shape[1:]))
+            for array, chunks in ((data, of_data), (where, of_indices), (updates, of_updates))
+        ]
+        sums = gatherum.scatter_slices(*lazy, reduction="add")
+        found.append(hashlib.sha256(sums.compute()).hexdigest() == wanted)
+    return found
 
 
 def peak():
@@ -80,8 +136,13 @@ def run(name, rows, chunks, index_chunks):
     import dask
     from distributed import Client, LocalCluster
 
-    limits = ("pause", "terminate")
+    limits = ("pause", "terminate", "target", "spill")
     settings = {f"distributed.worker.memory.{limit}": False for limit in limits}
+    if name.endswith("_in_order"):
+        import gatherum.dask.ways
+
+        gatherum.dask.ways.partial_pays = lambda *sizes: False
+        name = name.removesuffix("_in_order")
     with (
         dask.config.set(settings),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -89,42 +150,70 @@ def run(name, rows, chunks, index_chunks):
     ):
         client.run(__import__, "gatherum")
         before, started = client.run(processor_time), time.perf_counter()
-        result = made(name, rows, chunks, index_chunks)
-        tasks = len(dict(result.dask))
-        total = float(result.sum(dtype=np.float64).compute())
-        seconds = time.perf_counter() - started
+        own = processor_time()
+        if name == "chunkings":
+            tasks, total = 0, chunkings()
+        else:
+            result = made(name, rows, chunks, index_chunks)
+            tasks = len(dict(result.dask))
+            total = float(result.sum(dtype=np.float64).compute())
+        seconds, own = time.perf_counter() - started, processor_time() - own
         used = sum(client.run(processor_time).values()) - sum(before.values())
-        print(
-            json.dumps(
-                {
-                    "call": name, "tasks": tasks, "seconds": round(seconds, 1),
-                    "cpu": round(used, 1), "peak_gb": round(max(client.run(peak).values()), 2),
-                    "sum": total,
-                }
-            )
-        )  # fmt: skip
+        peaks = client.run(peak).values()
+    told = {"tasks": tasks, "seconds": seconds, "cpu": used, "scheduler": own}
+    print(json.dumps({"call": name, **told, "peak_gb": max(peaks), "result": total}))
+
+
+def turns(names, rows, chunks, index_chunks, rounds):
+    """Run calls in turns, each in a process of its own; return what each told, round by round."""
+    found = {name: [] for name in names}
+    for number in range(rounds):
+        for name in names[:: -1 if number % 2 else 1]:
+            child = [sys.executable, __file__, "--rows", str(rows), "--child"]
+            command = [*child, name, str(chunks), str(index_chunks)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print("   ", name, "failed:", done.stderr[-300:])
+            else:
+                found[name].append(json.loads(done.stdout.splitlines()[-1]))
+    return found
+
+
+def told(name, runs):
+    """Return a line of a table: medians, and the result, which is the same in all rounds."""
+    if not runs:
+        return f"| {name} | failed | | | | | |"
+    middle = {
+        key: statistics.median(one[key] for one in runs)
+        for key in ("tasks", "seconds", "cpu", "scheduler", "peak_gb")
+    }
+    spread = sorted(one["cpu"] for one in runs)
+    return (
+        f"| {name} | {middle['tasks']:,.0f} | {middle['seconds']:.1f} s | {middle['cpu']:.1f} s "
+        f"({spread[0]:.1f}-{spread[-1]:.1f}) | {middle['scheduler']:.1f} s | "
+        f"{middle['peak_gb']:.2f} GB | {runs[0]['result']} |"
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--child", nargs=3)
     given = parser.parse_args()
     if given.child:
         name, chunks, index_chunks = given.child
         run(name, given.rows, int(chunks), int(index_chunks))
         return
+    print("| call | tasks | time | workers' CPU | scheduler and client | peak | sum |")
+    print("|---|---|---|---|---|---|---|")
     for case, (chunks, index_chunks, names) in CASES.items():
         if given.only not in case:
             continue
-        print(case, flush=True)
-        for name in names:
-            child = [sys.executable, __file__, "--rows", str(given.rows), "--child"]
-            command = [*child, name, str(chunks), str(index_chunks)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            lines = done.stdout.splitlines() if done.returncode == 0 else [done.stderr[-300:]]
-            print("   ", lines[-1], flush=True)
+        found = turns(names, given.rows, chunks, index_chunks, given.rounds)
+        for name, runs in found.items():
+            print(told(f"{case}: {name}", runs), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from . import benchmarks, commands, comparison, counterparts, pictures, reductions
+from . import benchmarks, commands, comparison, counterparts, pictures, reductions, ways
 
 RENDERERS: dict[str, Callable[..., str]] = {
     "bars": benchmarks.render_bars,
@@ -21,6 +21,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "picture": pictures.render,
     "reductions": reductions.render,
     "roofline": benchmarks.render_roofline,
+    "ways": ways.render,
 }
 MARKER = re.compile(r"^<!-- render: (\S+)(.*?) -->$", re.MULTILINE)
 

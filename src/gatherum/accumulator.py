@@ -377,6 +377,12 @@ def element_bytes(dtype: DType, reduction: str) -> int:
     return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8
 
 
+def can_merge(dtype: DType, reduction: str) -> bool:
+    """Whether accumulators of this dtype can be merged: the order of updates does not matter."""
+    fold = native.Fold(Reduction[reduction], value_of(dtype), True, max(1, dtype.itemsize))
+    return fold.any_order
+
+
 @lru_cache(maxsize=256)
 def _planned(signature: Signature) -> Plan:
     return build(signature)

@@ -36,12 +36,14 @@ def computed(op, operands, attributes):
     return found
 
 
-@pytest.fixture(params=["as chosen", "by routes", "by routes in steps"])
+@pytest.fixture(params=["as chosen", "by routes", "by routes in steps", "apart"])
 def way(request, monkeypatch):
     """Each of the ways in which rows move; small arrays would take one of them only."""
     if request.param != "as chosen":
         monkeypatch.setattr(ways, "SMALL_BYTES", -1)
-    if request.param == "by routes in steps":
+    if request.param == "apart":
+        monkeypatch.setattr(ways, "partial_pays", lambda *sizes: True)
+    if request.param in ("by routes in steps", "apart"):
         for module in (ways, operands):
             monkeypatch.setattr(module, "chunk_bytes", lambda: 24)
     return request.param

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .. import errors
 from ..names import ModeName, ReductionName
 from ..signature import is_description
+from .costs import cost
 from .graphs import Calls
 from .operands import normalise
 from .tasks import Source
@@ -141,7 +142,8 @@ def tell(op: str, data: Any, indices: Any, updates: Any, attributes: dict[str, A
     axis = a.get("batch_dims", a["axis"])
     given = axis, a["reduction"], a["include_self"], a["mode"], a["negative"], a["fill_value"]
     call, _, layout = normalise(op, data, indices, updates, *given)
-    return str(choose(call, layout))
+    way = choose(call, layout)
+    return f"{way}; {cost(call, layout, way)}"
 
 
 def room(

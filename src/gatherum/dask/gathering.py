@@ -28,21 +28,11 @@ def gather_tasks(tasks: Tasks) -> None:
     layout, checked = tasks.layout, tasks.check()
     for shared in layout.shared_places():
         for free in layout.free_places():
-            table = _table(tasks, shared, free)
+            table = tasks.table(shared, free)
             for entry in tasks.entries:
                 indices = tasks.indices(layout.indices_at(shared, entry))
                 at = layout.moved_at(shared, free, entry)
                 tasks.result(at, work.gather_block, tasks.call, checked, table, indices)
-
-
-def _table(tasks: Tasks, shared: Place, free: Place) -> Ref:
-    """Return all blocks of a column as one."""
-    places = tasks.owned(shared, free, range(len(tasks.owners)))
-    if len(places) == 1:
-        return tasks.data(places[0])
-    grid = tuple(len(sizes) for sizes in tasks.layout.keyed)
-    dims = tasks.layout.roles.keyed
-    return tasks.add("table", (*shared, *free), work.assemble, grid, dims, tasks.blocks(places))
 
 
 def _by_routes(tasks: Tasks) -> None:

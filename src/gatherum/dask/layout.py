@@ -150,6 +150,21 @@ class Layout:
             shape[d] = self.data[d][n]
         return tuple(shape)
 
+    def table_shape(self, shared: Place, free: Place) -> Shape:
+        """Return the shape of a column's data, all its blocks as one."""
+        shape = list(self.column_shape(shared))
+        for d, n in zip(self.roles.free, free, strict=True):
+            shape[d] = self.data[d][n]
+        return tuple(shape)
+
+    def within_column(self, at: Place) -> Shape:
+        """Return where a block of the data starts in its column."""
+        keyed = self.roles.keyed
+        return tuple(
+            starts_of(sizes)[n] if d in keyed else 0
+            for d, (sizes, n) in enumerate(zip(self.data, at, strict=True))
+        )
+
     @property
     def column_elements(self) -> int:
         """How many elements of the data the largest column has."""
@@ -179,8 +194,12 @@ class Layout:
 
     def entry_weights(self) -> list[int]:
         """Return the elements that move with each block of entries, at most."""
+        beside = prod(max(self.data[d]) for d in self.roles.free)
+        return [beside * count for count in self.entry_counts()]
+
+    def entry_counts(self) -> list[int]:
+        """Return how many entries each block of them has, at most."""
         beside = prod(max(self.indices[d]) for d in self.roles.shared)
-        beside *= prod(max(self.data[d]) for d in self.roles.free)
         return [beside * prod(s) for s in product(*(self.indices[d] for d in self.roles.entry))]
 
 

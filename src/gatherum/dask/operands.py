@@ -106,6 +106,7 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
     roles = Roles.of(call.operator, s.data.shape, s.indices.shape, call.axis)
     data = given[0].chunks if is_dask(given[0]) else _auto(given[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
+    row += s.indices.dtype.itemsize
     indices = _index_chunks(call, roles, data, row, given)
     layout = Layout(roles, data, indices, None)
     if call.operator.scatters:

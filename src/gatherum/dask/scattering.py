@@ -15,16 +15,17 @@ from dask.task_spec import Alias, List
 
 from . import work
 from .layout import Place, groups
+from .partials import cut_out, finish_whole, fold_apart, merged
 from .tasks import Ref, Tasks
-
-# How many chunks of updates one step of a fold takes.
-_STEP = 2
+from .ways import FOLD_STEP, MERGED
 
 
 def scatter_tasks(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
     if tasks.way.name == "blockwise":
         checked = _fold_blocks(tasks)
+    elif tasks.way.name == "partial":
+        checked = _fold_apart(tasks)
     elif tasks.way.name == "shuffle":
         from .shuffle import scatter_by_shuffle
 
@@ -44,7 +45,7 @@ def scatter_tasks(tasks: Tasks) -> None:
 def _fold_blocks(tasks: Tasks) -> Ref:
     """Fold into blocks that hold all rows of their columns; return what waits for the check."""
     layout, checked = tasks.layout, tasks.check()
-    steps = groups(tasks.entry_bytes, _STEP * tasks.way.chunk)
+    steps = groups(tasks.entry_bytes, FOLD_STEP * tasks.way.chunk)
     for shared in layout.shared_places():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
         for free in layout.free_places():
@@ -57,6 +58,45 @@ def _fold_blocks(tasks: Tasks) -> Ref:
                 held = tasks.add("fold", (*target, number), work.fold_block, *given)
             tasks.result(target, work.finished_block, held)
     return checked
+
+
+def _fold_apart(tasks: Tasks) -> Ref:
+    """Fold groups of updates into tables of their own, and merge these, a few at a time."""
+    layout, checked = tasks.layout, tasks.check()
+    for shared in layout.shared_places():
+        where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
+        for free in layout.free_places():
+            at, shape = (*shared, *free), layout.table_shape(shared, free)
+            parts = []
+            for number, run in enumerate(tasks.entry_groups()):
+                updates = List(*(tasks.update(moved) for moved in tasks.entered(shared, free, run)))
+                given = tasks.call, shape, List(*where[run.start : run.stop]), updates
+                parts.append(tasks.add("apart", (*at, number), fold_apart, *given))
+            total = _merged(tasks, at, parts)
+            given = tasks.call, checked, tasks.table(shared, free), total
+            places = tasks.owned(shared, free, range(len(tasks.owners)))
+            if len(places) == 1:
+                tasks.result(places[0], finish_whole, *given)
+                continue
+            whole = tasks.add("whole", at, finish_whole, *given)
+            for place in places:
+                starts, size = layout.within_column(place), layout.data_shape(place)
+                tasks.result(place, cut_out, whole, starts, size)
+    return checked
+
+
+def _merged(tasks: Tasks, at: Place, parts: Sequence[Ref]) -> Ref:
+    """Merge tables of updates, neighbours first, until there is one."""
+    level = 0
+    while len(parts) > 1:
+        steps = range(0, len(parts), MERGED)
+        few = [List(*parts[n : n + MERGED]) for n in steps]
+        parts = [
+            tasks.add("merged", (*at, level, n), merged, tasks.call, some)
+            for n, some in enumerate(few)
+        ]
+        level += 1
+    return parts[0]
 
 
 def _fold_by_routes(tasks: Tasks) -> Ref:
@@ -98,7 +138,7 @@ def _fold_steps(
 ) -> Ref:
     """Fold what all routes bring to a run of owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
-    for step, members in enumerate(groups(sizes, _STEP * tasks.way.chunk)):
+    for step, members in enumerate(groups(sizes, FOLD_STEP * tasks.way.chunk)):
         parts = []
         for n in members:
             cut = ways[n], values[n], run.start, run.stop

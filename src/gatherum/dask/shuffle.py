@@ -7,14 +7,17 @@ public in distributed is used here alone, and only in the versions that `version
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from dask import config
 from dask.task_spec import List
+from distributed.exceptions import Reschedule
 from distributed.shuffle._core import (
     P2PBarrierTask,
     ShuffleId,
@@ -26,6 +29,7 @@ from distributed.shuffle._core import (
     p2p_barrier,
 )
 from distributed.shuffle._exceptions import DataUnavailable
+from distributed.shuffle._pickle import unpickle_bytestream
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
 from ..dtypes import DType
@@ -68,8 +72,43 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
     )
 
 
+class Batches(list[Any]):
+    """Shards as they came, and the file that holds them."""
+
+    def __init__(self, file: mmap.mmap) -> None:
+        super().__init__(unpickle_bytestream(memoryview(file)))
+        self.file = file
+
+
+class Received(NamedTuple):
+    """The shards for one receiver, in the order of their senders."""
+
+    shards: list[Shard]
+    file: mmap.mmap | None
+
+    def one_by_one(self) -> Iterator[Shard]:
+        """Yield each shard; what was read of the file leaves this process's memory again."""
+        seen = 0
+        for shard in self.shards:
+            yield shard
+            seen += shard.values.nbytes + shard.rows.nbytes
+            if seen > _LET_GO and self.file is not None and hasattr(self.file, "madvise"):
+                self.file.madvise(mmap.MADV_DONTNEED)
+                seen = 0
+
+
+# Bytes that are read of a file before its pages are let go.
+_LET_GO = 16 << 20
+
+
 class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen by type checkers
     """One run on one worker; everything but what is in a shard is as in rechunking."""
+
+    def read(self, path: Path) -> tuple[Batches, int]:
+        """Return what is in a file, without reading more of it than where the shards are."""
+        with path.open("r+b") as file:
+            found = mmap.mmap(file.fileno(), 0)
+        return Batches(found), len(found)
 
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
         found: dict[str, list[Any]] = {}
@@ -77,12 +116,13 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
             found.setdefault(self.worker_for[(receiver,)], []).append(((receiver,), shard))
         return {worker: (partition_id, shards) for worker, shards in found.items()}
 
-    def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> list[Shard]:
+    def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:
         try:
             batches = self._read_from_disk(partition_id)
         except DataUnavailable:  # nobody sent anything
-            return []
-        return sorted((Shard(*shard) for batch in batches for shard in batch), key=_sender)
+            return Received([], None)
+        shards = sorted((Shard(*shard) for batch in batches for shard in batch), key=_sender)
+        return Received(shards, getattr(batches, "file", None))
 
 
 def _sender(shard: Shard) -> int:
@@ -152,31 +192,49 @@ class Shuffle:
         return task.ref()
 
 
-def send(id: ShuffleId, number: int, shards: Sequence[tuple[int, Shard]]) -> int:
-    """Hand the shards of a sender over, each to its receiver; return the number of the run."""
+def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
+    """Hand the shards of a sender over, each to its receiver; return the number of the run.
+
+    They are taken from `shards` in batches of `most` bytes: the next one waits until there is room
+    in the worker's buffers.
+    """
+    runs: list[int] = []
+    batch: list[tuple[int, Shard]] = []
+    held = 0
+    for receiver, shard in shards:
+        batch.append((receiver, shard))
+        held += shard.values.nbytes + shard.rows.nbytes
+        if held >= most:
+            runs.append(_add(id, (number, len(runs)), batch))
+            batch, held = [], 0
+    if batch or not runs:  # without a shard, too: the number of the run is asked for
+        runs.append(_add(id, (number, len(runs)), batch))
+    if len(set(runs)) > 1:  # a worker was lost meanwhile, and with it the first batches
+        raise Reschedule()
+    return runs[0]
+
+
+def _add(id: ShuffleId, number: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
     with handle_transfer_errors(id):
-        run: int = get_worker_plugin().add_partition(shards, partition_id=(number,), id=id)
+        run: int = get_worker_plugin().add_partition(batch, partition_id=number, id=id)
         return run
 
 
-def receive(id: ShuffleId, number: int, run: int) -> list[Shard]:
-    """Return the shards for a receiver, in the order of their senders."""
+def receive(id: ShuffleId, number: int, run: int) -> Received:
+    """Return the shards for a receiver."""
     with handle_unpack_errors(id):
-        found: list[Shard] = get_worker_plugin().get_output_partition(id, run, (number,))
+        found: Received = get_worker_plugin().get_output_partition(id, run, (number,))
         return found
 
 
 _NONE = np.empty(0, np.uint8)
 
 
-def send_parts(id: ShuffleId, number: int, way: Route, owners: Sequence[range]) -> int:
+def send_parts(id: ShuffleId, number: int, way: Route, owners: Sequence[range], most: int) -> int:
     """Send runs of owners what a block of entries asks them for."""
-    shards = []
-    for n, run in enumerate(owners):
-        part = way.part(run.start, run.stop)
-        if part.rows.size:
-            shards.append((n, packed(number, part.rows, part.starts)))
-    return send(id, number, shards)
+    parts = ((n, way.part(run.start, run.stop)) for n, run in enumerate(owners))
+    shards = ((n, packed(number, part.rows, part.starts)) for n, part in parts if part.rows.size)
+    return send(id, number, shards, most)
 
 
 def send_taken(
@@ -187,10 +245,11 @@ def send_taken(
     blocks: Sequence[Array],
     first: int,
     ways: Sequence[Route],
+    most: int,
 ) -> int:
     """Send every block of entries the rows that it asks a run of owners for."""
-    parts = [way.part(first, first + len(blocks)) for way in ways]
-    return _send_rows(id, number, call, checked, blocks, parts, range(len(parts)))
+    parts = ((n, way.part(first, first + len(blocks))) for n, way in enumerate(ways))
+    return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
 
 def send_asked(
@@ -201,29 +260,27 @@ def send_asked(
     blocks: Sequence[Array],
     asked: ShuffleId,
     run: int,
+    most: int,
 ) -> int:
     """Do as `send_taken`, where another shuffle has brought what the owners are asked for."""
-    shards = receive(asked, number, run)
-    pairs = [unpacked(shard, np.dtype(np.int64)) for shard in shards]
-    parts = [Part(starts, rows) for rows, starts in pairs]
-    return _send_rows(id, number, call, checked, blocks, parts, [each.sender for each in shards])
+    shards = receive(asked, number, run).one_by_one()
+    pairs = ((each.sender, unpacked(each, np.dtype(np.int64))) for each in shards)
+    parts = ((sender, Part(starts, rows)) for sender, (rows, starts) in pairs)
+    return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
 
-def _send_rows(
-    id: ShuffleId,
+def _taken(
     number: int,
     call: Call,
     checked: None,
     blocks: Sequence[Array],
-    parts: Sequence[Part],
-    receivers: Sequence[int],
-) -> int:
-    shards = []
-    for receiver, part in zip(receivers, parts, strict=True):
+    parts: Iterable[tuple[int, Part]],
+) -> Iterator[tuple[int, Shard]]:
+    """Yield the rows that each block of entries asks for: all of them may be more than fits."""
+    for receiver, part in parts:
         if part.rows.size:
             (rows,) = work.take(call, checked, blocks, [part])
-            shards.append((receiver, packed(number, _NONE, rows)))
-    return send(id, number, shards)
+            yield receiver, packed(number, _NONE, rows)
 
 
 def receive_merge(
@@ -240,8 +297,8 @@ def receive_merge(
     if not owners:
         return work.merge(call, checked, way, [shape], [], [])[0]
     shards = receive(id, number, run)
-    sent = [owners[shard.sender] for shard in shards]
-    rows = [unpacked(shard, call.dtype)[1] for shard in shards]
+    sent = [owners[shard.sender] for shard in shards.shards]
+    rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
     (found,) = work.merge(call, checked, way, [shape], sent, rows)
     return found
 
@@ -254,20 +311,20 @@ def send_cut(
     way: Route,
     shapes: Sequence[Shape],
     blocks: Sequence[Array],
+    most: int,
 ) -> int:
     """Send every owner the updates that a run of blocks has for it, in their order."""
     values = work.cut(call, checked, way, shapes, blocks)
-    shards = []
-    for n in np.flatnonzero(np.diff(way.starts)).tolist():
-        part, given = work.values_of(call, way, values, n, n + 1)
-        shards.append((n, packed(number, part.rows, given)))
-    return send(id, number, shards)
+    owners = np.flatnonzero(np.diff(way.starts)).tolist()
+    given = ((n, *work.values_of(call, way, values, n, n + 1)) for n in owners)
+    shards = ((n, packed(number, part.rows, values)) for n, part, values in given)
+    return send(id, number, shards, most)
 
 
 def receive_fold(id: ShuffleId, number: int, run: int, call: Call, block: Array) -> Array:
     """Return a block of data with the updates that were sent to it, taken one after the other."""
     fold = work.Fold(call, call.table(block))
-    for shard in receive(id, number, run):
+    for shard in receive(id, number, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
         fold.take("scatter_slices", rows, values, axis=1)
     return fold.finish().reshape(block.shape)
@@ -277,8 +334,8 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     """Add the tasks of a gather. Where the indices are small, they go `whole` to every owner; else
     a first shuffle brings each owner what it is asked for.
     """
-    entries = [range(n, n + 1) for n in range(len(tasks.entries))]
-    routes = tasks.routes(entries)
+    entries = tasks.entry_groups()
+    routes, most = tasks.routes(entries), tasks.way.chunk
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
         runs = tasks.owner_groups(shared)
@@ -290,16 +347,16 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
         else:
             asked = Shuffle(tasks, "ask", shared, len(runs))
             for n, way in enumerate(ways):
-                asked.send(n, send_parts, way, owners)
+                asked.send(n, send_parts, way, owners, most)
             answer = asked.barrier()
         for free in tasks.layout.free_places():
             moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
             for n, run in enumerate(runs):
                 given = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
                 if asked is None:
-                    moved.send(n, send_taken, *given, run.start, answer)
+                    moved.send(n, send_taken, *given, run.start, answer, most)
                 else:
-                    moved.send(n, send_asked, *given, asked.id, answer)
+                    moved.send(n, send_asked, *given, asked.id, answer, most)
             sent = moved.barrier() if runs else 0
             for n, place in enumerate(tasks.entered(shared, free, range(len(entries)))):
                 shape = tasks.layout.moved_shape(place)
@@ -320,7 +377,7 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
                 blocks = List(*(tasks.update(place) for place in places))
-                given = checked, routes[(*shared, n)], shapes, blocks
+                given = checked, routes[(*shared, n)], shapes, blocks, tasks.way.chunk
                 moved.send(n, send_cut, tasks.call, *given)
             sent = moved.barrier()
             for n in members:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, TypeAlias
 
 import dask.array as da
@@ -14,7 +13,7 @@ from . import work
 from .call import Call
 from .entries import find_invalid, refuse_invalid, route
 from .layout import Chunks, Layout, Place, groups
-from .ways import Way
+from .ways import Way, entry_bytes, entry_runs, index_bytes, owner_bytes
 
 Key: TypeAlias = tuple[str | int, ...]
 Ref: TypeAlias = Any  # a TaskRef, or None
@@ -60,10 +59,8 @@ class Tasks:
         self.call = self.node("call", call)
         self.entries = layout.entry_places()
         self.owners = layout.keyed_places()
-        item = max(call.dtype.itemsize, 1)
-        self.owner_bytes = [n * item for n in layout.owner_weights()]
-        self.entry_bytes = [n * item for n in layout.entry_weights()]
-        self.index_bytes = prod(call.signature.indices.shape) * 8
+        self.owner_bytes, self.entry_bytes = owner_bytes(call, layout), entry_bytes(call, layout)
+        self.index_bytes = index_bytes(call)
 
     def add(self, step: str, at: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
         """Add a task, unless it is there, and return what refers to it."""
@@ -84,7 +81,7 @@ class Tasks:
 
     def entry_groups(self) -> list[range]:
         """Return runs of neighbouring blocks of entries that one task takes together."""
-        return groups(self.entry_bytes, self.way.chunk)
+        return entry_runs(self.entry_bytes, self.way, self.operator.scatters)
 
     def owner_groups(self, shared: Place) -> list[range]:
         """Return runs of neighbouring blocks of a column's data that one task takes together; none
@@ -105,6 +102,15 @@ class Tasks:
     def blocks(self, places: Sequence[Place]) -> Any:
         """Return what refers to blocks of the data."""
         return List(*(self.data(place) for place in places))
+
+    def table(self, shared: Place, free: Place) -> Ref:
+        """Return all blocks of a column as one."""
+        places = self.owned(shared, free, range(len(self.owners)))
+        if len(places) == 1:
+            return self.data(places[0])
+        grid = tuple(len(sizes) for sizes in self.layout.keyed)
+        given = grid, self.layout.roles.keyed, self.blocks(places)
+        return self.add("table", (*shared, *free), work.assemble, *given)
 
     def routes(self, entries: Sequence[range]) -> dict[Place, Ref]:
         """Add the tasks that order entries by the owners of their rows."""

@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from dask import config
 from dask.utils import parse_bytes
 
+from ..accumulator import element_bytes
 from .call import Call
 from .layout import Layout, groups
+from .partials import can_be_partial
 
 # What is small: a table that every task may hold whole, or updates that go to every chunk.
 SMALL_BYTES = 64 << 20
 # Pairs of tasks that exchange rows: with more of them, and a cluster, rows move by shuffles.
 MOST_PAIRS = 256
+# How many chunks of updates one step of a fold takes.
+FOLD_STEP = 2
+# What a route takes for an entry while it is made: five int64 and two narrow integers.
+ROUTING = 48
+# How many tables of updates one task merges.
+MERGED = 8
 
 
 def is_small(size: int) -> bool:
     """Whether so many bytes may go whole to every task that needs some of them."""
     return size <= SMALL_BYTES
+
+
+def owner_bytes(call: Call, layout: Layout) -> list[int]:
+    """Return the bytes of each owner of a column, at most, in row-major order."""
+    item = max(call.dtype.itemsize, 1)
+    return [count * item for count in layout.owner_weights()]
+
+
+def entry_bytes(call: Call, layout: Layout) -> list[int]:
+    """Return the bytes that move with each block of entries, and those that its route takes."""
+    item = max(call.dtype.itemsize, 1)
+    pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
+    return [moved * item + count * ROUTING for moved, count in pairs]
+
+
+def entry_runs(weights: Sequence[int], way: Way, scatters: bool) -> list[range]:
+    """Return runs of neighbouring blocks of entries, of these bytes, that one task takes together;
+    each block of a gather by shuffles has a task of its own.
+    """
+    if way.name == "shuffle" and not scatters:
+        return [range(n, n + 1) for n in range(len(weights))]
+    return groups(weights, way.chunk)
+
+
+def index_bytes(call: Call) -> int:
+    """Return the bytes of all indices, once they are int64."""
+    return prod(call.signature.indices.shape) * 8
 
 
 def chunk_bytes() -> int:
@@ -37,6 +73,8 @@ class Way:
     ----------
     name : str
         ``"blockwise"``: chunks meet that lie alike, and no row crosses to another one.
+        ``"partial"``: updates are folded where they are, each task into a table of its own, and the
+        tables are merged: where the order of updates does not matter, or the last one wins.
         ``"broadcast"``: what is small goes whole to everything that needs it.
         ``"tasks"``: entries are split by the owners of their rows, and rows are sent back.
         ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
@@ -58,6 +96,8 @@ def choose(call: Call, layout: Layout) -> Way:
     """Return the way of a call."""
     chunk, item = chunk_bytes(), max(call.dtype.itemsize, 1)
     column = layout.column_elements * item
+    if call.operator.scatters and can_be_partial(call) and (why := _why_partial(call, layout)):
+        return Way("partial", why, chunk)
     if layout.owners <= 1:
         return Way("blockwise", "the indexed dimensions are not chunked", chunk)
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
@@ -72,8 +112,8 @@ def choose(call: Call, layout: Layout) -> Way:
         return Way("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
     addressed = layout.addressed or {}
     members = max(addressed.values(), key=len, default=None)
-    pairs = len(groups(layout.owner_weights(), chunk // item, members))
-    pairs *= len(groups(layout.entry_weights(), chunk // item))
+    pairs = len(groups(owner_bytes(call, layout), chunk, members))
+    pairs *= len(groups(entry_bytes(call, layout), chunk))
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
     if members is not None:
         reason = f"at most {len(members)} of {reason} addressed"
@@ -82,6 +122,21 @@ def choose(call: Call, layout: Layout) -> Way:
         # A sender's rows wait in buffers beside it: smaller pieces need less memory.
         return Way("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
     return Way("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
+
+
+def _why_partial(call: Call, layout: Layout) -> str:
+    """Say why updates are folded apart, or nothing where the tables would weigh too much."""
+    updates = entry_bytes(call, layout)
+    count = len(groups(updates, chunk_bytes()))
+    table = layout.column_elements * element_bytes(call.dtype, call.signature.reduction)
+    if not partial_pays(count, table, sum(updates)):
+        return ""
+    return f"{count} tables of {table:,} bytes for {sum(updates):,} bytes of updates"
+
+
+def partial_pays(count: int, table: int, updates: int) -> bool:
+    """Whether so many tables of so many bytes are little beside the updates of a column."""
+    return count > 1 and 2 * count * table <= updates
 
 
 def _can_shuffle() -> bool:

@@ -5,7 +5,7 @@ none of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -81,26 +81,21 @@ def merge(
     way: Route,
     shapes: Sequence[Shape],
     owners: Sequence[range],
-    replies: Sequence[Array],
+    replies: Iterable[Array],
 ) -> list[Array]:
     """Return the blocks of a gather's result whose entries a route has ordered.
 
-    `replies` hold the rows of runs of owners, in the order of the route.
+    `replies` hold the rows of runs of owners, in the order of the route, and are taken once.
     """
-    found, offset = [], 0
-    for shape in shapes:
-        before, entries, after = call.moved(shape)
-        out = _filled(call, (before, entries, after), way.order.size < way.size)
-        for run, rows in zip(owners, replies, strict=True):
-            places = way.order[way.starts[run.start] : way.starts[run.stop]].astype(np.int64)
+    three = [call.moved(shape) for shape in shapes]
+    found = [_filled(call, one, way.order.size < way.size) for one in three]
+    for run, rows in zip(owners, replies, strict=True):
+        places = way.order[way.starts[run.start] : way.starts[run.stop]].astype(np.int64)
+        for out in found:
             # Entries of the other blocks are outside of this one, and dropped.
-            apply(
-                "scatter_slices", out, places - offset, rows, axis=1, mode="drop", negative=False,
-                out=out,
-            )  # fmt: skip
-        found.append(out.reshape(shape))
-        offset += entries
-    return found
+            apply("scatter_slices", out, places, rows, axis=1, mode="drop", negative=False, out=out)
+            places -= out.shape[1]
+    return [out.reshape(shape) for out, shape in zip(found, shapes, strict=True)]
 
 
 def _filled(call: Call, shape: Shape, has_invalid: bool) -> Array:

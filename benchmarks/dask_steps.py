@@ -1,0 +1,276 @@
+"""What each step of a call on Dask's arrays costs here, and what that makes of larger calls.
+
+    python benchmarks/dask_steps.py measure > benchmarks/dask_steps.json
+    python benchmarks/dask_steps.py plan --workers 100
+    python benchmarks/dask_steps.py check
+
+`measure` runs small calls on a cluster of two processes. `plan` works out calls of any size from
+its figures and from `gatherum.dask.costs`; docs/dask-planning.md shows what it prints. `check` runs
+calls that can be run here, beside what the formulas say of them.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+FIGURES = Path(__file__).with_suffix(".json")
+MIB, GIB = 1 << 20, 1 << 30
+
+
+@contextmanager
+def cluster(workers=2):
+    import dask
+    from distributed import Client, LocalCluster
+
+    limits = ("pause", "terminate", "target", "spill")
+    settings = {f"distributed.worker.memory.{limit}": False for limit in limits}
+    settings["distributed.scheduler.work-stealing"] = False
+    with (
+        dask.config.set(settings),
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as made,
+        Client(made) as client,
+    ):
+        client.run(__import__, "gatherum")
+        yield client
+
+
+def processor_time():
+    return time.process_time()
+
+
+def resident():
+    with open("/proc/self/status") as status:
+        found = dict(line.split(":", 1) for line in status)
+    return [int(found[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
+
+
+def spent(client, lazy):
+    """Compute an array's sum; return the seconds of the workers' processors and of this one's."""
+    before, own = sum(client.run(processor_time).values()), processor_time()
+    lazy.sum(dtype=np.float64).compute()
+    return sum(client.run(processor_time).values()) - before, processor_time() - own
+
+
+def operands(rows, width, chunks, entries, index_chunks):
+    """Return a table and indices that workers make."""
+    import dask.array as da
+    from dask_bench import index_block
+
+    table = da.ones((rows, width), dtype=np.float32, chunks=(-(-rows // chunks), width))
+    sizes = da.core.normalize_chunks(-(-entries // index_chunks), (entries,))
+    none = np.empty(0, np.int64)
+    indices = da.map_blocks(index_block, rows=rows, chunks=sizes, dtype=np.int64, meta=none)
+    return table, indices
+
+
+@contextmanager
+def by(way):
+    """Move rows in a way, whatever their sizes, with a task for every chunk."""
+    import dask
+
+    from gatherum.dask import ways
+
+    small, ways.SMALL_BYTES = ways.SMALL_BYTES, -1
+    with dask.config.set({"gatherum.way": way}):
+        yield
+    ways.SMALL_BYTES = small
+
+
+def costed(lazy):
+    """Return what the call that made an array costs, and how its rows move."""
+    from gatherum.dask import costs
+
+    layer = lazy.dask.layers[lazy.name]
+    return costs.cost(layer.call, layer.layout, layer.way), layer.way
+
+
+def shuffled(client, rounds, *sizes):
+    """Return what one gather by shuffles costs beyond its operands: workers, scheduler, Cost."""
+    import gatherum
+
+    table, indices = operands(*sizes)
+    found = []
+    with by("shuffle"):
+        taken = gatherum.gather(table, indices)
+        for _ in range(rounds):
+            alone = [spent(client, one) for one in (table, indices)]
+            whole = spent(client, taken)
+            found.append([x - sum(y) for x, y in zip(whole, zip(*alone, strict=True), strict=True)])
+    middle = [statistics.median(column) for column in zip(*found, strict=True)]
+    return *middle, costed(taken)[0]
+
+
+# Rows, width, chunks, entries, chunks of entries: of each call one term is the largest.
+RUNS = {
+    "bytes": (500_000, 256, 12, 500_000, 12),
+    "pieces": (40_000, 8, 100, 40_000, 100),
+    "entries": (8_000_000, 1, 8, 16_000_000, 8),
+    "tasks": (4_000, 8, 2, 4_000, 1_000),
+}
+
+
+def measure(rounds=3):
+    """Return the seconds of each step."""
+    terms, workers, schedulers = [], [], []
+    with cluster() as client:
+        spent(client, operands(1000, 8, 4, 1000, 4)[0])  # imports and first connections
+        shuffled(client, 1, 1000, 8, 4, 1000, 4)
+        base = statistics.median(now for _, now in client.run(resident).values())
+        for sizes in RUNS.values():
+            worker, scheduler, cost = shuffled(client, rounds, *sizes)
+            rows = sizes[1] * 4 * sizes[3]
+            terms.append([rows, cost.pieces, sizes[3], cost.tasks])
+            workers.append(worker)
+            schedulers.append(scheduler / cost.tasks)
+    seconds = np.linalg.solve(np.array(terms, float), np.array(workers))
+    names = ("byte", "piece", "entry", "task")
+    return {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "seconds": dict(zip(names, seconds.tolist(), strict=True)),
+        "scheduler_seconds_a_task": schedulers[-1],
+        "worker_bytes": base,
+    }
+
+
+def machine():
+    import dask
+
+    name = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            name = line.split(":")[1].strip()
+            break
+    return f"{name}, Python {platform.python_version()}, Dask {dask.__version__}"
+
+
+@contextmanager
+def any_cluster():
+    """Choose as on a cluster whose machinery is known, without one."""
+    from gatherum.dask import ways
+
+    asked, ways._can_shuffle = ways._can_shuffle, lambda: True
+    yield
+    ways._can_shuffle = asked
+
+
+# Bytes a second that a worker sends, and that its disk writes: assumed, not measured.
+NETWORK, DISK = 1.25e9, 1e9
+
+
+def predicted(figures, cost, way, entries, workers):
+    """Return what a call by shuffles costs: the formulas of the page."""
+    seconds = figures["seconds"]
+    each = {
+        "byte": cost.moved * seconds["byte"],
+        "piece": cost.pieces * seconds["piece"],
+        "entry": entries * seconds["entry"],
+        "task": cost.tasks * seconds["task"],
+    }
+    return {
+        "scheduler": cost.tasks * figures["scheduler_seconds_a_task"],
+        "cpu": {name: one / workers for name, one in each.items()},
+        "network": cost.moved / workers / NETWORK,
+        "disk": 2 * cost.moved / workers / DISK,
+        "memory": figures["worker_bytes"] + cost.task + cost.routes / workers + buffers(),
+        "stored": cost.moved / workers,
+    }
+
+
+def buffers():
+    """Return what distributed's machinery buffers on a worker at most."""
+    import dask
+    import distributed  # its settings  # noqa: F401
+    from dask.utils import parse_bytes
+
+    named = ("distributed.p2p.comm.buffer", "distributed.p2p.storage.buffer")
+    return sum(parse_bytes(dask.config.get(name)) for name in named)
+
+
+def planned(rows, row_bytes, entries, chunk):
+    """Return a lazy gather of such sizes."""
+    import dask
+    import dask.array as da
+
+    import gatherum
+
+    with any_cluster(), dask.config.set({"array.chunk-size": chunk}):
+        count = max(1, chunk // row_bytes)
+        table = da.zeros((rows, row_bytes), dtype=np.uint8, chunks=(count, row_bytes))
+        return gatherum.gather(table, da.zeros(entries, dtype=np.int64, chunks=count))
+
+
+def plan(given):
+    """Print a table: the same call in chunks of several sizes."""
+    figures = json.loads(FIGURES.read_text())
+    print(f"Measured {figures['date']} on {figures['machine']}:")
+    print(", ".join(f"{name} {value:.3g} s" for name, value in figures["seconds"].items()), end="")
+    print(f"; scheduler {figures['scheduler_seconds_a_task']:.3g} s a task")
+    print()
+    rows, entries = int(given.rows), int(given.entries)
+    head = (
+        "chunks of", "tasks", "pieces", "bytes a worker sends", "scheduler", "CPU a worker",
+        "of it for pieces", "network", "disk", "memory a worker",
+    )  # fmt: skip
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+    for chunk in given.chunks:
+        cost, way = costed(planned(rows, given.row_bytes, entries, chunk * MIB))
+        told = predicted(figures, cost, way, entries, given.workers)
+        cells = (
+            f"{chunk:,} MiB", f"{cost.tasks:,}", f"{cost.pieces:.1e}",
+            f"{cost.moved / given.workers / 1e9:,.0f} GB", f"{told['scheduler']:,.0f} s",
+            f"{sum(told['cpu'].values()):,.0f} s", f"{told['cpu']['piece']:,.0f} s",
+            f"{told['network']:,.0f} s", f"{told['disk']:,.0f} s",
+            f"{told['memory'] / 1e9:.1f} GB",
+        )  # fmt: skip
+        print("| " + " | ".join(cells) + " |")
+
+
+def check(given):
+    """Run gathers that can be run here beside what the formulas say."""
+    figures = json.loads(FIGURES.read_text())
+    print("| gather | tasks | CPU: formula | measured | peak: formula | measured |")
+    print("|---|---|---|---|---|---|")
+    for name, sizes in CHECKED.items():
+        with cluster() as client:
+            worker, _, cost = shuffled(client, given.rounds, *sizes)
+            peak = max(most for most, _ in client.run(resident).values())
+        told = predicted(figures, cost, None, sizes[3], 2)
+        print(
+            f"| {name} | {cost.tasks:,} | {2 * sum(told['cpu'].values()):.1f} s | {worker:.1f} s | "
+            f"{told['memory'] / 1e9:.2f} GB | {peak / 1e9:.2f} GB |"
+        )
+
+
+CHECKED = {
+    "1.5 GB in 60 x 30 chunks": (1_500_000, 256, 60, 1_500_000, 30),
+    "0.4 GB in 200 x 100 chunks": (400_000, 256, 200, 400_000, 100),
+    "rows of 16 bytes, 16 million": (16_000_000, 4, 24, 16_000_000, 24),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mode", choices=("measure", "plan", "check"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=100)
+    parser.add_argument("--rows", type=float, default=1e11)
+    parser.add_argument("--row-bytes", type=int, default=100)
+    parser.add_argument("--entries", type=float, default=1e11)
+    parser.add_argument("--chunks", type=int, nargs="+", default=(128, 512, 1024, 2048))
+    given = parser.parse_args()
+    if given.mode == "measure":
+        print(json.dumps(measure(given.rounds), indent=2))
+    else:
+        {"plan": plan, "check": check}[given.mode](given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Updates folded where they are, each task into a table of its own, and these tables merged.
+
+Sums of integers and the like have the same bits in any order. Of updates that replace, the last one
+wins, wherever it is: tables are merged in the order of their updates.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..accumulator import Accumulator, can_merge
+from ..accumulator_state import ALL
+from ..errors import Shape
+from ..plan import apply
+from ..signature import Array
+from .call import Call
+
+
+def can_be_partial(call: Call) -> bool:
+    """Whether updates can be folded apart: their order does not matter, or the last one wins."""
+    reduction = call.signature.reduction
+    return reduction == "none" or can_merge(call.dtype, reduction)
+
+
+def fold_apart(
+    call: Call, shape: Shape, indices: Sequence[Array], updates: Sequence[Array]
+) -> Accumulator:
+    """Fold blocks of updates, in order, into a table of this shape of their own.
+
+    Invalid entries are dropped: whoever uses the table waits until there are none that are refused.
+    """
+    s = call.signature
+    mode: Any = s.mode if s.mode in ("clip", "wrap") and not call.refuses else "drop"
+    start = np.broadcast_to(np.zeros((), call.dtype), shape)
+    how: Any = s.reduction
+    found = Accumulator(start, how, include_self=s.include_self, mode=mode, negative=s.negative)
+    for where, values in zip(indices, updates, strict=True):
+        getattr(found, s.op)(where, values, call.axis)
+    return found
+
+
+def merged(call: Call, parts: Sequence[Accumulator]) -> Accumulator:
+    """Merge tables in the order of their updates; none of them is changed."""
+    found = copy.copy(parts[0])
+    for part in parts[1:]:
+        _take(call, found, part)
+    return found
+
+
+def finish_whole(call: Call, _: None, table: Array, part: Accumulator) -> Array:
+    """Return a column of the data with the updates of a table."""
+    s = call.signature
+    how: Any = s.reduction
+    found = Accumulator(table, how, include_self=s.include_self)
+    _take(call, found, part)
+    return found.finish()
+
+
+def _take(call: Call, held: Accumulator, part: Accumulator) -> None:
+    if call.signature.reduction != "none":
+        held.merge(part)
+        return
+    where = np.argwhere(part.counts())
+    held.scatter_nd(where, apply("gather_nd", part.finish(), where))
+
+
+def cut_out(whole: Array, starts: Shape, shape: Shape) -> Array:
+    """Return a block of a column, and nothing that keeps the rest of it alive."""
+    box = tuple(slice(at, at + size) for at, size in zip(starts, shape, strict=True))
+    return apply("gather_nd", whole[box], ALL)

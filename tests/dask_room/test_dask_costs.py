@@ -1,0 +1,113 @@
+"""What calls cost, worked out from sizes: beside the graphs themselves, and far beyond machines."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gatherum
+from strategies import OPERATORS, calls, outcome
+
+da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
+pytest.importorskip("distributed", reason="install distributed: pip install distributed")
+import dask  # noqa: E402
+from chunked import chunked  # noqa: E402
+
+import gatherum.dask  # noqa: E402
+from gatherum.dask import costs, operands, ways  # noqa: E402
+from gatherum.dask.layout import groups  # noqa: E402
+from gatherum.dask.shuffle import RowsSpec  # noqa: E402
+
+
+def tasks_of(lazy):
+    """Return the tasks of the call that made an array, without those of its operands."""
+    layer = lazy.dask.layers[lazy.name]
+    return {key: task for key, task in dict(layer).items() if layer.token in str(key)}
+
+
+def cost_of(lazy):
+    layer = lazy.dask.layers[lazy.name]
+    return costs.cost(layer.call, layer.layout, layer.way)
+
+
+@pytest.fixture(params=["as chosen", "tasks", "shuffle", "apart"])
+def way(request, monkeypatch):
+    for module in (ways, operands):
+        monkeypatch.setattr(module, "chunk_bytes", lambda: 60)
+    monkeypatch.setattr(ways, "_can_shuffle", lambda: True)
+    pays = request.param == "apart"
+    monkeypatch.setattr(ways, "partial_pays", lambda *sizes: pays)
+    if request.param in ("tasks", "shuffle"):
+        monkeypatch.setattr(ways, "SMALL_BYTES", -1)
+        with dask.config.set({"gatherum.way": request.param}):
+            yield request.param
+    else:
+        yield request.param
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_tasks_are_counted_without_making_them(op, way):
+    @given(st.data())
+    @settings(max_examples=60, deadline=None)
+    def run(data):
+        call = data.draw(chunked(data.draw(calls([op], most_dimensions=5))))
+        lazy = outcome(gatherum.dask, call)
+        if not isinstance(lazy, Exception):
+            assert cost_of(lazy).tasks == len(tasks_of(lazy))
+
+    run()
+
+
+# 10 TB in rows of 100 bytes, as many indices as rows, 100 workers.
+ROWS, WIDTH, WORKERS, CHUNK = 10**11, 25, 100, 1 << 30
+
+
+@pytest.fixture(scope="module")
+def huge():
+    with dask.config.set({"array.chunk-size": CHUNK}):
+        rows = CHUNK // (4 * WIDTH)
+        table = da.zeros((ROWS, WIDTH), dtype=np.float32, chunks=(rows, WIDTH))
+        indices = da.zeros(ROWS, dtype=np.int64, chunks=rows)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ways, "_can_shuffle", lambda: True)
+            return gatherum.gather(table, indices)
+
+
+def asked(huge, shares, rng):
+    """Draw how many rows each block of entries asks the owners of each worker for."""
+    layout = huge.dask.layers[huge.name].layout
+    counts = np.array(layout.entry_counts())
+    return rng.multinomial(counts, shares)
+
+
+def test_ten_terabytes_on_a_hundred_workers(huge):
+    layer = huge.dask.layers[huge.name]
+    layout, way, cost = layer.layout, layer.way, cost_of(huge)
+    assert way.name == "shuffle"
+    made = tasks_of(huge)
+    assert cost.tasks == len(made)
+
+    # Owners and workers are picked as a run picks them.
+    owners = groups(ways.owner_bytes(layer.call, layout), way.chunk)
+    spec = RowsSpec(id="", disk=True, receivers=len(owners))
+    worker = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(len(owners))])
+    rows = np.array([sum(layout.keyed[0][n] for n in run) for run in owners])
+    rng = np.random.default_rng(0)
+
+    # Pieces: some senders in full.
+    some = rng.multinomial(layout.entry_counts()[0], rows / ROWS, 20)
+    blocks = len(layout.entry_counts())
+    assert np.count_nonzero(some) / 20 * blocks == pytest.approx(cost.pieces, rel=1e-3)
+
+    # Bytes: every sender, with the owners of a worker taken together.
+    shares = np.bincount(worker, rows, WORKERS) / ROWS
+    between = np.zeros((WORKERS, WORKERS))
+    spec = RowsSpec(id="", disk=True, receivers=blocks)
+    home = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(blocks)])
+    np.add.at(between, home, asked(huge, shares, rng))
+    width = np.min_scalar_type(max(layout.keyed[0]) - 1).itemsize
+    assert between.sum() * (4 * WIDTH + width) == cost.moved
+    away = (between.sum() - np.trace(between)) / between.sum()
+    assert away == pytest.approx(1 - 1 / WORKERS, rel=1e-2)
+    for received in (between.sum(0), between.sum(1)):
+        assert received.max() * WORKERS / ROWS < 1.05

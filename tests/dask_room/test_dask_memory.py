@@ -1,0 +1,77 @@
+"""Workers' memory on a cluster of processes: what was planned, also where all entries meet."""
+
+import numpy as np
+import pytest
+
+import gatherum
+
+pytest.importorskip("distributed", reason="install distributed: pip install distributed")
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster
+
+from gatherum.dask import costs
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
+ROWS, WIDTH, ENTRIES = 64_000, 256, 512_000
+MIB = 1 << 20
+BUFFER = 24 * MIB
+# What allocators keep, and code that is loaded by the first call.
+SPARE = 64 * MIB
+
+
+def rows_block(block_info):
+    (start, stop), _ = block_info[None]["array-location"]
+    return np.full((stop - start, WIDTH), start % 7, np.float32)
+
+
+def table(rows, chunk):
+    chunks = da.core.normalize_chunks((chunk, WIDTH), (rows, WIDTH))
+    none = np.empty((0, 0), np.float32)
+    return da.map_blocks(rows_block, chunks=chunks, dtype=np.float32, meta=none)
+
+
+def memory():
+    with open("/proc/self/status") as status:
+        found = dict(line.split(":", 1) for line in status)
+    return [int(found[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
+
+
+def call(op, indices):
+    if op == "gather":
+        return gatherum.gather(table(ROWS, 4000), indices)
+    return gatherum.scatter_slices(
+        table(ROWS, 4000), indices, table(ENTRIES, 8000), reduction="add"
+    )
+
+
+@pytest.mark.parametrize("op", ["gather", "scatter"])
+def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
+    monkeypatch.setattr("gatherum.dask.ways.SMALL_BYTES", -1)
+    settings = {
+        "gatherum.way": "shuffle",
+        "array.chunk-size": 8 * MIB,
+        "distributed.p2p.comm.buffer": BUFFER,
+        "distributed.p2p.storage.buffer": BUFFER,
+        "distributed.scheduler.worker-saturation": 1.0,
+    }
+    with (
+        dask.config.set(settings),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        even = da.from_array(np.arange(ENTRIES) * 7 % ROWS, chunks=8000)
+        call(op, even[:8000] if op == "gather" else even).sum().compute()  # imports
+        before = max(now for _, now in client.run(memory).values())
+        lazy = call(op, da.full(ENTRIES, 1717, chunks=8000))
+        layer = lazy.dask.layers[lazy.name]
+        cost = costs.cost(layer.call, layer.layout, layer.way)
+        assert layer.way.name == "shuffle"
+        planned = cost.task + cost.routes + 2 * BUFFER
+        assert planned < 0.4 * ENTRIES * WIDTH * 4
+        lazy.sum().compute()
+        most = max(peak for peak, _ in client.run(memory).values())
+        assert most < before + planned + SPARE
