@@ -105,7 +105,7 @@ def arrow(session: nox.Session) -> None:
 
 @nox.session
 def remote(session: nox.Session) -> None:
-    """Test files and Zarr stores at URLs, from servers that fail; ``--`` gives pytest's arguments."""
+    """Test files at URLs, from servers that fail; ``--`` gives pytest's arguments."""
     install(session, "[remote]", *group("test"), "obstore")
     session.run("pytest", "tests/files/test_remote.py", *session.posargs)
 

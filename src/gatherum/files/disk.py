@@ -34,9 +34,7 @@ class StoredRows(NamedTuple):
 def pages_between(stored: StoredRows, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the whole pages between each row and the next one."""
     starts = stored.base + numbers * np.int64(stored.stride)
-    between: NDArray[np.int64] = (
-        starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
-    )
+    between: NDArray[np.int64] = starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
     return between
 
 

@@ -1,6 +1,5 @@
 """A file at a URL, read like one on a disk: in parts, several at once."""
 
-
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -86,7 +85,7 @@ class RemoteFile(DiskFile):
     ) -> None:
         for at in range(0, len(buffer), length):
             piece = buffer[at : at + length]
-            pipeline.put(self._remote.fill(offset + at, piece, self._version), lambda: None)
+            pipeline.put(partial(self._remote.fill, offset + at, piece, self._version))
 
     def read_bytes(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
@@ -152,13 +151,13 @@ class RemoteFile(DiskFile):
         if count == 1:
             row = rows[places[0]]
             then = partial(_copy, row[None], np.zeros(places.size - 1, np.int64), places[1:], rows)
-            pipeline.put(self._remote.fill(offset, row.data, self._version), then)
+            pipeline.put(partial(self._remote.fill, offset, row.data, self._version), then)
             return
         space = bytearray(length + stored.item)
         shape, strides = (count, stored.item), (stored.stride, 1)
         found: NDArray[np.uint8] = np.ndarray(shape, np.uint8, space, 0, strides)
         then = partial(_copy, found, numbers - first, places, rows)
-        pipeline.put(self._remote.fill(offset, memoryview(space), self._version), then)
+        pipeline.put(partial(self._remote.fill, offset, memoryview(space), self._version), then)
 
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
         """Return 0: nothing is kept."""
@@ -185,8 +184,8 @@ def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints
     starts = numbers * np.int64(stored.stride)
     begun = np.maximum.accumulate(np.where(np.r_[True, apart], starts, -1))
     piece = (starts - begun) // max(1, longest - stored.item + 1)
-    cuts = apart | (np.diff(piece) != 0)
-    return np.r_[0, np.flatnonzero(cuts) + 1, numbers.size]
+    cuts: Ints = np.flatnonzero(apart | (np.diff(piece) != 0)) + 1
+    return np.concatenate([[0], cuts, [numbers.size]])
 
 
 def _copy(found: NDArray[np.uint8], which: Ints, places: Ints, rows: NDArray[np.uint8]) -> None:

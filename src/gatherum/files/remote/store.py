@@ -93,17 +93,17 @@ class Remote:
         self.meter.read(len(found))
         return found
 
-    async def _tried(
-        self, address: Address, nbytes: int, request: Callable[[], Awaitable[T]]
-    ) -> T:
+    async def _tried(self, address: Address, nbytes: int, request: Callable[[], Awaitable[T]]) -> T:
         """Make a request for so many bytes, and make it again where that may help."""
-        until, turn, pause = time.monotonic() + LONGEST, 0, FIRST_PAUSE
+        until, turn, pause = 0.0, 0, FIRST_PAUSE
         while True:
             turn += 1
-            self.meter.asked(1, nbytes)
             try:
-                async with self._slots, asyncio.timeout(until - time.monotonic()):
-                    return await request()
+                async with self._slots:
+                    until = until or time.monotonic() + LONGEST  # waiting for others does not count
+                    self.meter.asked(1, nbytes)
+                    async with asyncio.timeout(until - time.monotonic()):
+                        return await request()
             except TimeoutError:
                 failure: Failed | Refused = Failed(f"there was no answer within {LONGEST:g} s")
             except (Failed, Refused) as error:
@@ -133,19 +133,24 @@ class Pipeline:
 
     def __init__(self, remote: Remote, at_once: int) -> None:
         self._remote, self._at_once = remote, at_once
-        self._waiting = deque[tuple[Future[None], Callable[[], object]]]()
+        self._waiting = deque[tuple[Future[None], Callable[[], object] | None]]()
 
-    def put(self, work: Coroutine[Any, Any, None], then: Callable[[], object]) -> None:
+    def put(
+        self,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        then: Callable[[], object] | None = None,
+    ) -> None:
         """Begin a piece, once there are few enough; `then` is called when it is done."""
         while len(self._waiting) >= self._at_once:
             self._finish()
-        self._waiting.append((self._remote.start(work), then))
+        self._waiting.append((self._remote.start(work()), then))
 
     def _finish(self) -> None:
         future, then = self._waiting[0]
         future.result()
         self._waiting.popleft()
-        then()
+        if then is not None:
+            then()
 
     def __enter__(self) -> "Pipeline":
         return self

@@ -139,12 +139,13 @@ class Http:
         last = start + len(buffer) - 1
         async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
             said = answer.headers.get("Content-Range", "")
-            if answer.status == 416 and (size := re.fullmatch(r"bytes \*/(\d{1,18})", said)):
-                return _version(answer, int(size[1])), 0  # it ends before
+            if answer.status == 416 and (shorter := re.fullmatch(r"bytes \*/(\d{1,18})", said)):
+                return _version(answer, int(shorter[1])), 0
             _check_status(answer.status, answer.headers)
             if answer.status != 206:
                 raise Refused(
-                    f"the server does not give parts of files (status {answer.status} in place of 206)"
+                    "the server does not give parts of files "
+                    f"(status {answer.status} in place of 206)"
                 )
             match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", said)
             if match is None:
@@ -161,6 +162,8 @@ class Http:
         """Return an object that has at most `limit` bytes."""
         async with self._answer(address, {}) as answer:
             _check_status(answer.status, answer.headers)
+            if answer.status != 200:
+                raise Refused(f"the server gives a part (status {answer.status} in place of 200)")
             announced = answer.headers.get("Content-Length", "")
             if announced.isdecimal() and int(announced) > limit:
                 raise Refused(f"it has {announced[:20]} bytes, at most {limit} are read")
@@ -257,8 +260,8 @@ def _understood(error: Exception) -> Exception:
         (aiohttp.ClientPayloadError, "the answer was cut off"),
         (aiohttp.ClientResponseError, "the answer is not HTTP"),
     ]
-    words = (words for kind, words in passing if isinstance(error, kind))
-    return Failed(next(words, "the connection was lost"))
+    found = (words for kind, words in passing if isinstance(error, kind))
+    return Failed(next(found, "the connection was lost"))
 
 
 class Filesystem:

@@ -97,17 +97,17 @@ def address_of(text: str) -> Address | None:
         raise ValueError(f"a file on this machine is named by its path, not by {protocol}://")
     if not text.isprintable() or " " in text:
         raise ValueError(f"a URL of {protocol}:// has blanks or control characters: encode them")
-    member = None
-    if protocol in ("http", "https"):
-        rest, _, fragment = rest.partition("#")
-        member = fragment or None
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    path, mark, query = rest[len(host) :].partition("?")
-    if ":" in host and "@" in path + query:  # perhaps a password with a slash in it
+    if ":" in host and "@" in rest[len(host) :]:  # perhaps a password with a slash in it
         raise ValueError(
             f"a URL of {protocol}:// does not say where its host ends: '@' must be written as %40 "
             "everywhere but before the host"
         )
+    member = None
+    if protocol in ("http", "https"):
+        rest, _, fragment = rest.partition("#")
+        member = fragment or None
+    path, mark, query = rest[len(host) :].partition("?")
     bare = host.rpartition("@")[2]
     return Address(protocol, f"{protocol}://{bare}{path}", member, host, path, mark + query)
 

@@ -217,7 +217,7 @@ def check_metadata(path: str) -> int:
 
 
 def check_document(path: str, file: str, content: bytes) -> int:
-    """Refuse the metadata in `file` if they are no array's, or absurd; return an element's bytes."""
+    """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     try:
         metadata = json.loads(content)
     except (ValueError, RecursionError) as error:

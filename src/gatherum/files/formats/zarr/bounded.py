@@ -116,7 +116,9 @@ def span(wanted: Any, size: int) -> tuple[int, int]:
 
 
 def bounded(array: Any, store: Any) -> Any:
-    """Return an array that was opened from `store`, which has a `limit`, its files and chunks read within bounds.
+    """Return an array that was opened from `store`, its files and chunks read within bounds.
+
+    The store's `limit` is set, which is how much a chunk in it may have.
 
     Raises
     ------
