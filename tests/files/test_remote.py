@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,23 @@ def test_a_fault_that_passes_is_not_seen(web: Web, fault: str, form: str) -> Non
         assert web.times == 0
 
 
+def test_a_redirect_to_plain_http_is_refused() -> None:
+    class Plain:
+        status, headers, url = 206, {}, types.SimpleNamespace(scheme="http")
+
+        async def __aenter__(self) -> "Plain":
+            return self
+
+        async def __aexit__(self, *error: object) -> None:
+            pass
+
+    async def client(**options: Any) -> Any:
+        return types.SimpleNamespace(get=lambda url, **options: Plain(), close=None)
+
+    with pytest.raises(OSError, match=r"t.npy: the server redirects from https to http$"):
+        files.gather_file("https://host/t.npy", at(0), storage_options={"get_client": client})
+
+
 def test_a_server_that_is_not_there(web: Web) -> None:
     with pytest.raises(OSError, match=r"^http://127.0.0.1:9/t.npy: the server cannot be reached "):
         files.gather_file("http://127.0.0.1:9/t.npy", at(0))
@@ -303,7 +321,7 @@ def test_a_chunk_that_is_missing_is_filled_and_one_that_fails_is_not(web: Web) -
     assert np.array_equal(found[1], TABLE[899])
     assert not found[0, :6].any()
     for fault, words in (("403", r"403 \(Forbidden\)"), ("500", "500")):
-        web.fail(fault, times=99, after=1)
+        web.fail(fault, times=99, only="/c/")
         with pytest.raises(OSError, match=rf"t.zarr/c/\d/\d: the server answered {words}"):
             files.gather_file(web.url(path), at(0, 899))
 
@@ -323,10 +341,10 @@ def test_a_zarr_array_whose_metadata_change(web: Web) -> None:
 
 def test_no_more_is_read_than_a_chunk_can_have(web: Web) -> None:
     path = put(web.folder, "t", TABLE, "zarr3")
-    web.fail("endless", times=99, after=1)
+    web.fail("endless", times=99, only="/c/")
     with pytest.raises(OSError, match=r"c/0/0: it has more than the \d+ bytes that are read$"):
         files.gather_file(web.url(path), at(0))
-    web.fail("endless", times=99)
+    web.fail("endless", times=99, only="zarr.json")
     with pytest.raises(OSError, match=r"zarr.json: it has more than the 16777216 bytes"):
         files.gather_file(web.url(path), at(0))
     (Path(path) / "c" / "0" / "0").write_bytes(bytes(200_000))
@@ -352,17 +370,21 @@ def test_damaged_files_are_refused_as_local_ones(web: Web, header: bytes, words:
         files.gather_file(web.url(web.folder / "t.npy"), at(0))
 
 
-def test_ctrl_c_does_not_wait_for_the_server(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", ["npy", "zarr3"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_ctrl_c_does_not_wait_for_the_server(
+    web: Web, monkeypatch: pytest.MonkeyPatch, form: str, streamed: bool
+) -> None:
     monkeypatch.setattr(store, "LONGEST", 60.0)
     monkeypatch.setattr(transport, "IDLE", 60.0)
-    url = web.url(put(web.folder, "t", TABLE))
+    url = web.url(put(web.folder, "t", TABLE, form))
     web.fail("hanging", times=99, after=1)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     began = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            files.gather_file(url, at(0, 899))
+            list(files.rows(url, [at(0, 899)])) if streamed else files.gather_file(url, at(0, 899))
     finally:
         timer.cancel()
     assert time.monotonic() - began < 10

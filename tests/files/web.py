@@ -24,6 +24,7 @@ class Web:
         self.fault: Callable[[Answer], None] | None = None
         self.times = 0
         self.after = 0  # requests that are answered before the fault
+        self.only = ""  # what is in the paths of those that fail
         self.asked: list[tuple[str, str | None]] = []
         self.headers: list[dict[str, str]] = []
         self.under_way = self.most = 0
@@ -37,14 +38,19 @@ class Web:
         """Return the URL of a file in the folder; the name of an array may follow."""
         return f"http://{self.address}/{Path(path).relative_to(self.folder)}"
 
-    def fail(self, fault: Callable[["Answer"], None] | str, times: int = 1, after: int = 0) -> None:
-        """Let the next requests fail, once `after` others are answered."""
+    def fail(
+        self, fault: Callable[["Answer"], None] | str, times: int = 1, after: int = 0,
+        only: str = "",
+    ) -> None:  # fmt: skip
+        """Let the next requests fail, once `after` others are answered; those for `only` alone."""
         self.fault = FAULTS[fault] if isinstance(fault, str) else fault
-        self.times, self.after = times, after
+        self.times, self.after, self.only = times, after, only
         self.asked.clear()
 
-    def next_fault(self) -> Callable[["Answer"], None] | None:
+    def next_fault(self, path: str) -> Callable[["Answer"], None] | None:
         with self.lock:
+            if self.only not in path:
+                return None
             if self.after:
                 self.after -= 1
             elif self.times:
@@ -86,7 +92,7 @@ class Answer(BaseHTTPRequestHandler):
             self.start, self.stop = (int(match[1]), int(match[2]) + 1) if match else (0, size)
             self.stop = min(self.stop, size)
             time.sleep(self.web.pause)
-            (self.web.next_fault() or Answer.plain)(self)
+            (self.web.next_fault(path) or Answer.plain)(self)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:

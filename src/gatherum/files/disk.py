@@ -70,6 +70,9 @@ class DiskFile:
             os.close(self.fd)
             self.fd = -1
 
+    def stop(self) -> None:
+        """Give up what is under way: a disk needs no telling."""
+
     @property
     def size(self) -> int:
         """The file's size now."""

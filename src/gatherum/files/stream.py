@@ -99,7 +99,7 @@ def _opened(
         opening = Opening(Meter(), budget, spill_dir, stack.callback, options)
         table = open_all({"table": where}, opening)["table"]
         made = _gathered(table, iter(batches), attributes, fill_value, opening)
-        with closing(ahead(made)) as found:
+        with closing(ahead(made, table.opened.stop)) as found:
             yield from found
         table.opened.check_unchanged()
 

@@ -59,6 +59,9 @@ class Opened(Protocol):
     def check_unchanged(self) -> None:
         """Raise OSError when it changed since it was opened."""
 
+    def stop(self) -> None:
+        """Give up what is under way, where that may take long, as the call is over."""
+
 
 class Address(Protocol):
     """Where an operand is; as text, what messages call it."""

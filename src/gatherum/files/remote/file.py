@@ -55,9 +55,12 @@ class RemoteFile(DiskFile):
 
     def close(self) -> None:
         """Stop what is under way."""
-        for future, _ in self._announced.values():
-            future.cancel()
+        self.stop()
         self._announced.clear()
+
+    def stop(self) -> None:
+        """Give up what is under way: a server may take its time."""
+        self._remote.stop()
 
     @property
     def size(self) -> int:

@@ -46,10 +46,24 @@ class Remote:
         self.address, self.meter = address, meter
         self._transport: Transport = open_transport(address, options)
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._under_way = set[Future[Any]]()
+        self._stopped = False
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Begin some work in the loop of the transport."""
-        return asyncio.run_coroutine_threadsafe(work, self._transport.loop)
+        if self._stopped:
+            work.close()
+            raise OSError(f"{self.address}: the run was given up")
+        future = asyncio.run_coroutine_threadsafe(work, self._transport.loop)
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
+
+    def stop(self) -> None:
+        """Give up all work, and begin none any more: whoever waits for it is let go."""
+        self._stopped = True
+        for future in list(self._under_way):
+            future.cancel()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what some work gives; an interruption stops it."""

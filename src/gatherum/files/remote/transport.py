@@ -93,7 +93,7 @@ def require(address: Address) -> Any:
     try:
         import fsspec
     except ImportError:
-        raise ImportError("URLs need fsspec: pip install 'gatherum[remote]'") from None
+        raise ImportError("URLs need fsspec and aiohttp: pip install fsspec aiohttp") from None
     try:
         return fsspec.get_filesystem_class(address.protocol)
     except ImportError as error:  # fsspec's words for a protocol, the same for all its URLs

@@ -177,6 +177,10 @@ class FlatRows:
             self._stored, numbers, places, into, waste=waste, once=once, scratch=scratch
         )
 
+    def stop(self) -> None:
+        """Give up what is under way, as the call is over."""
+        self.array.file.stop()
+
     def cached_share(self, numbers: Ints) -> float:
         """Return about which share of some rows waits in memory; 0 where that cannot be said."""
         sample = numbers[:: max(1, numbers.size // SAMPLES)] * np.int64(self._per_row)

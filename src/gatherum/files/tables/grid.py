@@ -45,6 +45,9 @@ class Announced(Protocol):
     def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
         """Learn which boxes are read next, in this order."""
 
+    def stop(self) -> None:
+        """Give up what is under way, as the call is over."""
+
 
 class GridRows:
     """Rows of a chunked array, numbered chunk by chunk; a run is always one whole chunk."""
@@ -95,6 +98,11 @@ class GridRows:
                 where = np.arange(at, end) if places is None else places[at:end]
                 apply("scatter_nd", into, where[:, None], rows, out=into)
         return touched
+
+    def stop(self) -> None:
+        """Give up what is under way, as the call is over."""
+        if isinstance(self.array, Announced):
+            self.array.stop()
 
     def cached_share(self, numbers: Ints) -> float:
         """Return 0: chunks are decoded anew, wherever they wait."""

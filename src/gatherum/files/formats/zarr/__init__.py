@@ -56,7 +56,7 @@ class Zarr(Format):
 
         store = Remote(address, opening.meter, opening.storage_options)
         array = RemoteZarrArray(store, opening.budget)
-        opening.at_end(array.close)
+        opening.at_end(array.stop)
         boxes = BoxStorage(array, opening.meter, "it lies at a URL")
         return Source(location, array.shape, array.dtype, boxes, array)
 

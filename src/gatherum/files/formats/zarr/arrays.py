@@ -98,6 +98,9 @@ class ZarrArray:
         if self.tree() != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
 
+    def stop(self) -> None:
+        """Give up what is under way: a disk needs no telling."""
+
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
         try:

@@ -91,10 +91,10 @@ class RemoteZarrArray(ZarrArray):
             self._store.drop(keys)
             self._fetch_ahead()
 
-    def close(self) -> None:
-        """Stop what is under way."""
+    def stop(self) -> None:
+        """Give up what is under way: a server may take its time."""
         self._coming = iter(())
-        self._store.forget()
+        self._remote.stop()
 
 
 class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
