@@ -104,6 +104,13 @@ def arrow(session: nox.Session) -> None:
 
 
 @nox.session
+def remote(session: nox.Session) -> None:
+    """Test files at URLs, from servers that fail; ``--`` gives pytest's arguments."""
+    install(session, "[remote]", *group("test"), "obstore")
+    session.run("pytest", "tests/files/test_remote.py", *session.posargs)
+
+
+@nox.session
 def cuda(session: nox.Session) -> None:
     """Test CUDA's arrays and kernels where there is no GPU; ``--`` gives pytest's arguments.
 
@@ -163,7 +170,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation from scratch, run its examples, and follow its links."""
-    install(session, "[cli,onnx,zarr]", *group("docs"))  # examples of every module
+    install(session, "[cli,onnx,remote,zarr]", *group("docs"))  # examples of every module
     session.run("python", "docs/examples.py")
     session.run("python", "docs/observed.py", "--check")
     shutil.rmtree("docs/_build", ignore_errors=True)

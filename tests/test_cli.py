@@ -347,6 +347,7 @@ def test_each_extra_brings_what_its_message_asks_for():
         "jax": {"jax"},
         "torch": {"torch"},
         "dask": {"dask", "distributed"},
+        "remote": {"fsspec", "aiohttp"},
         "cuda": {"cuda", "nvidia"},  # cuda-bindings, nvidia-cuda-nvrtc
         "zarr": {"zarr"},
         "hdf5": {"h5py"},

@@ -30,7 +30,7 @@ def test_show_config_prints_what_config_returns(capsys, settings_restored):
     assert config["threads"] == 3
     assert config["output_cache"] == {"limit": 1_000_000, "held": 0}
     assert config["level"] in config["available_levels"]
-    files = {"zarr", "h5py", "pyarrow", "safetensors", "ml_dtypes"}
+    files = {"zarr", "h5py", "pyarrow", "fsspec", "safetensors", "ml_dtypes"}
     assert set(config["optional"]) == {"click", "rich", "onnx"} | files
     assert printed.splitlines()[0].startswith(f"gatherum {gatherum.__version__}, Python 3.")
     assert f"instruction set  {config['level']} (of " in printed

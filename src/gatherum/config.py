@@ -18,6 +18,7 @@ OPTIONAL_PARTS = {
     "zarr": "Zarr arrays in gatherum.files",
     "h5py": "HDF5 datasets in gatherum.files",
     "pyarrow": "Parquet and Arrow columns in gatherum.files",
+    "fsspec": "URLs in gatherum.files",
     "safetensors": "gatherum.files reads its files without it",
     "ml_dtypes": "bfloat16, float8 and int4 arrays",
 }

@@ -27,7 +27,7 @@ class Toy(Format):
         return find_named(text, "toy", members=False)
 
     def open(self, location: Location, opening: Opening) -> Source:
-        file = opening.file(location.file)
+        file = opening.file(location)
         try:
             about = json.loads(file.read_bytes(0, HEADER))
             shape, dtype = tuple(about["shape"]), np.dtype(about["dtype"])

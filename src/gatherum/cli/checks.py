@@ -59,11 +59,13 @@ def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """
     from .. import directml
+    from ..files.remote import refuse_url
 
     try:
         level = directml.FeatureLevel.of(feature_level)
     except ValueError as error:
         raise click.BadParameter(f"{error}.", param_hint="'--feature-level'") from None
+    refuse_url(file, "a URL is not checked; download it")
     os.stat(file)  # a file that is missing is so without the package onnx, too
     is_model = file.lower().endswith(".onnx")
     if sizes and not is_model:

@@ -58,6 +58,9 @@ def as_file(operator: Operator, given: str | list[int]) -> Iterator[str]:
 
 def _read(path: str) -> Array:
     """Return the numbers in a file, a row a line; commas or blanks stand between them."""
+    from ..files.remote import refuse_url
+
+    refuse_url(path, "numbers as text are not read from URLs; download it")
     try:
         lines = read_regular(path, _LARGEST).decode().splitlines()
     except UnicodeDecodeError:

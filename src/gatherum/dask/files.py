@@ -32,6 +32,8 @@ class FileArray:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         location = locate(path)
+        if location.remote:
+            raise ValueError(f"{location}: URLs are not read as arrays of Dask; download it")
         self.path = os.path.abspath(location.file)
         if location.member is not None:
             self.path = f"{self.path}:{location.member}"

@@ -12,7 +12,10 @@ from gatherum import native
 from gatherum.files.stats import Meter
 from gatherum.regular import open_regular
 
-__all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "sync_directory"]
+__all__ = [
+    "PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages_between",
+    "sync_directory",
+]  # fmt: skip
 
 PAGE = 4096  # bytes that a disk reads at least
 LONGEST_TRANSFER = 1 << 30
@@ -28,6 +31,13 @@ class StoredRows(NamedTuple):
     extent: int  # how many rows there are
 
 
+def pages_between(stored: StoredRows, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the whole pages between each row and the next one."""
+    starts = stored.base + numbers * np.int64(stored.stride)
+    between: NDArray[np.int64] = starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
+    return between
+
+
 class DiskFile:
     """An open regular file with positional input and output.
 
@@ -36,6 +46,8 @@ class DiskFile:
     """
 
     in_memory = False  # whether the order of reads does not matter
+    local = True  # whether reading it twice costs little
+    waste = 1.1  # bytes read over the bytes of the pages that hold wanted rows, at most
 
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
@@ -57,6 +69,9 @@ class DiskFile:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def stop(self) -> None:
+        """Give up what is under way: a disk needs no telling."""
 
     @property
     def size(self) -> int:

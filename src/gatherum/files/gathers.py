@@ -1,5 +1,6 @@
 """The three gathers on files."""
 
+from collections.abc import Mapping
 from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ def gather_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Take slices of a table in a file along `axis`, and write them to a file.
 
@@ -47,8 +49,8 @@ def gather_file(
     Parameters
     ----------
     table, indices : path or array
-        ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, or a Zarr directory; or a NumPy
-        array, or an array object of Zarr or h5py.
+        ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, or a Zarr directory; a URL of one,
+        such as ``https://host/x.npy``; or a NumPy array, or an array object of Zarr or h5py.
     out : path, optional
         ``x.npy``, ``x.safetensors:tensor`` or a Zarr directory. It appears, or replaces the old
         one, only when it is complete. Without it, the result is returned.
@@ -67,6 +69,8 @@ def gather_file(
     progress : callable or bool, optional
         Called with the bytes moved so far and the bytes expected. True shows a bar on standard
         error, or a line a second where rich is not installed.
+    storage_options : mapping, optional
+        What fsspec's filesystem takes for the URLs among the operands, such as credentials.
 
     Returns
     -------
@@ -78,7 +82,7 @@ def gather_file(
     TypeError, ValueError, IndexError
         As `gatherum.gather`; ValueError also for a file that is not what it claims to be.
     OSError
-        A file cannot be read or written, or changed under way.
+        A file cannot be read or written, or changed under way; a server does not answer.
 
     Examples
     --------
@@ -95,6 +99,7 @@ def gather_file(
         resume,
         overwrite,
         progress=progress,
+        storage_options=storage_options,
     ).run()
     return answer
 
@@ -125,6 +130,7 @@ def gather_elements_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Take one element of a table in a file for each element of `indices`.
 
@@ -132,7 +138,7 @@ def gather_elements_file(
 
     Parameters
     ----------
-    table, indices, out, axis, memory, spill_dir, resume, overwrite, progress
+    table, indices, out, axis, memory, spill_dir, resume, overwrite, progress, storage_options
         As in `gather_file`.
     mode, negative, fill_value
         As in `gatherum.gather_elements`.
@@ -162,6 +168,7 @@ def gather_elements_file(
         resume,
         overwrite,
         progress=progress,
+        storage_options=storage_options,
     ).run()
     return answer
 
@@ -196,6 +203,7 @@ def gather_nd_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Take the sub-array of a table in a file that each index tuple names.
 
@@ -203,7 +211,7 @@ def gather_nd_file(
 
     Parameters
     ----------
-    table, indices, out, memory, spill_dir, resume, overwrite, progress
+    table, indices, out, memory, spill_dir, resume, overwrite, progress, storage_options
         As in `gather_file`.
     batch_dims : int
         Leading dimensions that table and indices share.
@@ -235,5 +243,6 @@ def gather_nd_file(
         resume,
         overwrite,
         progress=progress,
+        storage_options=storage_options,
     ).run()
     return answer

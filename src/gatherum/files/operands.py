@@ -149,5 +149,8 @@ class Unwatched:
     def check_unchanged(self) -> None:
         """Trust the caller."""
 
+    def stop(self) -> None:
+        """There is nothing to wait for."""
+
 
 UNWATCHED = Unwatched()

@@ -1,5 +1,6 @@
 """The options that the functions share, for type checkers."""
 
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from gatherum.files.operands import Path
@@ -19,6 +20,7 @@ class Options(TypedDict, total=False):
     resume: bool
     overwrite: bool
     progress: Progress | bool | None
+    storage_options: Mapping[str, Any] | None
 
 
 class GatherOptions(Options, total=False):

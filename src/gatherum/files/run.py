@@ -3,9 +3,9 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gatherum.files.budget import Budget
@@ -42,6 +42,7 @@ class Call:
     overwrite: bool = True
     in_place: bool = False
     progress: Progress | bool | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def run(self) -> Any:
         """Run the call.
@@ -55,6 +56,8 @@ class Call:
         with ExitStack() as stack, shown(self.progress) as progress:
             meter = Meter(progress)
             out = None if self.out is None else locate(self.out)
+            if out is not None and out.remote:
+                raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
             beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
             spill_dir = os.fspath(self.spill_dir or beside)
             if not os.path.isdir(spill_dir):
@@ -62,8 +65,9 @@ class Call:
             operands = {role: find(role, operand) for role, operand in self.operands.items()}
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
-                    where.format.require()  # what is not installed is said before any work
-            opening = Opening(meter, budget, spill_dir, stack.callback)
+                    where.require()  # what is not installed is said before any work
+            options = dict(self.storage_options or {})
+            opening = Opening(meter, budget, spill_dir, stack.callback, options)
             if out is not None:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)

@@ -1,5 +1,6 @@
 """The three scatters on files."""
 
+from collections.abc import Mapping
 from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ def scatter_slices_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Write a table with the slices along `axis` changed that `indices` names.
 
@@ -55,7 +57,7 @@ def scatter_slices_file(
 
     Parameters
     ----------
-    table, indices, axis, memory, spill_dir, resume, overwrite, progress
+    table, indices, axis, memory, spill_dir, resume, overwrite, progress, storage_options
         As in `gather_file`.
     updates : path or array
         An array of shape ``table.shape[:axis] + indices.shape + table.shape[axis+1:]``, or one that
@@ -97,6 +99,7 @@ def scatter_slices_file(
         overwrite,
         in_place,
         progress,
+        storage_options,
     ).run()
     return answer
 
@@ -136,6 +139,7 @@ def scatter_elements_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Write a table with one element changed for each element of `indices`.
 
@@ -143,7 +147,7 @@ def scatter_elements_file(
 
     Parameters
     ----------
-    table, indices, axis, memory, spill_dir, resume, overwrite, progress
+    table, indices, axis, memory, spill_dir, resume, overwrite, progress, storage_options
         As in `gather_file`.
     updates : path or array
         An array of the shape of `indices`, or one that broadcasts to it.
@@ -188,6 +192,7 @@ def scatter_elements_file(
         overwrite,
         in_place,
         progress,
+        storage_options,
     ).run()
     return answer
 
@@ -227,6 +232,7 @@ def scatter_nd_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Write a table with the sub-array changed that each index tuple names.
 
@@ -234,7 +240,7 @@ def scatter_nd_file(
 
     Parameters
     ----------
-    table, indices, memory, spill_dir, resume, overwrite, progress
+    table, indices, memory, spill_dir, resume, overwrite, progress, storage_options
         As in `gather_file`.
     updates : path or array
         An array of shape ``indices.shape[:-1] + table.shape[b+k:]``, or one that broadcasts to it.
@@ -277,5 +283,6 @@ def scatter_nd_file(
         overwrite,
         in_place,
         progress,
+        storage_options,
     ).run()
     return answer

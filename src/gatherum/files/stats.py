@@ -29,6 +29,8 @@ class Stats:
         Wall-clock time.
     peak_memory : int
         The largest resident set of the process so far, in bytes.
+    requests, bytes_requested : int
+        Requests to what is at URLs, and the bytes asked of it, those asked again included.
     """
 
     rows: int
@@ -37,12 +39,16 @@ class Stats:
     chunks_touched: int
     seconds: float
     peak_memory: int
+    requests: int = 0
+    bytes_requested: int = 0
 
     def __str__(self) -> str:
+        asked = f", {self.requests:,} requests for {size_text(self.bytes_requested)}"
         return (
             f"{self.rows:,} rows, read {size_text(self.bytes_read)}, "
             f"written {size_text(self.bytes_written)}, {self.chunks_touched:,} chunks touched, "
             f"{self.seconds:.2f} s, peak memory {size_text(self.peak_memory)}"
+            f"{asked if self.requests else ''}"
         )
 
 
@@ -54,6 +60,8 @@ class Meter:
         self.bytes_read = 0
         self.bytes_written = 0
         self.chunks_touched = 0
+        self.requests = 0
+        self.bytes_requested = 0
         self.expected = 0
         self._progress = progress
         self._moved = 0
@@ -74,6 +82,12 @@ class Meter:
         with self._lock:
             self.bytes_written += nbytes
 
+    def asked(self, requests: int, nbytes: int) -> None:
+        """Count requests, and the bytes that they are for."""
+        with self._lock:
+            self.requests += requests
+            self.bytes_requested += nbytes
+
     def advance(self, nbytes: int) -> None:
         """Report `nbytes` of the expected work as done; only the thread that runs may call it."""
         self._moved += nbytes
@@ -89,6 +103,8 @@ class Meter:
             self.chunks_touched,
             time.perf_counter() - self._started,
             peak_memory(),
+            self.requests,
+            self.bytes_requested,
         )
 
 

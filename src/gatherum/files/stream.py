@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
@@ -36,6 +36,7 @@ def rows(
     negative: bool = True,
     fill_value: Any = 0,
     spill_dir: Path | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Generator[NDArray[Any], None, None]:
     """Yield the slices of a table that each batch of indices names, the next batch read ahead.
 
@@ -48,7 +49,7 @@ def rows(
     batches : iterable
         Index arrays, each of any shape; the next one is asked for in a thread of its own, while
         the caller works with the rows of the one before it.
-    axis, memory, mode, negative, fill_value, spill_dir
+    axis, memory, mode, negative, fill_value, spill_dir, storage_options
         As in `gather_file`.
 
     Yields
@@ -83,20 +84,22 @@ def rows(
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     where = find("table", table)
     if isinstance(where, Location):
-        where.format.require()
-    return _opened(where, batches, attributes, fill_value, budget, directory)
+        where.require()
+    options = dict(storage_options or {})
+    return _opened(where, batches, attributes, fill_value, (budget, directory, options))
 
 
 def _opened(
     where: Location | Held, batches: Iterable[Any], attributes: dict[str, Any], fill_value: object,
-    budget: Budget, spill_dir: str,
+    means: tuple[Budget, str, dict[str, Any]],
 ) -> Generator[NDArray[Any], None, None]:  # fmt: skip
     """Open the table, and yield the rows of each batch."""
     with ExitStack() as stack:
-        opening = Opening(Meter(), budget, spill_dir, stack.callback)
+        budget, spill_dir, options = means
+        opening = Opening(Meter(), budget, spill_dir, stack.callback, options)
         table = open_all({"table": where}, opening)["table"]
         made = _gathered(table, iter(batches), attributes, fill_value, opening)
-        with closing(ahead(made)) as found:
+        with closing(ahead(made, table.opened.stop)) as found:
             yield from found
         table.opened.check_unchanged()
 

@@ -9,6 +9,7 @@ from gatherum.files.formats.npy import Npy
 from gatherum.files.formats.npz import Npz
 from gatherum.files.formats.safetensors import Safetensors
 from gatherum.files.formats.zarr import Zarr
+from gatherum.files.remote import Address, address_of
 
 __all__ = ["FORMATS", "locate"]
 
@@ -16,7 +17,7 @@ FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
 
 
 def locate(path: str | os.PathLike[str]) -> Location:
-    """Read a path such as ``model.safetensors:tensor``; nothing is opened.
+    """Read a path or a URL such as ``model.safetensors:tensor``; nothing is opened.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ def locate(path: str | os.PathLike[str]) -> Location:
         raise TypeError(f"a file must be named by a str or a path of str, got {path!r}")
     if "\0" in text:
         raise ValueError(f"{text!r} is not a path: it has a null character")
+    remote = address_of(text)
+    text = text if remote is None else remote.shown  # from here on nothing shows a credential
     found = [
         Location(text, parts[0], form, parts[1])
         for form in FORMATS
@@ -55,4 +58,14 @@ def locate(path: str | os.PathLike[str]) -> Location:
         raise ValueError(
             f"{text!r} is not a known kind of file: expected {', '.join(most)} or {last}"
         )
-    return min(found, key=lambda location: len(location.file))  # the first colon counts
+    first = min(found, key=lambda location: len(location.file))  # the first colon counts
+    return first if remote is None else _at_url(first, remote)
+
+
+def _at_url(found: Location, remote: Address) -> Location:
+    """Return what a URL names, as `found` by what is shown of it."""
+    if not found.format.remote:
+        raise ValueError(f"{found}: {found.format.name} files are not read from URLs; download it")
+    member = found.member if remote.member is None else remote.member
+    text = found.file if member is None else f"{found.file}:{member}"
+    return Location(text, found.file, found.format, member, remote.named(found.file))

@@ -45,7 +45,7 @@ class Arrow(Format):
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open a column, and check that it is one of numbers."""
-        file = opening.file(location.file)
+        file = opening.file(location)
         raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
         opening.at_end(raw.close)
         kind = ParquetGroups if location.file.lower().endswith(".parquet") else ArrowGroups

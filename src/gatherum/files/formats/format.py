@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from gatherum.files.durable.build import CREATE, Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatTarget, Target
 from gatherum.files.formats.storage import Source
+from gatherum.files.remote import Address, RemoteFile
 from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.regular import check_regular
@@ -23,16 +24,24 @@ __all__ = ["Format", "Location", "Opening", "choose_member", "find_named"]
 
 @dataclass(frozen=True)
 class Opening:
-    """What an input is opened with: what counts its bytes, what it may take, who closes it."""
+    """What an input is opened with: what counts its bytes, what it may take, who closes it.
+
+    `storage_options` is what fsspec's filesystems take for URLs, and is never shown.
+    """
 
     meter: Meter
     budget: Budget
     spill_dir: str
     at_end: Callable[[Callable[[], object]], object]
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def file(self, path: str) -> DiskFile:
+    def file(self, location: "Location") -> DiskFile:
         """Open a file that is closed when the call ends."""
-        file = DiskFile(path, self.meter)
+        file: DiskFile
+        if location.remote is None:
+            file = DiskFile(location.file, self.meter)
+        else:
+            file = RemoteFile(location.remote, self.meter, self.storage_options, self.budget.slab)
         self.at_end(file.close)
         return file
 
@@ -45,22 +54,32 @@ class Opening:
 
 @dataclass(frozen=True)
 class Location:
-    """One operand's address: `file` on disk, its format, and the `member` inside it, if any."""
+    """One operand's address: `file` on disk, its format, and the `member` inside it, if any.
+
+    Where the file is at a URL, `remote` is that, and `file` and `text` are how it is shown.
+    """
 
     text: str
     file: str
     format: "Format"
     member: str | None = None
+    remote: Address | None = None
 
     @property
     def resolved(self) -> str:
         """The file's absolute path without symbolic links."""
-        return os.path.realpath(self.file)
+        return self.file if self.remote else os.path.realpath(self.file)
 
     @property
     def path(self) -> str:
         """The file's absolute path."""
-        return os.path.abspath(self.file)
+        return self.file if self.remote else os.path.abspath(self.file)
+
+    def require(self) -> None:
+        """Raise ImportError where a package is missing that the file needs."""
+        self.format.require()
+        if self.remote:
+            self.remote.require()
 
     def __str__(self) -> str:
         return self.text
@@ -83,12 +102,15 @@ class Format(Protocol):
         Why nothing is written to such files.
     any_order : bool
         Whether an array may be written in Fortran order.
+    remote : bool
+        Whether it is read from URLs, too.
     """
 
     name: str
     form: str
     read_only: str | None = None
     any_order: bool = False
+    remote: bool = False
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member that a path of this format names; None for others."""

@@ -46,7 +46,7 @@ class Hdf5(Format):
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open a dataset, flat where it lies in one piece."""
-        file = opening.file(location.file)
+        file = opening.file(location)
         dataset = _dataset(location, file, opening)
         try:
             shape, dtype = checked_shape(location.text, dataset.shape), np.dtype(dataset.dtype)

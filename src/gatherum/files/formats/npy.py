@@ -29,7 +29,7 @@ class Npy(Format):
     """An array in a file of its own, in C or Fortran order."""
 
     name, form = "npy", "'x.npy'"
-    any_order = True
+    any_order = remote = True
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the file that a path ending in ``.npy`` names."""
@@ -37,7 +37,7 @@ class Npy(Format):
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that its header claims."""
-        file = opening.file(location.file)
+        file = opening.file(location)
         header = read_header(location.text, file, 0, file.size)
         storage = FlatStorage.of(
             file, header.data_offset, header.shape, header.dtype, header.fortran

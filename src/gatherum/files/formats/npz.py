@@ -37,7 +37,7 @@ class Npz(Format):
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Find an array, stored or deflated, and check all that is claimed of it."""
-        name, file = location.text, opening.file(location.file)
+        name, file = location.text, opening.file(location)
         with open(file.fd, "rb", closefd=False) as stream:
             with _damage(name):
                 archive = zipfile.ZipFile(stream)

@@ -44,6 +44,7 @@ class Safetensors(Format):
     """A tensor among others in a file; written alone, in a new file."""
 
     name, form = "safetensors", "'model.safetensors:tensor'"
+    remote = True
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the tensor that ``model.safetensors:tensor`` names."""
@@ -51,7 +52,7 @@ class Safetensors(Format):
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that the file's header claims."""
-        file = opening.file(location.file)
+        file = opening.file(location)
         tensors = _tensors(location.file, file)
         tensor = tensors[choose_member(location, "tensor", location.member, list(tensors))]
         dtype = tensor.dtype(location.text)

@@ -1,7 +1,9 @@
 """What lies behind an opened array: rows as the storage has them, whatever the format."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,6 +58,9 @@ class Opened(Protocol):
 
     def check_unchanged(self) -> None:
         """Raise OSError when it changed since it was opened."""
+
+    def stop(self) -> None:
+        """Give up what is under way, where that may take long, as the call is over."""
 
 
 class Address(Protocol):
@@ -137,12 +142,23 @@ class FlatStorage:
     def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file."""
         if any_order or not self.fortran:
-            return self
+            return self if self.array.file.local else self._fetched(spill_dir, budget)
         shape, item, limit = self.array.shape[::-1], self.array.dtype.itemsize, budget.window
         across = filled_first(shape[::-1], item, 64 * item)[::-1]
         chunks = filled_first(shape, item, limit, unit=across)
         boxes = FlatBoxes(self.array, True, chunks)
         return _laid_out(boxes, chunks, spill_dir, self.array.file.meter)
+
+    def _fetched(self, spill_dir: str, budget: Budget) -> "FlatStorage":
+        """Return the same array in a scratch file: what is far away is read once."""
+        file, nbytes = self.array.file, self.array.nbytes
+        with closed_on_error(DiskFile.scratch(spill_dir, file.meter)) as scratch:
+            buffer = memoryview(bytearray(min(budget.window, nbytes)))
+            for start in range(0, nbytes, max(1, len(buffer))):
+                view = buffer[: min(len(buffer), nbytes - start)]
+                file.read_into(self.array.offset + start, view)
+                scratch.write_from(start, view)
+        return replace(self, array=replace(self.array, file=scratch, offset=0))
 
     def patch(self, context: Context) -> PatchTarget:
         """Return what takes changes of the array itself, until they are complete."""
@@ -186,12 +202,18 @@ def _laid_out(
     boxes: BoxArray, chunks: tuple[int, ...], spill_dir: str, meter: Meter
 ) -> FlatStorage:
     """Lay an array out in C order in a scratch file."""
-    scratch = DiskFile.scratch(spill_dir, meter)
-    laid = FlatArray(scratch, 0, boxes.shape, boxes.dtype)
-    try:
+    with closed_on_error(DiskFile.scratch(spill_dir, meter)) as scratch:
+        laid = FlatArray(scratch, 0, boxes.shape, boxes.dtype)
         for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
             pass
-    except BaseException:
-        scratch.close()
-        raise
     return FlatStorage(laid)
+
+
+@contextmanager
+def closed_on_error(file: DiskFile) -> Iterator[DiskFile]:
+    """Close a file where what is done with it fails."""
+    try:
+        yield file
+    except BaseException:
+        file.close()
+        raise

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import native
-from gatherum.files.disk import PAGE, DiskFile, StoredRows, byte_view
+from gatherum.files.disk import PAGE, DiskFile, StoredRows, byte_view, pages_between
 from gatherum.files.tables.table import Block, Blocks, Ints, Panel, Wanted
 from gatherum.plan import apply
 
 __all__ = ["FlatArray", "FlatRows"]
 
-WASTE = 1.1  # bytes read over the bytes of the pages that hold wanted rows
 SAMPLES = 256
 FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
 DENSE = 2  # rows wanted for each page of the file, from which on nearly all of its pages are
@@ -127,7 +126,7 @@ class FlatRows:
             return Wanted.sorted(numbers, places)
         pages = np.zeros(self.extent * size // PAGE + 1, bool)
         pages[numbers * size >> PAGE.bit_length() - 1] = True
-        if WASTE * np.count_nonzero(pages) < pages.size:
+        if self.array.file.waste * np.count_nonzero(pages) < pages.size:
             return Wanted.sorted(numbers, places)
         which = (numbers >> shift).astype(np.uint16)
         order = np.argsort(which, kind="stable")
@@ -139,7 +138,7 @@ class FlatRows:
         """Read rows into their places in `into`; returns how many reads that took."""
         if wanted.blocks is not None and wanted.places is not None:
             return self._fetch_parts(wanted.numbers, wanted.places, wanted.blocks, into)
-        waste = WASTE if wanted.ordered else 1.0
+        waste = self.array.file.waste if wanted.ordered else 1.0
         return self._read_rows(wanted.numbers, wanted.places, into, waste, limit, once)
 
     def _fetch_parts(self, numbers: Ints, places: Ints, parts: Blocks, into: NDArray[Any]) -> int:
@@ -178,6 +177,10 @@ class FlatRows:
             self._stored, numbers, places, into, waste=waste, once=once, scratch=scratch
         )
 
+    def stop(self) -> None:
+        """Give up what is under way, as the call is over."""
+        self.array.file.stop()
+
     def cached_share(self, numbers: Ints) -> float:
         """Return about which share of some rows waits in memory; 0 where that cannot be said."""
         sample = numbers[:: max(1, numbers.size // SAMPLES)] * np.int64(self._per_row)
@@ -191,7 +194,7 @@ class FlatRows:
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the runs to read for sorted distinct `numbers`, none longer than `most`."""
-        cuts = np.flatnonzero(self._pages_between(numbers) > self._bridge(numbers)) + 1
+        cuts = np.flatnonzero(pages_between(self._whole(), numbers) > self._bridge(numbers)) + 1
         first = numbers[np.r_[0, cuts]]
         count = numbers[np.r_[cuts, numbers.size] - 1] - first + 1
         if int(count.max()) <= most:
@@ -208,13 +211,8 @@ class FlatRows:
 
     def _bridge(self, numbers: Ints) -> int:
         """Return the most pages between two rows that are cheaper to read than to leave out."""
-        return native.file_rows_bridge(self._whole(), np.ascontiguousarray(numbers), WASTE)
-
-    def _pages_between(self, numbers: Ints) -> Ints:
-        whole = self._whole()
-        starts = whole.base + numbers * np.int64(whole.stride)
-        between: Ints = starts[1:] // PAGE - (starts[:-1] + (whole.item - 1)) // PAGE - 1
-        return between
+        waste = self.array.file.waste
+        return native.file_rows_bridge(self._whole(), np.ascontiguousarray(numbers), waste)
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read runs of rows."""

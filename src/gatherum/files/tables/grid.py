@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,17 @@ class BoxArray(Protocol):
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array."""
+
+
+@runtime_checkable
+class Announced(Protocol):
+    """An array that reads better when it knows what is wanted next."""
+
+    def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
+        """Learn which boxes are read next, in this order."""
+
+    def stop(self) -> None:
+        """Give up what is under way, as the call is over."""
 
 
 class GridRows:
@@ -74,6 +85,9 @@ class GridRows:
         numbers, places = wanted.numbers, wanted.places
         step = max(1, TAKEN_BYTES // max(1, self.width * self.dtype.itemsize))
         taken = np.empty((min(step, len(numbers)), self.width), self.dtype)
+        if isinstance(self.array, Announced):
+            chunks, _ = self.runs(distinct(numbers), 0)
+            self.array.announce(self._box(chunk) for chunk in chunks.tolist())
         touched = 0
         for start, stop, block in blocks(self, numbers, limit):
             touched += block.first.size
@@ -84,6 +98,11 @@ class GridRows:
                 where = np.arange(at, end) if places is None else places[at:end]
                 apply("scatter_nd", into, where[:, None], rows, out=into)
         return touched
+
+    def stop(self) -> None:
+        """Give up what is under way, as the call is over."""
+        if isinstance(self.array, Announced):
+            self.array.stop()
 
     def cached_share(self, numbers: Ints) -> float:
         """Return 0: chunks are decoded anew, wherever they wait."""

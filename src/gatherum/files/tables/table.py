@@ -6,8 +6,9 @@ numbers close together: sorting requests by number puts them in the order of the
 
 import math
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol, TypeVar
@@ -151,6 +152,9 @@ class RowTable(Protocol):
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the runs to read (first, count) for sorted distinct `numbers`."""
 
+    def stop(self) -> None:
+        """Give up what is under way, where that may take long, as the call is over."""
+
     def read(self, first: Ints, count: Ints) -> Block:
         """Read runs of rows; a block may be used until the next but one is read."""
 
@@ -170,9 +174,24 @@ class Layout(Protocol):
         """Return the table's rows in one panel."""
 
 
-def ahead(items: Iterator[T]) -> Generator[T, None, None]:
-    """Return items, each of which is made while the one before it is used."""
-    with ThreadPoolExecutor(1) as thread:
+@contextmanager
+def stopped_early(stop: Callable[[], object]) -> Iterator[None]:
+    """Call `stop` where the work inside ends early, before a thread that does it is waited for."""
+    try:
+        yield
+    except BaseException:
+        stop()
+        raise
+
+
+def ahead(
+    items: Iterator[T], stop: Callable[[], object] = lambda: None
+) -> Generator[T, None, None]:
+    """Return items, each of which is made while the one before it is used.
+
+    `stop` is called when not all of them are wanted.
+    """
+    with ThreadPoolExecutor(1) as thread, stopped_early(stop):
         upcoming = thread.submit(next, items, None)
         while (item := upcoming.result()) is not None:
             upcoming = thread.submit(next, items, None)
@@ -210,7 +229,7 @@ def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, in
         yield start, stop, table.read(first[runs], count[runs])
         return
     # the next block is read while the last one is used
-    with ThreadPoolExecutor(1) as reader:
+    with ThreadPoolExecutor(1) as reader, stopped_early(table.stop):
         ahead = deque[tuple[int, int, Future[Block]]]()
         for start, stop, runs in batches:
             ahead.append((start, stop, reader.submit(table.read, first[runs], count[runs])))

@@ -17,6 +17,7 @@ from gatherum.files.formats.zarr.arrays import (
     metadata_name,
 )
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
+from gatherum.files.remote import Address, Remote
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, chunk_boxes, filled_first
 from gatherum.files.tables.flat import FlatArray
@@ -30,6 +31,7 @@ class Zarr(Format):
     """An array in a directory, whose chunks are files."""
 
     name, form = "zarr", "a Zarr directory such as 'x.zarr'"
+    remote = True
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the directory that a path names: one that is there, or has a part ``x.zarr``."""
@@ -42,9 +44,21 @@ class Zarr(Format):
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, once its metadata are checked."""
+        if location.remote is not None:
+            return self._open_remote(location, location.remote, opening)
         array = ZarrArray(location.file, opening.meter, opening.budget)
         storage = ZarrStorage(array, opening.meter)
         return Source(location, array.shape, array.dtype, storage, array)
+
+    def _open_remote(self, location: Location, address: Address, opening: Opening) -> Source:
+        """Open an input at a URL."""
+        from gatherum.files.formats.zarr.remote import RemoteZarrArray
+
+        store = Remote(address, opening.meter, opening.storage_options)
+        array = RemoteZarrArray(store, opening.budget)
+        opening.at_end(array.stop)
+        boxes = BoxStorage(array, opening.meter, "it lies at a URL")
+        return Source(location, array.shape, array.dtype, boxes, array)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a directory with something else in it, and one inside another array."""

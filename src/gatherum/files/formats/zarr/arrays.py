@@ -57,11 +57,16 @@ class ZarrArray:
         self._root = _store_root(path)
         self._identity = self.tree() if os.path.isdir(path) else ""
         item = check_metadata(path)
+        store = bounds.RegularStore.at(path, self._root, read_only=not writable)
+        self._open(store, item, budget, writable=writable)
+
+    def _open(self, store: Any, item: int, budget: Budget | None, *, writable: bool) -> None:
+        """Open the array in a store; `item` is what an element has at least."""
+        bounds, path = import_bounded(), self.path
         if budget is not None:
             budget.check_item(path, item)  # before zarr makes one
         # chunks of fill values are written too: a missing one could not be told from a lost one
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
-            store = bounds.RegularStore.at(path, self._root, read_only=not writable)
             array = bounds.zarr.open_array(store, mode="r+" if writable else "r")
             self.dtype: np.dtype[Any] = np.dtype(array.dtype)
             self.shape: tuple[int, ...] = tuple(array.shape)
@@ -93,6 +98,9 @@ class ZarrArray:
         if self.tree() != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
 
+    def stop(self) -> None:
+        """Give up what is under way: a disk needs no telling."""
+
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
         try:
@@ -108,19 +116,28 @@ class ZarrArray:
         """Return an error that names the first chunk of a box that cannot be read."""
         if not str(error).startswith(f"{self.path}: "):
             return error  # it names a file
-        grid = (
-            range(part.start // chunk, -(-part.stop // chunk))
-            for part, chunk in zip(box, self.chunks, strict=True)
-        )
-        for place in itertools.product(*grid):
+        for place in self._places(box):
             part = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, self.chunks, strict=True))
             try:
                 with _plain_errors(self.path):
                     self._array[part]
             except ValueError as why:
-                chunk = os.path.join(self.path, self._array.metadata.encode_chunk_key(place))
+                chunk = f"{self.path}/{self._key(place)}"
                 return ValueError(f"{chunk}: cannot be read: {str(why)[len(self.path) + 2 :]}")
         return error
+
+    def _places(self, box: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
+        """Return where in the grid the chunks of a box are."""
+        return itertools.product(
+            *(
+                range(part.start // chunk, -(-part.stop // chunk))
+                for part, chunk in zip(box, self.chunks, strict=True)
+            )
+        )
+
+    def _key(self, place: tuple[int, ...]) -> str:
+        """Return the name of a chunk."""
+        return str(self._array.metadata.encode_chunk_key(place))
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array, which covers whole chunks."""
@@ -199,8 +216,13 @@ def check_metadata(path: str) -> int:
     if name is None:
         raise ValueError(f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)")
     file = os.path.join(path, name)
+    return check_document(path, file, read_regular(file, LONGEST_METADATA))
+
+
+def check_document(path: str, file: str, content: bytes) -> int:
+    """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     try:
-        metadata = json.loads(read_regular(file, LONGEST_METADATA))
+        metadata = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":

@@ -23,7 +23,7 @@ from gatherum.files.formats.inflating import INFLATING, LARGEST_NUMBER, check_co
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
 from gatherum.regular import open_regular
 
-__all__ = ["RegularStore", "bounded", "inner_chunks"]
+__all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 
 METADATA_KEYS = (*METADATA, ".zattrs", ".zgroup", ".zmetadata")
 SLACK = 64 << 10  # what a file may have beside its chunk
@@ -75,7 +75,7 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
             limit = LONGEST_METADATA if key in METADATA_KEYS else self.limit
             if size > limit:
                 raise ValueError(str(errors.file_too_big(path, limit)))
-            content = _content(descriptor, *_span(byte_range, size))
+            content = _content(descriptor, *span(byte_range, size))
         finally:
             os.close(descriptor)
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
@@ -106,7 +106,8 @@ def _content(descriptor: int, start: int, stop: int) -> bytes:
     return b"".join(pieces)
 
 
-def _span(wanted: Any, size: int) -> tuple[int, int]:
+def span(wanted: Any, size: int) -> tuple[int, int]:
+    """Return which bytes of `size` a request of zarr is for."""
     if isinstance(wanted, RangeByteRequest):
         return wanted.start, min(wanted.end, size)
     if isinstance(wanted, OffsetByteRequest):
@@ -114,8 +115,10 @@ def _span(wanted: Any, size: int) -> tuple[int, int]:
     return max(0, size - wanted.suffix) if isinstance(wanted, SuffixByteRequest) else 0, size
 
 
-def bounded(array: Any, store: RegularStore) -> Any:
+def bounded(array: Any, store: Any) -> Any:
     """Return an array that was opened from `store`, its files and chunks read within bounds.
+
+    The store's `limit` is set, which is how much a chunk in it may have.
 
     Raises
     ------

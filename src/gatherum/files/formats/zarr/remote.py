@@ -1,0 +1,203 @@
+"""Zarr arrays at URLs: chunks are asked for several at once, before they are decoded.
+
+Whoever imports this module has `zarr`.
+"""
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Never
+
+from numpy.typing import NDArray
+from zarr.abc.store import Store
+from zarr.core.buffer import default_buffer_prototype
+
+from gatherum.files.budget import Budget
+from gatherum.files.formats.zarr.arrays import (
+    LONGEST_METADATA,
+    METADATA,
+    ZarrArray,
+    check_document,
+)
+from gatherum.files.formats.zarr.bounded import METADATA_KEYS, span
+from gatherum.files.remote import Remote
+from gatherum.files.remote.store import AT_ONCE
+
+__all__ = ["RemoteZarrArray"]
+
+
+class RemoteZarrArray(ZarrArray):
+    """An array at a URL; shards are read as a whole.
+
+    Parameters
+    ----------
+    remote : Remote
+        Where the array's metadata are.
+    budget : Budget
+        What its elements and chunks must fit in.
+    """
+
+    def __init__(self, remote: Remote, budget: Budget) -> None:
+        self.path, self.meter, self._remote = str(remote.address), remote.meter, remote
+        name, content = self._metadata()
+        self._identity = self._digest(content)
+        self._store = RemoteStore(remote, name, content)
+        self._coming: Iterator[tuple[slice, ...]] = iter(())
+        item = check_document(self.path, f"{self.path}/{name}", content)
+        self._open(self._store, item, budget, writable=False)
+        self._ahead = max(1, min(AT_ONCE, budget.window // self._store.limit))
+
+    def _metadata(self) -> tuple[str, bytes]:
+        for name in METADATA:
+            content = self._remote.wait(self._remote.whole(name, LONGEST_METADATA))
+            if content is not None:
+                return name, content
+        raise FileNotFoundError(
+            f"{self.path}: there is no Zarr array (neither zarr.json nor .zarray is there)"
+        )
+
+    @staticmethod
+    def _digest(content: bytes) -> str:
+        return hashlib.sha256(content).hexdigest()
+
+    def tree(self) -> str:
+        """Return a digest of the metadata as they are now; chunks are not looked at."""
+        return self._digest(self._metadata()[1])
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when the metadata changed since they were read."""
+        if self.tree() != self._identity:
+            raise OSError(f"{self.path}: changed while it was being read")
+
+    def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
+        """Learn which boxes are read next; the first are asked for at once."""
+        self._store.forget()
+        self._coming = boxes
+        self._fetch_ahead()
+
+    def _fetch_ahead(self) -> None:
+        while self._store.waiting < self._ahead and (box := next(self._coming, None)):
+            self._store.hold(map(self._key, self._places(box)))
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the array, which covers whole chunks."""
+        keys = list(map(self._key, self._places(box)))
+        self._store.hold(keys)
+        try:
+            return super().read_box(box)
+        finally:
+            self._store.drop(keys)
+            self._fetch_ahead()
+
+    def stop(self) -> None:
+        """Give up what is under way: a server may take its time."""
+        self._coming = iter(())
+        self._remote.stop()
+
+
+class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
+    """What `zarr` reads from: metadata that were checked, and chunks that are being fetched."""
+
+    limit = 0  # of chunks; no more is known before the metadata are read
+    supports_writes = supports_deletes = supports_partial_writes = supports_listing = False
+
+    def __init__(self, remote: Remote, name: str, metadata: bytes) -> None:
+        super().__init__(read_only=True)
+        self._remote, self._known = remote, {name: metadata}
+        self._held: dict[str, Future[bytes | None]] = {}
+        self._lock = threading.Lock()
+
+    def __str__(self) -> str:
+        return str(self._remote.address)
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def with_read_only(self, read_only: bool = False) -> "RemoteStore":
+        """Return the store, which is only read."""
+        return self
+
+    # ------------------------------------------------------------- chunks ahead
+
+    @property
+    def waiting(self) -> int:
+        """How many chunks are held."""
+        return len(self._held)
+
+    def hold(self, keys: Iterable[str]) -> None:
+        """Fetch chunks, and keep them."""
+        for key in keys:
+            self._future(key)
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Let chunks go."""
+        for key in keys:
+            with self._lock:
+                future = self._held.pop(key, None)
+            if future is not None:
+                future.cancel()
+
+    def forget(self) -> None:
+        """Let all chunks go."""
+        self.drop(list(self._held))
+
+    def _future(self, key: str) -> "Future[bytes | None]":
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = self._remote.start(self._remote.whole(key, self.limit))
+            return self._held[key]
+
+    # ------------------------------------------------------- what `zarr` calls
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Return what is stored under `key`, or a part of it."""
+        if key in METADATA_KEYS:
+            content = self._known.get(key)
+        else:
+            content = await asyncio.wrap_future(self._future(key))
+        if content is None:
+            return None
+        start, stop = span(byte_range, len(content))
+        part = content if stop - start == len(content) else content[start:stop]
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(part)
+
+    async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> Sequence[Any]:
+        """Return parts of what is stored under several keys."""
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    async def exists(self, key: str) -> bool:
+        """Whether there is something under `key`."""
+        return await self.get(key) is not None
+
+    def _refuse(self) -> Never:
+        raise NotImplementedError(f"{self}: is only read")
+
+    async def set(self, key: str, value: Any, byte_range: Any = None) -> None:
+        """Refuse."""
+        self._refuse()
+
+    async def set_partial_values(self, key_start_values: Any) -> None:
+        """Refuse."""
+        self._refuse()
+
+    async def delete(self, key: str) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def list(self) -> AsyncIterator[str]:
+        """Refuse."""
+        self._refuse()
+
+    def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        """Refuse."""
+        self._refuse()
+
+    def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """Refuse."""
+        self._refuse()

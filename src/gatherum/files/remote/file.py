@@ -1,0 +1,197 @@
+"""A file at a URL, read like one on a disk: in parts, several at once."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import native
+from gatherum.files.disk import DiskFile, StoredRows, byte_view, pages_between
+from gatherum.files.remote.store import AT_ONCE, Pipeline, Remote
+from gatherum.files.remote.urls import Address
+from gatherum.files.stats import Meter
+
+__all__ = ["RemoteFile"]
+
+Ints = NDArray[np.int64]
+HEAD = 64 << 10  # bytes that are asked for when a file is opened: most headers are in them
+SHORTEST, LONGEST = 256 << 10, 4 << 20  # bytes of a request, where a long part is cut
+SMALLEST = 4096  # bytes of a request for rows, where memory is short
+
+
+class RemoteFile(DiskFile):
+    """An object at a URL, of which parts are asked for.
+
+    Parameters
+    ----------
+    address : Address
+        Where it is.
+    meter : Meter
+        Counts requests and bytes.
+    options : mapping
+        What fsspec's filesystem takes.
+    ahead : int
+        Bytes of memory for parts that are announced.
+    """
+
+    local = False
+    # With others under way, a request takes about as much time as 64 KiB: smaller gaps are read.
+    waste = 16.0
+
+    def __init__(
+        self, address: Address, meter: Meter, options: Mapping[str, Any], ahead: int
+    ) -> None:
+        self.path, self.meter, self.fd = str(address), meter, -1
+        self._remote, self._ahead = Remote(address, meter, options), ahead
+        self._announced: dict[int, tuple[Future[None], bytearray]] = {}
+        head = bytearray(HEAD)
+        self._version, count = self._remote.wait(self._remote.begin(memoryview(head)))
+        self._head = bytes(head[:count])
+        meter.read(count)
+        # what is at a URL without any mark of its version is known by the URL alone
+        self._mark = address.digest()
+
+    def close(self) -> None:
+        """Stop what is under way."""
+        self.stop()
+        self._announced.clear()
+
+    def stop(self) -> None:
+        """Give up what is under way: a server may take its time."""
+        self._remote.stop()
+
+    @property
+    def size(self) -> int:
+        """The object's size."""
+        return self._version.size
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fill `buffer` from position `offset`; an object that ends before is an OSError."""
+        until = offset + len(buffer)
+        if until > self.size:
+            raise self._truncated(self.size, until)
+        if until <= len(self._head):
+            buffer[:] = self._head[offset:until]
+            return
+        if (announced := self._announced.pop(offset, None)) and len(announced[1]) >= len(buffer):
+            announced[0].result()
+            buffer[:] = memoryview(announced[1])[: len(buffer)]
+            return
+        length = min(max(-(-len(buffer) // AT_ONCE), SHORTEST), LONGEST)
+        with Pipeline(self._remote, AT_ONCE) as pipeline:
+            self._read_pieces(pipeline, offset, buffer, length)
+
+    def _read_pieces(
+        self, pipeline: Pipeline, offset: int, buffer: memoryview, length: int
+    ) -> None:
+        for at in range(0, len(buffer), length):
+            piece = buffer[at : at + length]
+            pipeline.put(partial(self._remote.fill, offset + at, piece, self._version))
+
+    def read_bytes(self, offset: int, length: int) -> bytes:
+        """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
+        found = bytearray(max(0, min(length, self.size - offset)))
+        self.read_into(offset, memoryview(found))
+        return bytes(found)
+
+    def announce(self, offset: int, length: int) -> None:
+        """Begin to read a part that is wanted soon, where there is memory for it."""
+        length = min(length, self.size - offset)
+        held = sum(len(buffer) for _, buffer in self._announced.values())
+        if length <= 0 or held + length > self._ahead or offset in self._announced:
+            return
+        buffer = bytearray(length)
+        work = self._remote.fill(offset, memoryview(buffer), self._version)
+        self._announced[offset] = self._remote.start(work), buffer
+
+    def read_rows(
+        self,
+        stored: StoredRows,
+        numbers: NDArray[np.int64],
+        places: NDArray[np.int64] | None,
+        into: NDArray[Any],
+        *,
+        waste: float,
+        once: bool,
+        scratch: int,
+    ) -> int:
+        """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
+
+        As `DiskFile.read_rows`; rows that share a request are at most `scratch` bytes together.
+        """
+        if numbers.size == 0:
+            return 0
+        places = np.arange(numbers.size) if places is None else places
+        rows = np.frombuffer(byte_view(into), np.uint8)
+        rows = rows[: rows.size // stored.item * stored.item].reshape(-1, stored.item)
+        if min(numbers.min(), places.min()) < 0 or numbers.max() >= stored.extent:
+            raise OSError(f"{self.path}: a request is for a row that does not exist")
+        if places.max() >= len(rows):
+            raise OSError(f"{self.path}: a request is for a place that does not exist")
+        if np.any(numbers[1:] < numbers[:-1]):
+            order = np.argsort(numbers, kind="stable")
+            numbers, places = numbers[order], places[order]
+        longest = max(min(scratch // AT_ONCE, LONGEST), SMALLEST)
+        cuts = _runs(stored, np.ascontiguousarray(numbers), waste, longest)
+        # a run that holds one row alone takes no scratch memory
+        at_once = AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, scratch // longest))
+        with Pipeline(self._remote, at_once) as pipeline:
+            for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+                self._read_run(pipeline, stored, numbers[start:stop], places[start:stop], rows)
+        return int(cuts.size - 1)
+
+    def _read_run(
+        self, pipeline: Pipeline, stored: StoredRows, numbers: Ints, places: Ints,
+        rows: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Ask for one run of rows; one row alone is read to where it belongs."""
+        first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+        offset, length = stored.base + first * stored.stride, (count - 1) * stored.stride
+        if (until := offset + length + stored.item) > self.size:
+            raise self._truncated(self.size, until)
+        if count == 1:
+            row = rows[places[0]]
+            then = partial(_copy, row[None], np.zeros(places.size - 1, np.int64), places[1:], rows)
+            pipeline.put(partial(self._remote.fill, offset, row.data, self._version), then)
+            return
+        space = bytearray(length + stored.item)
+        shape, strides = (count, stored.item), (stored.stride, 1)
+        found: NDArray[np.uint8] = np.ndarray(shape, np.uint8, space, 0, strides)
+        then = partial(_copy, found, numbers - first, places, rows)
+        pipeline.put(partial(self._remote.fill, offset, memoryview(space), self._version), then)
+
+    def cached_share(self, offsets: NDArray[np.int64]) -> float:
+        """Return 0: nothing is kept."""
+        return 0.0
+
+    def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
+        """Refuse: what is at a URL is only read."""
+        raise NotImplementedError(self.path)
+
+    def state(self) -> list[Any]:
+        """Return what tells this object from another or a changed one, as the journal keeps it."""
+        size, tag, modified = self._version
+        return [size, tag or modified or self._mark]
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when the object is gone, or another one by now."""
+        if self._version.is_other(self._remote.wait(self._remote.version())):
+            raise OSError(f"{self.path}: changed while it was being read")
+
+
+def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints:
+    """Return where sorted requests are cut into runs of at most `longest` bytes, and their end."""
+    apart = pages_between(stored, numbers) > native.file_rows_bridge(stored, numbers, waste)
+    starts = numbers * np.int64(stored.stride)
+    begun = np.maximum.accumulate(np.where(np.r_[True, apart], starts, -1))
+    piece = (starts - begun) // max(1, longest - stored.item + 1)
+    cuts: Ints = np.flatnonzero(apart | (np.diff(piece) != 0)) + 1
+    return np.concatenate([[0], cuts, [numbers.size]])
+
+
+def _copy(found: NDArray[np.uint8], which: Ints, places: Ints, rows: NDArray[np.uint8]) -> None:
+    """Copy rows from where they were read to their places."""
+    rows[places] = found[which]

@@ -1,0 +1,182 @@
+"""Requests to one place: a few at a time, tried again with growing pauses, for a bounded time."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, TypeVar
+
+from gatherum.files.remote.transport import (
+    Failed,
+    Missing,
+    Refused,
+    Transport,
+    Version,
+    open_transport,
+)
+from gatherum.files.remote.urls import Address
+from gatherum.files.stats import Meter
+
+__all__ = ["AT_ONCE", "Pipeline", "Remote"]
+
+T = TypeVar("T")
+AT_ONCE = 16  # requests under way
+TRIES = 6
+FIRST_PAUSE = 0.2  # seconds; each pause is about twice the one before
+LONGEST = 120.0  # seconds that all tries of a request may take together
+
+
+class Remote:
+    """A URL and what lies below it.
+
+    Parameters
+    ----------
+    address : Address
+        The URL.
+    meter : Meter
+        Counts requests and bytes.
+    options : mapping
+        What fsspec's filesystem takes.
+    """
+
+    def __init__(self, address: Address, meter: Meter, options: Mapping[str, Any]) -> None:
+        self.address, self.meter = address, meter
+        self._transport: Transport = open_transport(address, options)
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._under_way = set[Future[Any]]()
+        self._stopped = False
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Begin some work in the loop of the transport."""
+        if self._stopped:
+            work.close()
+            raise OSError(f"{self.address}: the run was given up")
+        future = asyncio.run_coroutine_threadsafe(work, self._transport.loop)
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
+
+    def stop(self) -> None:
+        """Give up all work, and begin none any more: whoever waits for it is let go."""
+        self._stopped = True
+        for future in list(self._under_way):
+            future.cancel()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what some work gives; an interruption stops it."""
+        future = self.start(work)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    async def begin(self, buffer: memoryview) -> tuple[Version, int]:
+        """Return the version of the object, and how many bytes of its beginning were there."""
+        return await self._tried(
+            self.address, len(buffer), lambda: self._transport.begin(self.address, buffer)
+        )
+
+    async def version(self) -> Version:
+        """Return the version of the object as it is now."""
+        return await self._tried(self.address, 1, lambda: self._transport.version(self.address))
+
+    async def fill(self, start: int, buffer: memoryview, expected: Version) -> None:
+        """Fill `buffer` from byte `start` of the object, which must be as expected."""
+
+        async def once() -> None:
+            version, count = await self._transport.part(self.address, start, buffer)
+            if version is not None and expected.is_other(version):
+                raise Refused("it changed while it was being read")
+            if count < len(buffer):
+                raise Failed(f"it gave {count} bytes for {len(buffer)}")
+
+        await self._tried(self.address, len(buffer), once)
+        self.meter.read(len(buffer))
+
+    async def whole(self, key: str, limit: int) -> bytes | None:
+        """Return an object below the URL, which has at most `limit` bytes; None for none."""
+        address = self.address.below(key)
+        try:
+            found = await self._tried(address, 0, lambda: self._transport.whole(address, limit))
+        except FileNotFoundError:
+            return None
+        self.meter.asked(0, len(found))
+        self.meter.read(len(found))
+        return found
+
+    async def _tried(self, address: Address, nbytes: int, request: Callable[[], Awaitable[T]]) -> T:
+        """Make a request for so many bytes, and make it again where that may help."""
+        until, turn, pause = 0.0, 0, FIRST_PAUSE
+        while True:
+            turn += 1
+            try:
+                async with self._slots:
+                    until = until or time.monotonic() + LONGEST  # waiting for others does not count
+                    self.meter.asked(1, nbytes)
+                    async with asyncio.timeout(until - time.monotonic()):
+                        return await request()
+            except TimeoutError:
+                failure: Failed | Refused = Failed(f"there was no answer within {LONGEST:g} s")
+            except (Failed, Refused) as error:
+                failure = error
+            pause = max(pause, getattr(failure, "pause", 0.0))
+            given_up = turn == TRIES or time.monotonic() + pause >= until
+            if isinstance(failure, Refused) or given_up:
+                break
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # not all at once
+            pause *= 2
+        # outside of any handler: the error refers to no other, which might show the URL
+        kind = FileNotFoundError if isinstance(failure, Missing) else OSError
+        times = "" if turn == 1 else f" ({turn} tries)"
+        raise kind(f"{address}: {failure}{times}")
+
+
+class Pipeline:
+    """Work under way, a few pieces at once; what is to be done with each is done in order.
+
+    Parameters
+    ----------
+    remote : Remote
+        Where it goes.
+    at_once : int
+        How many pieces.
+    """
+
+    def __init__(self, remote: Remote, at_once: int) -> None:
+        self._remote, self._at_once = remote, at_once
+        self._waiting = deque[tuple[Future[None], Callable[[], object] | None]]()
+
+    def put(
+        self,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        then: Callable[[], object] | None = None,
+    ) -> None:
+        """Begin a piece, once there are few enough; `then` is called when it is done."""
+        while len(self._waiting) >= self._at_once:
+            self._finish()
+        self._waiting.append((self._remote.start(work()), then))
+
+    def _finish(self) -> None:
+        future, then = self._waiting[0]
+        future.result()
+        self._waiting.popleft()
+        if then is not None:
+            then()
+
+    def __enter__(self) -> "Pipeline":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Finish all pieces; where something went wrong, stop them."""
+        try:
+            while kind is None and self._waiting:
+                self._finish()
+        finally:
+            for future, _ in self._waiting:
+                future.cancel()

@@ -1,0 +1,324 @@
+"""One request, by fsspec: what its answer must be, and what it means where it is not.
+
+Of what a server, aiohttp or a filesystem says, no text is passed on: it may hold the URL.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any, NamedTuple, Protocol
+
+from gatherum.files.remote.urls import Address
+
+__all__ = ["Failed", "Missing", "Refused", "Transport", "Version", "open_transport", "require"]
+
+IDLE = 30.0  # seconds without a byte, after which a request is given up
+MOST_REDIRECTS = 10
+AGAIN = (408, 425, 429)  # statuses below 500 that another try may change
+LONGEST_PAUSE = 30.0  # seconds that a server may ask us to wait
+WHEN = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created",
+        "generation", "version_id")  # what filesystems call it  # fmt: skip
+PERMANENT = (PermissionError, IsADirectoryError, NotADirectoryError)
+
+
+class Failed(Exception):
+    """A request failed in a way that another try may change."""
+
+    def __init__(self, why: str, pause: float = 0.0) -> None:
+        super().__init__(why)
+        self.pause = pause  # seconds that the server asks us to wait
+
+
+class Refused(Exception):
+    """A request will never be answered as it must be."""
+
+
+class Missing(Refused):
+    """There is no such object."""
+
+
+class Version(NamedTuple):
+    """What tells an object from a changed one."""
+
+    size: int
+    tag: str | None = None
+    modified: str | None = None
+
+    def is_other(self, later: "Version") -> bool:
+        """Whether a later answer is of another object; what one of the two leaves out is equal."""
+        return self.size != later.size or any(
+            None not in pair and pair[0] != pair[1]
+            for pair in zip(self[1:], later[1:], strict=True)
+        )
+
+
+class Transport(Protocol):
+    """How objects are asked for. All of it runs in fsspec's event loop.
+
+    Each call is one request, and raises Failed or Refused with words that show no URL.
+    """
+
+    loop: Any  # where its calls must run
+
+    async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
+        """Fill `buffer` from the object's beginning; return its version, and how many there were.
+
+        An object that is shorter gives what it has.
+        """
+
+    async def part(
+        self, address: Address, start: int, buffer: memoryview
+    ) -> tuple[Version | None, int]:
+        """Fill `buffer` from byte `start`; return the version, where it is told, and the number."""
+
+    async def version(self, address: Address) -> Version:
+        """Return the object's version as it is now."""
+
+    async def whole(self, address: Address, limit: int) -> bytes:
+        """Return an object that has at most `limit` bytes."""
+
+
+def require(address: Address) -> Any:
+    """Return fsspec's filesystem class for a URL.
+
+    Raises
+    ------
+    ImportError
+        A package is missing.
+    ValueError
+        fsspec knows no such protocol.
+    """
+    try:
+        import fsspec
+    except ImportError:
+        raise ImportError("URLs need fsspec and aiohttp: pip install fsspec aiohttp") from None
+    try:
+        return fsspec.get_filesystem_class(address.protocol)
+    except ImportError as error:  # fsspec's words for a protocol, the same for all its URLs
+        raise ImportError(f"{address}: {error}") from None
+    except ValueError:
+        raise ValueError(f"{address}: fsspec knows no protocol {address.protocol!r}") from None
+
+
+def open_transport(address: Address, options: Mapping[str, Any]) -> Transport:
+    """Return what asks for objects at `address` and below; `options` are the filesystem's."""
+    kind = require(address)
+    failure = ""
+    try:
+        # a user and a host in the URL are options of some filesystems
+        found = kind(**{**kind._get_kwargs_from_urls(address.reveal()), **options})
+    except Exception as error:
+        failure = type(error).__name__
+    if failure:
+        raise ValueError(
+            f"{address}: fsspec's filesystem for {address.protocol}:// does not take these "
+            f"storage_options ({failure})"
+        )
+    return Http(found) if address.protocol in ("http", "https") else Filesystem(found)
+
+
+class Http:
+    """HTTP, by the session of fsspec's filesystem: every header and length is checked here."""
+
+    def __init__(self, filesystem: Any) -> None:
+        self._filesystem, self.loop = filesystem, filesystem.loop
+
+    async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
+        """Fill `buffer` from the object's beginning."""
+        return await self.part(address, 0, buffer)
+
+    async def version(self, address: Address) -> Version:
+        """Return the object's version as it is now."""
+        version, _ = await self.part(address, 0, memoryview(bytearray(1)))
+        return version
+
+    async def part(self, address: Address, start: int, buffer: memoryview) -> tuple[Version, int]:
+        """Fill `buffer` from byte `start`."""
+        last = start + len(buffer) - 1
+        async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
+            said = answer.headers.get("Content-Range", "")
+            if answer.status == 416 and (shorter := re.fullmatch(r"bytes \*/(\d{1,18})", said)):
+                return _version(answer, int(shorter[1])), 0
+            _check_status(answer.status, answer.headers)
+            if answer.status != 206:
+                raise Refused(
+                    "the server does not give parts of files "
+                    f"(status {answer.status} in place of 206)"
+                )
+            match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", said)
+            if match is None:
+                raise Refused("the server does not say how large the file is (Content-Range)")
+            first, end, size = (int(number) for number in match.groups())
+            if first != start or not first <= end <= last or end >= size:
+                raise Failed(
+                    f"the server gave bytes {first} to {end} of {size} for {start} to {last}"
+                )
+            await _fill(answer, buffer[: end + 1 - start])
+            return _version(answer, size), end + 1 - start
+
+    async def whole(self, address: Address, limit: int) -> bytes:
+        """Return an object that has at most `limit` bytes."""
+        async with self._answer(address, {}) as answer:
+            _check_status(answer.status, answer.headers)
+            if answer.status != 200:
+                raise Refused(f"the server gives a part (status {answer.status} in place of 200)")
+            announced = answer.headers.get("Content-Length", "")
+            if announced.isdecimal() and int(announced) > limit:
+                raise Refused(f"it has {announced[:20]} bytes, at most {limit} are read")
+            content = bytearray()
+            async for piece in answer.content.iter_any():
+                content += piece
+                if len(content) > limit:
+                    raise Refused(f"it has more than the {limit} bytes that are read")
+            if announced.isdecimal() and len(content) != int(announced):
+                raise Failed(f"the answer ended after {len(content)} of {announced} bytes")
+            return bytes(content)
+
+    @asynccontextmanager
+    async def _answer(self, address: Address, headers: Mapping[str, str]) -> AsyncIterator[Any]:
+        """Send a request, and give the answer, whose body is not read yet."""
+        import aiohttp
+
+        options = dict(self._filesystem.kwargs)
+        headers = {**options.pop("headers", {}), **headers, "Accept-Encoding": "identity"}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=IDLE, sock_read=IDLE)
+        options = {"timeout": timeout, "auto_decompress": False, **options}
+        options |= {"headers": headers, "max_redirects": MOST_REDIRECTS}
+        failure: Exception | None = None
+        try:
+            session = await self._filesystem.set_session()
+            async with session.get(_encoded(self._filesystem, address), **options) as answer:
+                if address.protocol == "https" and answer.url.scheme != "https":
+                    raise Refused("the server redirects from https to http")
+                if answer.headers.get("Content-Encoding", "identity") != "identity":
+                    raise Refused("the server compresses what it was asked for as it is")
+                yield answer
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            failure = _understood(error)
+        if failure:  # here nothing refers to the error, which shows the URL
+            raise failure
+
+
+def _encoded(filesystem: Any, address: Address) -> Any:
+    """Return a URL as aiohttp takes it; one that is encoded is left as it is, for its signature."""
+    import yarl
+
+    url = address.reveal()
+    return yarl.URL(url, encoded=True) if "%" in url else filesystem.encode_url(url)
+
+
+def _check_status(status: int, headers: Mapping[str, str]) -> None:
+    if 200 <= status < 300:
+        return
+    known = {item.value: f" ({item.phrase})" for item in HTTPStatus}
+    words = f"the server answered {status}{known.get(status, '')}"
+    if status in (404, 410):
+        raise Missing(words)
+    if status >= 500 or status in AGAIN:
+        asked = headers.get("Retry-After", "")
+        raise Failed(words, min(float(asked), LONGEST_PAUSE) if asked.isdecimal() else 0.0)
+    raise Refused(words)
+
+
+def _version(answer: Any, size: int) -> Version:
+    return Version(size, answer.headers.get("ETag"), answer.headers.get("Last-Modified"))
+
+
+async def _fill(answer: Any, buffer: memoryview) -> None:
+    """Read exactly as many bytes as `buffer` has."""
+    done = 0
+    async for piece in answer.content.iter_any():
+        if done + len(piece) > len(buffer):
+            raise Failed(f"the server gave more than the {len(buffer)} bytes that it announced")
+        buffer[done : done + len(piece)] = piece
+        done += len(piece)
+    if done < len(buffer):
+        raise Failed(f"the answer ended after {done} of {len(buffer)} bytes")
+
+
+def _understood(error: Exception) -> Exception:
+    """Return what went wrong, in words that show no URL."""
+    import aiohttp
+
+    if isinstance(error, TimeoutError):
+        return Failed(f"nothing came for {IDLE:g} s")
+    permanent: list[tuple[type[Exception], str]] = [
+        (aiohttp.TooManyRedirects, f"the server redirects more than {MOST_REDIRECTS} times"),
+        (aiohttp.NonHttpUrlClientError, "the server redirects to what is not HTTP"),
+        (aiohttp.InvalidURL, "the URL, or one that it redirects to, is not understood"),
+        (aiohttp.ClientConnectorCertificateError, "the server's certificate is not trusted"),
+        (aiohttp.ClientSSLError, "there is no secure connection"),
+        (ValueError, "the URL is not understood"),
+    ]
+    for kind, words in permanent:
+        if isinstance(error, kind):
+            return Refused(words)
+    passing: list[tuple[type[Exception], str]] = [
+        (aiohttp.ClientConnectorError, "the server cannot be reached"),
+        (aiohttp.ClientPayloadError, "the answer was cut off"),
+        (aiohttp.ClientResponseError, "the answer is not HTTP"),
+    ]
+    found = (words for kind, words in passing if isinstance(error, kind))
+    return Failed(next(found, "the connection was lost"))
+
+
+class Filesystem:
+    """Any other filesystem of fsspec. How much it takes for one answer is its own to bound."""
+
+    def __init__(self, filesystem: Any) -> None:
+        from fsspec.asyn import get_loop
+
+        self._filesystem = filesystem
+        self._asks = bool(filesystem.async_impl)
+        self.loop = filesystem.loop if self._asks else get_loop()
+
+    async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
+        """Fill `buffer` from the object's beginning."""
+        version = await self.version(address)
+        most = min(len(buffer), version.size)
+        _, count = await self.part(address, 0, buffer[:most]) if most else (None, 0)
+        return version, count
+
+    async def part(self, address: Address, start: int, buffer: memoryview) -> tuple[None, int]:
+        """Fill `buffer` from byte `start`."""
+        content = await self._call("cat_file", address, start=start, end=start + len(buffer))
+        if len(content) > len(buffer):
+            raise Failed(f"gave {len(content)} bytes for {len(buffer)}")
+        buffer[: len(content)] = content
+        return None, len(content)
+
+    async def version(self, address: Address) -> Version:
+        """Return the object's size, and what else tells it from a changed one."""
+        self._filesystem.invalidate_cache()
+        about = await self._call("info", address)
+        if about.get("type") == "directory" or not isinstance(about.get("size"), int):
+            raise Refused("it is a folder, or does not say how large it is")
+        known = [str(about[key]) for key in WHEN if about.get(key) is not None]
+        return Version(about["size"], " ".join(known) or None)
+
+    async def whole(self, address: Address, limit: int) -> bytes:
+        """Return an object that has at most `limit` bytes."""
+        content: bytes = await self._call("cat_file", address, start=0, end=limit + 1)
+        if len(content) > limit:
+            raise Refused(f"it has more than the {limit} bytes that are read")
+        return content
+
+    async def _call(self, name: str, address: Address, **options: Any) -> Any:
+        """Call a method of the filesystem."""
+        failure: Exception | None = None
+        try:
+            path = self._filesystem._strip_protocol(address.reveal())
+            if self._asks:
+                return await getattr(self._filesystem, f"_{name}")(path, **options)
+            return await asyncio.to_thread(getattr(self._filesystem, name), path, **options)
+        except FileNotFoundError:
+            failure = Missing("there is no such object")
+        except PERMANENT as error:
+            failure = Refused(f"it cannot be read ({type(error).__name__})")
+        except OSError as error:
+            failure = Failed(f"it cannot be read ({type(error).__name__})")
+        except Exception as error:
+            failure = Refused(f"it cannot be read ({type(error).__name__})")
+        raise failure
