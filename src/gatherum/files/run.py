@@ -3,7 +3,7 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -214,7 +214,9 @@ def check_absent(out: Location, reason: str) -> None:
         raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
 
 
-def check_target(op: str, out: Location, inputs: dict[str, Location | Held], meter: Meter) -> None:
+def check_target(
+    op: str, out: Location, inputs: Mapping[str, Location | Held], meter: Meter
+) -> None:
     """Refuse an output that cannot be written, or whose replacement would destroy something.
 
     Raises

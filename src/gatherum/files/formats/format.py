@@ -23,12 +23,16 @@ __all__ = ["Format", "Location", "Opening", "choose_member", "find_named"]
 
 @dataclass(frozen=True)
 class Opening:
-    """What an input is opened with: what counts its bytes, what it may take, who closes it."""
+    """What an input is opened with: what counts its bytes, what it may take, who closes it.
+
+    `watched`: somebody will ask whether it changed meanwhile.
+    """
 
     meter: Meter
     budget: Budget
     spill_dir: str
     at_end: Callable[[Callable[[], object]], object]
+    watched: bool = True
 
     def file(self, path: str) -> DiskFile:
         """Open a file that is closed when the call ends."""
