@@ -166,12 +166,13 @@ def session(way: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
             LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=50,
                 **options,
             ) as cluster,
             Client(cluster) as client,
-            dask.config.set(scheduler=client),
+            # Not the client itself: a nanny sends the settings to the workers that it starts.
+            dask.config.set(scheduler="distributed"),
         ):
             yield Session(cluster, client)
     finally:
