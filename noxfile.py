@@ -97,6 +97,13 @@ def dask(session: nox.Session) -> None:
 
 
 @nox.session
+def faults(session: nox.Session) -> None:
+    """Strike calls on clusters of Dask in their middle; ``--`` gives pytest's arguments."""
+    install(session, "[dask]", *group("test"))
+    session.run("python", "tests/faults.py", *session.posargs)
+
+
+@nox.session
 def arrow(session: nox.Session) -> None:
     """Test Parquet and Arrow files; ``--`` gives pytest's arguments."""
     install(session, "[arrow]", *group("test"))

@@ -335,6 +335,23 @@ def test_an_extra_that_is_missing_is_one_line(folder):
     )
 
 
+@pytest.mark.parametrize("option", ["--workers=2", "--scheduler=tcp://127.0.0.1:8786"])
+def test_a_cluster_without_dask_is_wrong_usage(folder, option):
+    done = shell(
+        sys.executable,
+        "-c",
+        "import sys; sys.modules['dask'] = sys.modules['distributed'] = None\n"
+        f"sys.argv = 'gatherum gather table.npy rows.npy -o out.zarr {option}'.split()\n"
+        "from gatherum.__main__ import main; sys.exit(main())",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"gatherum: {option.partition('=')[0]} needs dask and distributed: pip install "
+        "'dask[array]' distributed. See gatherum gather --help.\n",
+    )
+
+
 def test_each_extra_brings_what_its_message_asks_for():
     project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())
     extras = {

@@ -643,6 +643,12 @@ def test_every_sentence_is_tested():
         "other_chunks",
         "not_a_store",  # dask_room/test_dask_stores.py
         "compressed_member",
+        "no_zarr_output",  # dask_room/test_dask_command.py
+        "no_scheduler",
+        "no_workers",
+        "lost_scheduler",  # dask_room/test_dask_failures.py
+        "dead_workers",
+        "full_disk",
         "unknown_sizes",
         "not_on_cuda",  # cuda_room/test_cuda_*.py
         "no_cuda_out",

@@ -185,6 +185,45 @@ def not_a_store(op: str, store: object) -> TypeError:
     )
 
 
+def no_zarr_output(op: str, out: object) -> ValueError:
+    return ValueError(
+        f"{op}: the output {out} cannot be written on a cluster, whose workers write Zarr "
+        "directories such as 'x.zarr'"
+    )
+
+
+def no_scheduler(address: str, seconds: int, error: BaseException) -> ConnectionError:
+    why = str(error) or "it does not say what it is"
+    return ConnectionError(
+        f"no scheduler of Dask answers at {address} within {seconds} seconds ({why})"
+    )
+
+
+def no_workers(address: str) -> ConnectionError:
+    return ConnectionError(f"the scheduler at {address} has no workers")
+
+
+def lost_scheduler() -> ConnectionError:
+    return ConnectionError(
+        "gatherum.dask: the scheduler went away before all tasks were done; start the call again "
+        "on one that runs"
+    )
+
+
+def dead_workers(number: int) -> OSError:
+    return OSError(
+        f"gatherum.dask: {number} workers died one after the other while they ran the same task, "
+        "most likely for want of memory; give workers more of it, or arrays smaller chunks"
+    )
+
+
+def full_disk(error: OSError) -> OSError:
+    return OSError(
+        f"gatherum.dask: a worker's disk does not take the rows that it receives ({error}); give "
+        "its local_directory more room"
+    )
+
+
 def compressed_member(location: object) -> ValueError:
     return ValueError(
         f"from_file: {location} is compressed, so that no part of it can be read alone; write it "

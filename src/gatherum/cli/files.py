@@ -9,9 +9,10 @@ import click
 import numpy as np
 
 from ..operators import OPERATORS
+from . import clusters
 from . import options as shared
 from .group import commands
-from .indices import Values, as_file, is_text
+from .indices import Values, as_array, as_file, is_text
 from .options import FILE, together
 
 
@@ -42,6 +43,7 @@ _common = together(
     ),
     click.option("--resume", is_flag=True, help="Continue a run that was killed."),
     click.option("--no-clobber", is_flag=True, help="Do not replace an existing output."),
+    clusters.options,
     click.option("--no-progress", is_flag=True, help="Show no progress bar."),
     click.option(
         "--print", "show", is_flag=True, help="Also print the result (.npy output only)."
@@ -191,10 +193,18 @@ def _run_on_files(
         raise click.UsageError("--print shows .npy files only.")
     if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
         raise click.UsageError("--resume needs an array file as INDICES.")
+    on_cluster = clusters.is_wanted(options)
     if options.pop("no_clobber"):
         check_absent(locate(out), "--no-clobber")
     operator = OPERATORS[name.removesuffix("_file")]
     bar = not quiet and sys.stderr.isatty()  # where anyone can see it
+    if on_cluster:
+        others = as_array(operator, indices), *updates
+        did = clusters.run(operator, table, others, out, options, shown=bar)
+        click.echo(f"{out}: {did}")
+        return
+    for option in ("scheduler", "workers"):
+        options.pop(option)
     with as_file(operator, indices) as file:
         stats = getattr(files, name)(table, file, *updates, out, progress=bar, **options)
     if show:

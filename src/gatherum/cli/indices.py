@@ -41,15 +41,23 @@ def is_text(path: str) -> bool:
     return path.lower().endswith(_TEXTS)
 
 
-@contextmanager
-def as_file(operator: Operator, given: str | list[int]) -> Iterator[str]:
-    """Give an array file of the indices: the one that is given, or a scratch file for numbers."""
+def as_array(operator: Operator, given: str | list[int]) -> str | Array:
+    """Return the array file that is given, or an array of numbers that are."""
     if isinstance(given, str) and not is_text(given):
-        yield given
-        return
+        return given
     numbers = _read(given) if isinstance(given, str) else _array("--values", [given])
     if numbers.shape[0] == 1 or numbers.shape[1] == 1:
         numbers = numbers.reshape(-1, 1) if operator.tuples else numbers.ravel()
+    return numbers
+
+
+@contextmanager
+def as_file(operator: Operator, given: str | list[int]) -> Iterator[str]:
+    """Give an array file of the indices: the one that is given, or a scratch file for numbers."""
+    numbers = as_array(operator, given)
+    if isinstance(numbers, str):
+        yield numbers
+        return
     with tempfile.TemporaryDirectory(prefix="gatherum-") as folder:
         path = os.path.join(folder, "indices.npy")
         np.save(path, numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 import zipfile
@@ -16,6 +17,7 @@ from dask.base import tokenize
 from .. import errors
 from ..errors import Shape
 from ..files.budget import Budget
+from ..files.durable.journal import check_readable
 from ..files.formats import locate
 from ..files.formats.format import Location, Opening
 from ..files.formats.storage import BoxStorage, FlatStorage, Source
@@ -24,11 +26,14 @@ from ..files.tables.boxes import FlatBoxes
 from ..signature import Array
 
 # What one chunk of a Zarr array may take twice: more is no chunk that anybody means.
-_BUDGET = Budget(64 << 30)
+BUDGET = Budget(64 << 30)
 
 
 class FileArray:
-    """An array in a file, opened for each part that is read; it travels to workers as its path."""
+    """An array in a file, opened for each part that is read; it travels to workers as its path.
+
+    `version` tells what is in a Zarr array from what was there before, in the names of tasks.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         location = locate(path)
@@ -39,10 +44,17 @@ class FileArray:
             self.path = f"{self.path}:{location.member}"
         if location.format.name == "npz":
             _refuse_compressed(location)
-        with _opened(self.path) as source:
+        with _opened(self.path, watched=True) as source:
             self.shape, self.dtype, self.state = source.shape, source.dtype, _state(source)
+            self.version: list[Any] = source.opened.state()
             storage = source.storage
             self.chunks = storage.array.chunks if isinstance(storage, BoxStorage) else None
+
+    def any_version(self) -> FileArray:
+        """Return the same array by a name that does not tell what is in it."""
+        other = copy.copy(self)
+        other.version = []
+        return other
 
     @property
     def ndim(self) -> int:
@@ -72,7 +84,7 @@ class FileArray:
             return FlatBoxes(storage.array, source.fortran, ()).read_box(box)
 
     def __dask_tokenize__(self) -> object:
-        return self.path, self.shape, str(self.dtype), self.state
+        return self.path, self.shape, str(self.dtype), self.version
 
 
 def _part(index: Any, size: int) -> tuple[slice, Any]:
@@ -87,11 +99,12 @@ def _part(index: Any, size: int) -> tuple[slice, Any]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Source]:
+def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
     location = locate(path)
     location.format.require()
     with ExitStack() as stack:
-        opening = Opening(Meter(), _BUDGET, tempfile.gettempdir(), stack.callback)
+        spill_dir = tempfile.gettempdir()
+        opening = Opening(Meter(), BUDGET, spill_dir, stack.callback, watched)
         yield location.format.open(location, opening)
 
 
@@ -134,9 +147,19 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
     ValueError
         The file is not what it claims to be, or a compressed member of an ``.npz``.
     OSError
-        The file cannot be read.
+        The file cannot be read, or a run that changed it in place has not come to its end.
     """
-    array = FileArray(path)
+    return lazy(finished(path), chunks)
+
+
+def finished(path: str | os.PathLike[str]) -> FileArray:
+    """Return an array in a file that no run is changing in place."""
+    check_readable(locate(path).resolved)
+    return FileArray(path)
+
+
+def lazy(array: FileArray, chunks: Any) -> Any:
+    """Return an array in a file as an array of Dask."""
     sizes = da.core.normalize_chunks(
         chunks, array.shape, dtype=array.dtype, previous_chunks=array.chunks
     )

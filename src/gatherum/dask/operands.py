@@ -117,7 +117,7 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
             for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
         )
         layout = Layout(roles, data, indices, chunks)
-    if not is_dask(given[1]) and layout.owners > 1 and given[1].size <= _KNOWN_MOST:
+    if not is_dask(given[1]) and layout.owners > 1 and given[1].size <= KNOWN_MOST:
         layout = replace(layout, addressed=_addressed(call, layout, given[1]))
     made = tuple(
         array if is_dask(array) else da.from_array(array, chunks=chunks)
@@ -127,7 +127,7 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
 
 
 # Indices that are looked at while a call is made, to leave out chunks that none addresses.
-_KNOWN_MOST = 1 << 20
+KNOWN_MOST = 1 << 20
 
 
 def _addressed(call: Call, layout: Layout, indices: Any) -> dict[Place, tuple[int, ...]]:

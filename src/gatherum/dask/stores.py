@@ -10,27 +10,25 @@ import os
 from itertools import product
 from typing import Any
 
-import dask
 import numpy as np
-from dask.delayed import Delayed, delayed
+from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
 from .. import errors
-from ..files.budget import Budget
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
 from ..files.durable.marker import is_marked, mark
 from ..files.formats.zarr.arrays import ZarrArray
-from ..files.formats.zarr.stores import lay_chunks, start_copy
-from ..files.run import removed_when_refused
+from ..files.formats.zarr.stores import lay_chunks
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes
 from ..names import ModeName, ReductionName
+from ..operators import OPERATORS
 from ..signature import Array
 from . import api
-from .files import from_file
-
-_BUDGET = Budget(64 << 30)
+from .files import BUDGET, FileArray, lazy
+from .running import at_once
+from .staging import Box, Compute, Staging, discarded_when_failed, write
 
 
 def scatter_nd_into(
@@ -67,7 +65,8 @@ def scatter_nd_into(
         As `gatherum.scatter_nd`; the array is then as it was. TypeError also for a `store` that is
         no directory; ValueError also for the unfinished run of another call.
     OSError
-        The array cannot be read or written.
+        The array cannot be read or written, the scheduler went away, or workers died again and
+        again. While chunks are still staged the array is as it was.
 
     Notes
     -----
@@ -129,11 +128,31 @@ def _into(
     resume: bool,
     how: dict[str, Any],
 ) -> None:
-    path, meter = _directory(op, store), Meter()
-    table = ZarrArray(path, meter, _BUDGET)
-    old = from_file(path, chunks=table.chunks)
-    new = getattr(api, op)(old, indices, updates, axis, mode=mode, negative=negative, **how)
-    fingerprint = {"operator": op, "call": new.name, "in_place": True, "table_state": table.state()}
+    attributes = {OPERATORS[op].attribute: axis, "mode": mode, "negative": negative} | how
+    change(op, _directory(op, store), indices, updates, attributes, resume=resume)
+
+
+def change(
+    op: str,
+    path: str,
+    indices: Any,
+    updates: Any,
+    attributes: dict[str, Any],
+    *,
+    resume: bool,
+    compute: Compute = at_once,
+) -> None:
+    """Apply a scatter to the Zarr array in a directory."""
+    meter = Meter()
+    table = ZarrArray(path, meter, BUDGET)
+    stored = FileArray(path)
+
+    def called(data: Any) -> Any:
+        return getattr(api, op)(lazy(data, table.chunks), indices, updates, **attributes)
+
+    # The call has a name of its own: a run that is completed finds the table partly changed.
+    fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}
+    fingerprint["table_state"] = table.state()
     lost = not os.path.lexists(path + ".partial.journal")
     if resume and lost and is_marked(path, fingerprint, fingerprint["table_state"]):
         return
@@ -143,16 +162,17 @@ def _into(
         resume=resume,
         check_inputs=table.check_unchanged,
         meter=meter,
-        staged=False,
+        staged=True,
     )
-    with removed_when_refused(build):
+    with discarded_when_failed(build):
         if not build.replacing:
-            start_copy(build, table, whole=False)
-            dask.compute(*_staged(build.partial, table, old, new))
+            staging = Staging(build)
+            staging.copy(table, whole=False)
+            staging.fill(changes(staging.folder, table, stored, called(stored)), compute)
             build.seal()
         with uninterrupted():
             lay_chunks(build.partial, path)
-            done = ZarrArray(path, meter, _BUDGET)
+            done = ZarrArray(path, meter, BUDGET)
             mark(path, fingerprint, done.state())
             build.clear()
 
@@ -168,21 +188,22 @@ def _directory(op: str, store: Any) -> str:
     return os.path.realpath(os.path.join(os.fspath(root), inner))
 
 
-def _staged(partial: str, table: ZarrArray, old: Any, new: Any) -> list[Delayed]:
+def changes(folder: str, table: ZarrArray, old: FileArray, new: Any) -> list[Any]:
     """Return the tasks that stage the chunks that change."""
     places = product(*(range(len(sizes)) for sizes in new.chunks))
     boxes = chunk_boxes(table.shape, table.chunks)
-    before, after = old.to_delayed(), new.to_delayed()
-    return [
-        delayed(_stage)(partial, box, before[place], after[place])
+    before, after = lazy(old, table.chunks).to_delayed(), new.to_delayed()
+    tasks = [
+        delayed(_stage)(folder, box, before[place], after[place])
         for place, box in zip(places, boxes, strict=False)
     ]
+    return tasks or [new]  # whose indices are looked at, too
 
 
-def _stage(partial: str, box: tuple[slice, ...], old: Array, new: Array) -> None:
+def _stage(folder: str, box: Box, old: Array, new: Array) -> None:
     """Write a chunk beside the array, unless every bit of it is as before."""
     if new.size and not _same_bits(old, new):
-        ZarrArray(partial, Meter(), writable=True).write_box(box, new)
+        write(folder, box, new)
 
 
 def _same_bits(one: Array, other: Array) -> bool:

@@ -218,7 +218,9 @@ def check_absent(out: Location, reason: str) -> None:
         raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
 
 
-def check_target(op: str, out: Location, inputs: dict[str, Location | Held], meter: Meter) -> None:
+def check_target(
+    op: str, out: Location, inputs: Mapping[str, Location | Held], meter: Meter
+) -> None:
     """Refuse an output that cannot be written, or whose replacement would destroy something.
 
     Raises

@@ -26,13 +26,15 @@ __all__ = ["Format", "Location", "Opening", "choose_member", "find_named"]
 class Opening:
     """What an input is opened with: what counts its bytes, what it may take, who closes it.
 
-    `storage_options` is what fsspec's filesystems take for URLs, and is never shown.
+    `watched`: somebody will ask whether it changed meanwhile. `storage_options` is what fsspec's
+    filesystems take for URLs, and is never shown.
     """
 
     meter: Meter
     budget: Budget
     spill_dir: str
     at_end: Callable[[Callable[[], object]], object]
+    watched: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def file(self, location: "Location") -> DiskFile:

@@ -2,6 +2,9 @@
 
 import os
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
@@ -22,7 +25,7 @@ from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, chunk_boxes, filled_first
 from gatherum.files.tables.flat import FlatArray
 
-__all__ = ["Zarr"]
+__all__ = ["CHUNK", "Zarr", "create_like"]
 
 CHUNK = 4 << 20
 
@@ -46,7 +49,8 @@ class Zarr(Format):
         """Open an input, once its metadata are checked."""
         if location.remote is not None:
             return self._open_remote(location, location.remote, opening)
-        array = ZarrArray(location.file, opening.meter, opening.budget)
+        watched = opening.watched
+        array = ZarrArray(location.file, opening.meter, opening.budget, watched=watched)
         storage = ZarrStorage(array, opening.meter)
         return Source(location, array.shape, array.dtype, storage, array)
 
@@ -82,10 +86,9 @@ class Zarr(Format):
 
     def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Make the array from the flat file, in the table's format if that is Zarr's, too."""
-        version = 2 if metadata_name(like.location.path) == ".zarray" else 3
         remove_path(build.partial)
-        chunks = filled_first(array.shape, array.dtype.itemsize, min(CHUNK, limit))
-        create_array(build.partial, array.shape, chunks, array.dtype, version)
+        path, most = like.location.path, min(CHUNK, limit)
+        chunks = create_like(build.partial, path, array.shape, array.dtype, most)
         target = ZarrArray(build.partial, build.meter, writable=True)
         flat = FlatBoxes(array, False, chunks)
         build.meter.expect(array.nbytes)
@@ -98,6 +101,18 @@ class Zarr(Format):
     def copy(self, out: Location, table: Source, context: Context) -> Target:
         """Return an output that begins as a copy of the table, with its chunks if it has any."""
         return table.storage.duplicate(context) or super().copy(out, table, context)
+
+
+def create_like(
+    path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most: int = CHUNK
+) -> tuple[int, ...]:
+    """Make an empty array with chunks of at most `most` bytes, in the format of `like` if that is
+    an array of Zarr; return its chunks.
+    """
+    version = 2 if metadata_name(like) == ".zarray" else 3
+    chunks = filled_first(shape, dtype.itemsize, most)
+    create_array(path, shape, chunks, dtype, version)
+    return chunks
 
 
 @dataclass(frozen=True)

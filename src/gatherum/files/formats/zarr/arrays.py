@@ -40,6 +40,8 @@ class ZarrArray:
         What its elements and chunks must fit in.
     writable : bool
         Whether chunks may be replaced.
+    watched : bool
+        Whether `state` and `check_unchanged` will be asked, for which every file is looked at.
 
     Raises
     ------
@@ -50,12 +52,13 @@ class ZarrArray:
     """
 
     def __init__(
-        self, path: str, meter: Meter, budget: Budget | None = None, *, writable: bool = False
-    ) -> None:
+        self, path: str, meter: Meter, budget: Budget | None = None, *, writable: bool = False,
+        watched: bool = True,
+    ) -> None:  # fmt: skip
         bounds = import_bounded()
         self.path, self.meter = path, meter
         self._root = _store_root(path)
-        self._identity = self.tree() if os.path.isdir(path) else ""
+        self._identity = self.tree() if watched and os.path.isdir(path) else ""
         item = check_metadata(path)
         store = bounds.RegularStore.at(path, self._root, read_only=not writable)
         self._open(store, item, budget, writable=writable)

@@ -13,7 +13,7 @@ from gatherum.files.stats import Meter
 from gatherum.files.tables.layouts import BoxLayout
 from gatherum.files.tables.table import Block, Panel, RowTable
 
-__all__ = ["ZarrCopyTarget", "ZarrPatchTarget", "lay_chunks"]
+__all__ = ["ZarrCopyTarget", "ZarrPatchTarget", "copy_array", "lay_chunks"]
 
 
 class ZarrCopyTarget:
@@ -83,12 +83,13 @@ def start_copy(build: Build, table: ZarrArray, *, whole: bool) -> None:
     """Copy a table's metadata to the partial directory, and its chunks if that is to be whole."""
     if not build.has({"copied": True}):
         remove_path(build.partial)
-        _copy(table.path, build.partial, build.meter, whole)
+        copy_array(table.path, build.partial, build.meter, whole=whole)
         build.finish({"copied": True}, 0)
         build.checkpoint()
 
 
-def _copy(source: str, target: str, meter: Meter, whole: bool) -> None:
+def copy_array(source: str, target: str, meter: Meter, *, whole: bool) -> None:
+    """Copy an array's metadata to a new directory, and its chunks if that is to be whole."""
     os.mkdir(target)
     with os.scandir(source) as entries:
         for entry in entries:
@@ -97,7 +98,7 @@ def _copy(source: str, target: str, meter: Meter, whole: bool) -> None:
             into = os.path.join(target, entry.name)
             if entry.is_dir():
                 if whole:
-                    _copy(entry.path, into, meter, whole)
+                    copy_array(entry.path, into, meter, whole=whole)
             elif whole or entry.name in (*METADATA, ".zattrs"):
                 shutil.copyfile(entry.path, into)
                 meter.read(os.path.getsize(into))

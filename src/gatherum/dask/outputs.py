@@ -1,0 +1,130 @@
+"""Calls on files as tasks, which is what the commands do on a cluster: results are Zarr arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from dask.delayed import delayed
+
+from .. import errors
+from ..errors import Shape
+from ..files.durable.build import Build
+from ..files.formats import locate
+from ..files.formats.format import Location
+from ..files.formats.zarr.arrays import ZarrArray
+from ..files.run import check_target
+from ..files.stats import Meter
+from ..files.tables.boxes import chunk_boxes, filled_first
+from ..operators import OPERATORS
+from . import api
+from .files import BUDGET, finished, lazy
+from .layout import places
+from .operands import KNOWN_MOST
+from .staging import Compute, Staging, discarded_when_failed, write
+from .stores import change, changes
+from .ways import chunk_bytes
+
+
+@dataclass(frozen=True)
+class FileCall:
+    """A call whose operands and output are named by their paths.
+
+    Attributes
+    ----------
+    op : str
+        The operator.
+    table, out : str
+        Its data, and a Zarr directory; both are the same where the table is changed in place.
+    operands : tuple
+        The indices, a path or an array in memory, and for a scatter the path of the updates.
+    attributes : dict
+        As the operator takes them.
+    resume : bool
+        Whether to complete a run in place that was killed.
+    """
+
+    op: str
+    table: str
+    operands: tuple[Any, ...]
+    out: str
+    attributes: dict[str, Any]
+    in_place: bool = False
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        out = locate(self.out)
+        if out.format.name != "zarr":
+            raise errors.no_zarr_output(self.op, out)
+        out.format.require()
+
+    def run(self, compute: Compute) -> int:
+        """Run the call; return how many entries its indices have."""
+        out = locate(self.out)
+        operands = [_operand(given) for given in self.operands]
+        if self.in_place:
+            given = self.op, out.resolved, *operands, self.attributes
+            change(*given, resume=self.resume, compute=compute)
+        else:
+            self._write(out, operands, compute)
+        shape = operands[0].shape
+        return prod(shape[: len(shape) - OPERATORS[self.op].tuples])
+
+    def _write(self, out: Location, operands: Sequence[Any], compute: Compute) -> None:
+        paths = {"table": self.table, "indices": self.operands[0]}
+        paths |= dict(zip(["updates"], self.operands[1:], strict=False))
+        located = {role: locate(path) for role, path in paths.items() if isinstance(path, str)}
+        check_target(self.op, out, located, meter := Meter())
+        stored, table = finished(self.table), None
+        data = lazy(stored, "auto")
+        if OPERATORS[self.op].scatters and located["table"].format is out.format:
+            table = ZarrArray(stored.path, meter, BUDGET)
+            data = lazy(stored, table.chunks)
+        result = getattr(api, self.op)(data, *operands, **self.attributes)
+        build = Build(
+            out.resolved,
+            {"operator": self.op, "call": result.name, "in_place": False},
+            resume=False,
+            check_inputs=_trust if table is None else table.check_unchanged,
+            meter=meter,
+            staged=True,
+        )
+        with discarded_when_failed(build):
+            staging = Staging(build)
+            if table is None:
+                chunks = staging.like(stored.path, result.shape, result.dtype)
+                tasks = _writes(staging.folder, chunks, result)
+            else:
+                staging.copy(table, whole=True)
+                tasks = changes(staging.folder, table, stored, result)
+            staging.fill(tasks, compute)
+            build.replace()
+
+
+def _operand(given: Any) -> Any:
+    """Return an operand as an array: one of a few indices in memory, where their values help."""
+    if not isinstance(given, str):
+        return given
+    stored = finished(given)
+    if prod(stored.shape) <= KNOWN_MOST and stored.dtype.kind in "iu":
+        return stored.read(tuple(slice(0, n) for n in stored.shape))
+    return lazy(stored, "auto")
+
+
+def _trust() -> None:
+    """Leave it to the tasks to look whether a file has changed."""
+
+
+def _writes(folder: str, chunks: Shape, result: Any) -> list[Any]:
+    """Return the tasks that write a result, each to chunks that no other one writes to."""
+    if result.size == 0:
+        return [result]  # whose indices are looked at, too
+    sizes = filled_first(result.shape, max(result.dtype.itemsize, 1), chunk_bytes(), unit=chunks)
+    whole = result.rechunk(sizes, method="tasks")
+    blocks, boxes = whole.to_delayed(), chunk_boxes(result.shape, sizes)
+    return [
+        delayed(write)(folder, box, blocks[place])
+        for place, box in zip(places(whole.chunks), boxes, strict=True)
+    ]

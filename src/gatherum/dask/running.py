@@ -1,0 +1,39 @@
+"""Tasks that run at once, and what clusters fail with, each in one sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+
+from .. import errors
+
+
+def at_once(tasks: Sequence[Any]) -> None:
+    """Compute tasks by the scheduler that Dask is set to."""
+    with plain_failures():
+        dask.compute(*tasks)
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """Turn what a cluster fails with, when it is not a task that raised, into one sentence."""
+    try:
+        yield
+    except CancelledError as error:
+        raise errors.lost_scheduler() from error
+    except Exception as error:
+        if "distributed" not in sys.modules:
+            raise
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        if isinstance(error, KilledWorker):
+            raise errors.dead_workers(error.allowed_failures + 1) from error
+        if isinstance(error, CommClosedError):
+            raise errors.lost_scheduler() from error
+        raise

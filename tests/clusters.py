@@ -1,0 +1,179 @@
+"""Clusters of processes, calls that take some seconds there, and what strikes them meanwhile.
+
+A fault strikes when so many tasks are done: in the middle of a call on any machine, slow or busy.
+"""
+
+import hashlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster, SchedulerPlugin
+
+import gatherum
+import gatherum.dask
+from gatherum.dask import ways
+
+WAYS = ("tasks", "shuffle")
+# What is called: two functions, and the change of a Zarr array.
+CALLS = ("gather", "add", "into")
+CHUNKS, ROWS, WIDTH = 16, 400, 32
+LONGEST = 200  # seconds that a call is waited for
+
+
+def block(seed: int, shape: tuple[int, ...]) -> Any:
+    """Return rows of the table or of the updates; their sums depend on the order."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def index_block(seed: int, shape: tuple[int, ...]) -> Any:
+    """Return indices: a few are very frequent."""
+    return np.random.default_rng(seed).zipf(1.3, shape) % (CHUNKS * ROWS)
+
+
+def slowly(make: Callable[..., Any], seed: int, block_info: Any) -> Any:
+    """Make a block after a pause, in which a fault can strike."""
+    time.sleep(0.05)
+    place = block_info[None]
+    sizes = [stop - start for start, stop in place["array-location"]]
+    return make(seed + place["chunk-location"][0], tuple(sizes))
+
+
+def lazy(make: Callable[..., Any], seed: int, *sizes: int) -> Any:
+    """Return blocks of Dask that are made slowly."""
+    chunks = ((ROWS,) * CHUNKS, *((n,) for n in sizes))
+    dtype = make(0, (0,) * len(chunks)).dtype
+    meta = np.empty((0,) * len(chunks), dtype)
+    return da.map_blocks(slowly, make, seed, chunks=chunks, dtype=dtype, meta=meta)
+
+
+def whole(make: Callable[..., Any], seed: int, *sizes: int) -> Any:
+    """Return the same as one array of NumPy."""
+    return np.concatenate([make(seed + n, (ROWS, *sizes)) for n in range(CHUNKS)])
+
+
+def digest(array: Any) -> str:
+    """Return what tells the bits of an array from all others."""
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def expected(call: str) -> str:
+    """Return the digest of a call of NumPy's arrays."""
+    table, indices = whole(block, 0, WIDTH), whole(index_block, 100)
+    if call == "gather":
+        return digest(gatherum.gather(table, indices))
+    updates = whole(block, 200, WIDTH)
+    return digest(gatherum.scatter_slices(table, indices, updates, reduction="add"))
+
+
+def store(folder: Path) -> str:
+    """Write the table to a Zarr array, whose chunks are those of the arrays; return its path."""
+    import zarr
+
+    path = folder / "table.zarr"
+    shutil.rmtree(path, ignore_errors=True)
+    shape = CHUNKS * ROWS, WIDTH
+    made = zarr.create_array(path, shape=shape, chunks=(ROWS, WIDTH), dtype=np.float32)
+    made[...] = whole(block, 0, WIDTH)
+    return str(path)
+
+
+def stored(path: str) -> str:
+    """Return the digest of a Zarr array; there is nothing beside it, and nothing else in it."""
+    import zarr
+
+    files = [name for _, _, names in os.walk(path) for name in names]
+    assert sorted(os.listdir(Path(path).parent)) == ["table.zarr"]
+    assert len(files) == CHUNKS + 1 and not any(".partial" in name for name in files)
+    return digest(zarr.open_array(path, mode="r")[...])
+
+
+class Watch(SchedulerPlugin):
+    """Counts the tasks that are done, and acts once when there are `at` of them."""
+
+    name = "watch"
+
+    def __init__(self) -> None:
+        self.done, self.at, self.act = 0, -1, lambda: None
+        self.struck = False
+
+    def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
+        """See a task change its state."""
+        if start == "processing" and finish == "memory":
+            self.done += 1
+            if self.done == self.at:
+                self.struck = True
+                self.act()
+
+
+class Session:
+    """A cluster and its client."""
+
+    def __init__(self, cluster: Any, client: Any) -> None:
+        self.cluster, self.client, self.watch = cluster, client, Watch()
+        self.pool = ThreadPoolExecutor(1)
+        cluster.scheduler.add_plugin(self.watch)
+
+    def strike(self, at: int, act: Callable[[], Any]) -> None:
+        """Let a fault strike when `at` tasks are done, from now on."""
+        self.watch.done, self.watch.at, self.watch.act = 0, at, act
+
+    def kill(self, number: int = 0) -> Callable[[], None]:
+        """Return what kills a worker."""
+        pids = sorted(self.client.run(os.getpid).items())
+        return lambda: os.kill(pids[number][1], signal.SIGKILL)
+
+    def start(self, call: str, path: str = "") -> "Future[str]":
+        """Begin a call; its result is the digest of what came of it."""
+        return self.pool.submit(run, call, path)
+
+
+def run(call: str, path: str = "") -> str:
+    """Run a call on the cluster that is Dask's scheduler; return the digest of what came of it."""
+    indices = lazy(index_block, 100)
+    if call == "gather":
+        return digest(gatherum.gather(lazy(block, 0, WIDTH), indices).compute())
+    updates = lazy(block, 200, WIDTH)
+    if call == "into":
+        gatherum.dask.scatter_nd_into(path, indices[:, None], updates, reduction="add")
+        return stored(path)
+    table = lazy(block, 0, WIDTH)
+    found = gatherum.scatter_slices(table, indices, updates, reduction="add")
+    return digest(found.compute())
+
+
+@contextmanager
+def session(way: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
+    """Start a cluster on which rows move in one of the two ways, whatever there is of them."""
+    settings = {
+        "gatherum.way": way,
+        "array.chunk-size": "128KiB",
+        "distributed.logging.distributed": "critical",
+    }
+    small, ways.SMALL_BYTES = ways.SMALL_BYTES, -1
+    try:
+        with (
+            dask.config.set(settings | options.pop("settings", {})),
+            LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=50,
+                **options,
+            ) as cluster,
+            Client(cluster) as client,
+            # Not the client itself: a nanny sends the settings to the workers that it starts.
+            dask.config.set(scheduler="distributed"),
+        ):
+            yield Session(cluster, client)
+    finally:
+        ways.SMALL_BYTES = small

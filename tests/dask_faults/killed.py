@@ -1,0 +1,51 @@
+"""Workers that are killed, retired or started again in the middle of a call."""
+
+import threading
+
+import pytest
+
+from clusters import CALLS, LONGEST, WAYS, expected, run, session, store
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module", params=[(call, way) for way in WAYS for call in CALLS], ids=str)
+def measured(request, tmp_path_factory):
+    """Run a call without faults: how many tasks it has, and its digest."""
+    call, way = request.param
+    with session(way) as at:
+        found = run(call, store(tmp_path_factory.mktemp("measured")))
+        assert found == expected(call)
+        return call, way, at.watch.done, found
+
+
+@pytest.mark.parametrize("share", [10, 30, 50, 70, 90])
+def test_a_worker_is_killed(measured, share, tmp_path):
+    call, way, tasks, digest = measured
+    with session(way) as at:
+        path = store(tmp_path)
+        at.strike(tasks * share // 100, at.kill())
+        running = at.start(call, path)
+        assert running.result(LONGEST) == digest
+        assert at.watch.struck, "the kill must land before the end"
+        # What was on the worker was done again, so that the kill cannot have come too late.
+        assert at.watch.done > at.watch.at
+
+
+@pytest.mark.parametrize("how", ["retired", "restarted"])
+def test_a_worker_goes(measured, how, tmp_path):
+    """Retired, and its results moved to the others; or started again by its nanny."""
+    call, way, tasks, digest = measured
+    with session(way) as at:
+        path = store(tmp_path)
+        half = threading.Event()
+        at.strike(tasks // 2, half.set)
+        address = sorted(at.client.scheduler_info()["workers"])[0]
+        running = at.start(call, path)
+        assert half.wait(LONGEST) and not running.done()
+        if how == "retired":
+            assert address in at.client.retire_workers([address], close_workers=True)
+        else:
+            at.client.restart_workers([address], timeout=LONGEST)
+        assert running.result(LONGEST) == digest
+        assert address not in at.client.scheduler_info()["workers"]
