@@ -104,7 +104,7 @@ def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
     location.format.require()
     with ExitStack() as stack:
         spill_dir = tempfile.gettempdir()
-        opening = Opening(Meter(), BUDGET, spill_dir, stack.callback, watched)
+        opening = Opening(Meter(), BUDGET, spill_dir, stack.callback, watched=watched)
         yield location.format.open(location, opening)
 
 

@@ -67,7 +67,7 @@ class Call:
                 if isinstance(where, Location):
                     where.require()  # what is not installed is said before any work
             options = dict(self.storage_options or {})
-            opening = Opening(meter, budget, spill_dir, stack.callback, options)
+            opening = Opening(meter, budget, spill_dir, stack.callback, storage_options=options)
             if out is not None:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)

@@ -96,7 +96,7 @@ def _opened(
     """Open the table, and yield the rows of each batch."""
     with ExitStack() as stack:
         budget, spill_dir, options = means
-        opening = Opening(Meter(), budget, spill_dir, stack.callback, options)
+        opening = Opening(Meter(), budget, spill_dir, stack.callback, storage_options=options)
         table = open_all({"table": where}, opening)["table"]
         made = _gathered(table, iter(batches), attributes, fill_value, opening)
         with closing(ahead(made, table.opened.stop)) as found:
