@@ -23,9 +23,10 @@ bool gather(const Nest& nest, int units, const Operands& at, const Range& range,
   });
 }
 
-bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch) {
+bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch,
+                      bool streams) {
   return by_item(nest.block, [&](auto width) {
-    return GATHERUM_LEVEL::gather_stretches<decltype(width)::value>(nest, at, begin, end, scratch);
+    return GATHERUM_LEVEL::gather_stretches<decltype(width)::value>(nest, at, begin, end, scratch, streams);
   });
 }
 

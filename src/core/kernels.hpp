@@ -177,7 +177,8 @@ struct Kernels {
   // are whole aligned cache lines of the output, are written past the cache.
   bool (*gather)(const Nest&, int units, const Operands&, const Range&, bool streams);
   // As gather, for whole lines whose data are a short stretch each (gather_stretches.hpp).
-  bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch);
+  bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch,
+                           bool streams);
   bool (*gather_packed)(const PackedGather&, const Operands&, int64_t begin, int64_t end, char* scratch);
   void (*copy)(char* to, const char* from, int64_t bytes);
   Invalid (*first_invalid)(const Nest&, const char* index, const Range&);

@@ -31,9 +31,10 @@ Run run_gather_stretches(const Program& p, const Call& call) {
   const Split s = split(nest.outer_count(), nest.line_loop().extent, false, 0, work_bytes(p), call.threads);
   const WorkerScratch scratch(nest.line_loop().extent * 8 + 256 * 8, s.threads);
   if (!scratch) return {.memory = false};
+  const bool streams = nest.block == kStreamed && streams_rows(nest, call.at.other);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
     auto* staged = reinterpret_cast<int64_t*>(scratch.of(worker));
-    return chosen_kernels().gather_stretches(nest, call.at, begin, end, staged);
+    return chosen_kernels().gather_stretches(nest, call.at, begin, end, staged, streams);
   });
 }
 

@@ -88,7 +88,7 @@ bool writes_in_order(const Nest& nest) {
 }  // namespace
 
 bool streams_rows(const Nest& nest, const char* at) {
-  if (is_width(nest.block) || times(nest.block, points(nest, nest.rank)) < thresholds().stream) return false;
+  if (times(nest.block, points(nest, nest.rank)) < thresholds().stream) return false;
   const int64_t unit = writes_in_order(nest) ? kStreamed : kCacheLine;
   bool whole = reinterpret_cast<uintptr_t>(at) % unit == 0 && nest.block % unit == 0;
   for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].other % unit == 0;
@@ -96,7 +96,7 @@ bool streams_rows(const Nest& nest, const char* at) {
 }
 
 bool applies_streamed_rows(const Program& p, int, std::string* why) {
-  if (!streams_rows(p.nest, nullptr)) return false;
+  if (is_width(p.nest.block) || !streams_rows(p.nest, nullptr)) return false;
   tell(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
        thresholds().stream, ": written past the cache, which cannot keep them");
   return true;
