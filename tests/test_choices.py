@@ -58,23 +58,23 @@ def _chosen(op, *arguments):
     [
         (_gather((900, 900), 900, 1), "stretches"),
         (_gather((900, 60_000), 1_875, 1), "stretches"),
-        (_gather((900, 60_000), 1_874, 1), "units"),  # too few of each line
+        (_gather((900, 60_000), 1_874, 1), "streamed"),  # too few of each line
         (_gather((900, 65_536), 65_536, 1), "stretches"),
-        (_gather((900, 65_537), 65_536, 1), "units"),  # too long a line of data
-        (_gather((9, 300), 262_145, 1), "units"),  # too long a line of indices
+        (_gather((900, 65_537), 65_536, 1), "streamed"),  # too long a line of data
+        (_gather((9, 300), 262_145, 1), "streamed"),  # too long a line of indices
         (_gather((900_000,), 900_000, 0), "units"),  # no next line
         (_gather((900, 900), 900, 0), "packed"),
         (_gather((900, 900), 450, 0), "packed"),
         (_gather((900, 900), 449, 0), "units"),  # too few of each column
         (_gather((32_768, 100), 32_768, 0), "packed"),
-        (_gather((32_769, 100), 32_769, 0), "units"),  # too long a column
+        (_gather((32_769, 100), 32_769, 0), "streamed"),  # too long a column
         (_gather((128, 128), 128, 1), "stretches"),
         (_gather((128, 127), 128, 1), "stretches"),
         (_gather((128, 128), 127, 1), "units"),  # too small
         (("gather_nd", ((900, 30, 30), "f4"), ((900, 900, 2), "i4"), 1), "units"),  # pairs
-        (_rows(64, 16_384), "streamed_rows"),
+        (_rows(64, 16_384), "streamed"),
         (_rows(64, 16_383), "units"),  # still in cache
-        (_rows(60, 99_999), "streamed_rows"),  # no whole cache lines, but one row behind the other
+        (_rows(60, 99_999), "streamed"),  # no whole cache lines, but one row behind the other
         (_rows(65, 99_999), "units"),  # no multiple of 16 bytes
         (_scatter(9_000, 262_144, "add"), "one_slab"),
         (_scatter(9_000, 262_143, "add"), "units"),  # too few

@@ -203,7 +203,7 @@ def run_loops(found, args, kwargs):
 REASONS = {
     "units": ("gather", ((8,), F4), ((3,), I8)),
     "stretches": ("gather", ((4096, 4096), F4), ((4096,), I8), 1),
-    "streamed_rows": ("gather", ((4096, 4096), F4), ((4096,), I8)),
+    "streamed": ("gather", ((4096, 4096), F4), ((4096,), I8)),
     "packed": ("gather_elements", ((4096, 4096), F4), ((4096, 4096), I8)),
     "slabs": ("scatter_nd", ((1000,), F4), ((10**6, 1), I8), ((10**6,), F4)),
     "partition": ("scatter_nd", ((10**7,), F4), ((10**7, 1), I8), ((10**7,), F4)),
@@ -222,7 +222,7 @@ def test_the_reason_is_given_where_the_choice_is_made(algorithm):
     words = {
         "units": "for another implementation to pay off",
         "stretches": "reads a stretch of 16,384 bytes",
-        "streamed_rows": "written past the cache",
+        "streamed": "written past the cache",
         "packed": "different columns of 4,096 items",
         "slabs": "few enough for an accumulator of 4 bytes each",
         "partition": "more than a cache holds",

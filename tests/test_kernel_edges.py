@@ -39,11 +39,44 @@ def test_rows_that_go_past_the_caches_at_any_address(columns, gap, shift):
     out = guarded((700, columns), "i4", strides=(4 * columns + gap, 4), shift=shift)
     with chosen_from({"stream": 0}):
         plan = gatherum.plan("gather", data, indices, mode="fill", out=out)
-        assert plan.algorithm == ("units" if gap % 64 else "streamed_rows")
+        assert plan.algorithm == ("units" if gap % 64 else "streamed")
         gatherum.gather(data, indices, mode="fill", fill_value=7, out=out)
     assert not strays(out)
     valid = (indices >= -50) & (indices < 50)
     assert np.array_equal(out, np.where(valid[:, None], data[np.where(valid, indices, 0)], 7))
+
+
+@pytest.mark.parametrize("shift", [0, 4, 8, 16])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("form", ["items", "stretches", "pieces", "a copy of pieces"])
+def test_items_that_go_past_the_caches_at_any_address(form, dtype, shift):
+    """Those of 4, 8 and 16 bytes do, one behind the other."""
+    data = _rng().integers(1, 99, (64, 150)).astype(dtype)
+    indices, axis = _rng().integers(-80, 80, 3000), 0
+    if form == "items":
+        data = data[0]
+        indices *= 2
+    elif form == "stretches":
+        axis = 1
+        indices *= 2
+    else:
+        data = data[:, ::3]
+    size = data.shape[axis]
+    shape = (*data.shape[:axis], 3000, *data.shape[axis + 1 :])
+    out = guarded(shape, dtype, shift=shift)
+    with chosen_from({"stream": 0}):
+        if form == "a copy of pieces":
+            indices = indices % size - size // 2
+            out = guarded(data.shape, dtype, shift=shift)
+            gatherum.scatter_nd(data, [[0]], data[:1], out=out)
+            assert np.array_equal(out, data)
+        else:
+            gatherum.gather(data, indices, axis=axis, mode="fill", fill_value=7, out=out)
+            valid = (indices >= -size) & (indices < size)
+            expected = np.take(data, np.where(valid, indices, 0), axis=axis)
+            np.moveaxis(expected, axis, 0)[~valid] = 7
+            assert np.array_equal(out, expected)
+    assert not strays(out)
 
 
 @pytest.mark.parametrize("shift", [0, 4, 20])

@@ -69,7 +69,7 @@ SCATTERS = {
 }
 GATHERS = {
     "rows": Work("units", "gather", (3_000, 40), (9_000,), 3_000, "f4", {}),
-    "rows of whole lines": Work("streamed_rows", "gather", (3_000, 64), (20_000,), 3_000, "f4", {}),
+    "rows of whole lines": Work("streamed", "gather", (3_000, 64), (20_000,), 3_000, "f4", {}),
     "odd rows": Work("units", "gather", (3_000, 41), (9_000,), 3_000, "S3", {}),
     "items": Work("units", "gather", (700_000,), (400_000,), 700_000, "f4", {}),
     "stretches": Work(

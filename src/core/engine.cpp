@@ -73,7 +73,7 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
   Operands at;
   at.data = const_cast<char*>(source);  // a gather only reads it
   at.other = to;
-  const bool streams = !is_width(nest.block) && streams_rows(nest, to);
+  const bool streams = streams_past_cache(nest, to);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(2, bytes), threads);
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
     chosen_kernels().gather(nest, nest.line, at, {s.chunk, begin, end}, streams);

@@ -91,7 +91,7 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int 
 // Gathers a range of units; false when it has met an invalid index that nothing stands for. While a block
 // moves, the lines of the next are fetched, one for one: fetched all at once they are more than a core can
 // have under way, and a Zen 3 waits for them.
-template <int W>
+template <int W, bool streams = false>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
   if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)
     return gather_at_once<W>(nest, at, tuples);
@@ -109,7 +109,10 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
     const bool plain = !now.any_invalid && line.other == W, fetches = nest.far && plain && n >= m;
     const auto move = [=](int j) {
       if (fetches) next.fetch(j);
-      store_item(dst + j * W, load_item<W>(src + offsets[j]));
+      if constexpr (streams)
+        stream_item<W>(dst + j * W, src + offsets[j]);
+      else
+        store_item(dst + j * W, load_item<W>(src + offsets[j]));
     };
     if (plain && walk.in_lines()) {
       walk.stage_while(by_column ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
@@ -122,6 +125,7 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
     }
     for (int j = fetches ? m : 0; nest.far && j < n; ++j) next.fetch(j);
   }
+  if constexpr (streams) stream_fence();
   return true;
 }
 

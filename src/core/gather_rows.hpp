@@ -29,10 +29,10 @@ GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERU
                                 int64_t bytes) {
   int64_t r = 0;
   for (; r < bytes && reinterpret_cast<uintptr_t>(dst + r) % kCacheLine != 0; r += kStreamed)
-    stream_piece(dst + r, src + r);
+    stream_item<kStreamed>(dst + r, src + r);
   GATHERUM_UNROLL(4)
   for (; r + kCacheLine <= bytes; r += kCacheLine) stream_line(dst + r, src + r);
-  for (; r < bytes; r += kStreamed) stream_piece(dst + r, src + r);
+  for (; r < bytes; r += kStreamed) stream_item<kStreamed>(dst + r, src + r);
 }
 
 // Streams what whole lines there are, and copies the rest.

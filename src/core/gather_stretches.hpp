@@ -33,18 +33,16 @@ struct Ahead {
   }
 };
 
-inline void stream_items(const Operands& at, const Place& place, const int64_t* GATHERUM_RESTRICT offsets,
-                         int n) {
+template <int W>
+void stream_items(const Operands& at, const Place& place, const int64_t* GATHERUM_RESTRICT offsets, int n) {
   const char* from = at.data + place.data;
   char* to = at.other + place.other;
-  for (int j = 0; j < n; ++j) stream_piece(to + j * kStreamed, from + offsets[j]);
+  for (int j = 0; j < n; ++j) stream_item<W>(to + j * W, from + offsets[j]);
 }
 
-// `streams`: items of 16 bytes are written past the cache. (Smaller ones would have to be put together first,
-// which took up to 1.2 times as long.)
-template <int W>
-bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged,
-                      bool streams) {
+// `streams`: items are written past the cache.
+template <int W, bool streams>
+bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged) {
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
   // The items that are gathered for each fetch, and their share of the stretch.
@@ -73,14 +71,17 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
         data.fetch(share);
         indices.fetch(step * index_bytes);
         const int items = std::min(step, n - q);
-        if (streams && !any_invalid)
-          stream_items(at, advance(place, line, q), offsets + q, items);
-        else
-          move_items<W>(nest, at, advance(place, line, q), offsets + q, items, any_invalid);
+        if constexpr (streams) {
+          if (!any_invalid) {
+            stream_items<W>(at, advance(place, line, q), offsets + q, items);
+            continue;
+          }
+        }
+        move_items<W>(nest, at, advance(place, line, q), offsets + q, items, any_invalid);
       }
     }
   }
-  if (streams) stream_fence();
+  if constexpr (streams) stream_fence();
   return true;
 }
 

@@ -13,7 +13,19 @@ namespace {
 
 bool is_line(const Nest& nest) { return nest.row_rank() == 0; }
 
+// Calls f(width) for the widths of items that can be written past the cache.
+template <class F>
+bool by_streamed(int64_t bytes, F&& f) {
+  if (bytes == 4) return f(std::integral_constant<int, 4>{});
+  if (bytes == 8) return f(std::integral_constant<int, 8>{});
+  return f(std::integral_constant<int, kStreamed>{});
+}
+
 bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
+  if (streams && nest.block <= kStreamed && is_line(nest))
+    return by_streamed(nest.block, [&](auto width) {
+      return gather_lines<decltype(width)::value, true>(nest, units, at, range, false);
+    });
   if (streams) return gather_rows<0, true>(nest, units, at, range);
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
@@ -25,8 +37,12 @@ bool gather(const Nest& nest, int units, const Operands& at, const Range& range,
 
 bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch,
                       bool streams) {
+  if (streams)
+    return by_streamed(nest.block, [&](auto width) {
+      return GATHERUM_LEVEL::gather_stretches<decltype(width)::value, true>(nest, at, begin, end, scratch);
+    });
   return by_item(nest.block, [&](auto width) {
-    return GATHERUM_LEVEL::gather_stretches<decltype(width)::value>(nest, at, begin, end, scratch, streams);
+    return GATHERUM_LEVEL::gather_stretches<decltype(width)::value, false>(nest, at, begin, end, scratch);
   });
 }
 

@@ -98,17 +98,30 @@ GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t byte
   keep();
 }
 
-// The least that can be written past the caches: lines are put together from pieces that follow one another.
+// Copies 4, 8 or 16 bytes past the caches, to an address that is a multiple of them (a plain copy where that
+// cannot be said). Lines are put together from what follows one another.
 inline constexpr int64_t kStreamed = 16;
-GATHERUM_INLINE void stream_piece(char* to, const char* from) {
+template <int W>
+GATHERUM_INLINE void stream_item(char* to, const char* from) {
+  static_assert(W == 4 || W == 8 || W == kStreamed);
 #if GATHERUM_X86
-  _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  if constexpr (W == kStreamed) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  } else if constexpr (W == 8) {
+    long long item;
+    std::memcpy(&item, from, W);
+    _mm_stream_si64(reinterpret_cast<long long*>(to), item);
+  } else {
+    int item;
+    std::memcpy(&item, from, W);
+    _mm_stream_si32(reinterpret_cast<int*>(to), item);
+  }
 #else
-  std::memcpy(to, from, kStreamed);
+  std::memcpy(to, from, W);
 #endif
 }
 
-// Copies one aligned cache line past the caches (a plain copy where that cannot be said).
+// The same for one aligned cache line.
 GATHERUM_INLINE void stream_line(char* to, const char* from) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
@@ -117,7 +130,7 @@ GATHERUM_INLINE void stream_line(char* to, const char* from) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + i,
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i));
 #elif GATHERUM_X86
-  for (int i = 0; i < 4; ++i) stream_piece(to + i * kStreamed, from + i * kStreamed);
+  for (int i = 0; i < 4; ++i) stream_item<kStreamed>(to + i * kStreamed, from + i * kStreamed);
 #else
   std::memcpy(to, from, kCacheLine);
 #endif

@@ -87,24 +87,25 @@ bool writes_in_order(const Nest& nest) {
 
 }  // namespace
 
-bool streams_rows(const Nest& nest, const char* at) {
+bool streams_past_cache(const Nest& nest, const char* at) {
   if (times(nest.block, points(nest, nest.rank)) < thresholds().stream) return false;
-  const int64_t unit = writes_in_order(nest) ? kStreamed : kCacheLine;
+  const bool items = nest.row_rank() == 0 && (nest.block == 4 || nest.block == 8);
+  const int64_t unit = !writes_in_order(nest) ? kCacheLine : items ? nest.block : kStreamed;
   bool whole = reinterpret_cast<uintptr_t>(at) % unit == 0 && nest.block % unit == 0;
   for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].other % unit == 0;
   return whole;
 }
 
-bool applies_streamed_rows(const Program& p, int, std::string* why) {
-  if (is_width(p.nest.block) || !streams_rows(p.nest, nullptr)) return false;
+bool applies_streamed(const Program& p, int, std::string* why) {
+  if (!streams_past_cache(p.nest, nullptr)) return false;
   tell(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
        thresholds().stream, ": written past the cache, which cannot keep them");
   return true;
 }
 
 // Where the address of the output does not allow it, its rows are copied like any others.
-Run run_streamed_rows(const Program& p, const Call& call) {
-  return gather_units(p, call, streams_rows(p.nest, call.at.other));
+Run run_streamed(const Program& p, const Call& call) {
+  return gather_units(p, call, streams_past_cache(p.nest, call.at.other));
 }
 
 }  // namespace gatherum

@@ -11,8 +11,7 @@ constexpr std::array kGathers = {
                    Finds::while_writing, false},
     Implementation{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
                    Finds::while_writing, false},
-    Implementation{"streamed_rows", applies_streamed_rows, no_scratch, run_streamed_rows,
-                   Finds::while_writing, false},
+    Implementation{"streamed", applies_streamed, no_scratch, run_streamed, Finds::while_writing, false},
     Implementation{"units", applies_gather_units, no_scratch, run_gather_units, Finds::while_writing, false},
 };
 

@@ -98,8 +98,8 @@ constexpr bool is_width(int64_t bytes) {
 }
 
 // Whether what a nest writes from `at` on (null: the best of addresses) goes past the cache: too much for it,
-// and rows are whole cache lines, or multiples of kStreamed bytes that follow one another.
-bool streams_rows(const Nest& nest, const char* at);
+// and rows are whole cache lines, or follow one another and have 4, 8 or a multiple of 16 bytes.
+bool streams_past_cache(const Nest& nest, const char* at);
 
 // Bytes that one index tuple moves.
 int64_t row_bytes(const Nest& nest);
@@ -119,9 +119,9 @@ class All {
 };
 
 // What the lists name; scratch only where it is not no_scratch.
-Applies applies_gather_stretches, applies_gather_packed, applies_streamed_rows, applies_gather_units;
+Applies applies_gather_stretches, applies_gather_packed, applies_streamed, applies_gather_units;
 Scratch scratch_gather_stretches, scratch_gather_packed;
-Runs run_gather_stretches, run_gather_packed, run_streamed_rows, run_gather_units;
+Runs run_gather_stretches, run_gather_packed, run_streamed, run_gather_units;
 
 Applies applies_partition, applies_private_slabs, applies_shared_slabs, applies_one_slab, applies_slabs,
     applies_counted_groups, applies_sorted_groups, applies_columns, applies_owned, applies_scatter_units;
