@@ -79,6 +79,25 @@ def test_items_that_go_past_the_caches_at_any_address(form, dtype, shift):
     assert not strays(out)
 
 
+@pytest.mark.parametrize("shift", [0, 16])
+@pytest.mark.parametrize("dtype", ["u2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("width", [512, 500])
+@pytest.mark.parametrize("negative", [False, True])
+def test_columns_that_go_past_the_caches_at_any_address(width, dtype, shift, negative):
+    """Those of whole cache lines do; a negative index sends the walk another way."""
+    data = _rng().integers(1, 99, (300, width)).astype(dtype)
+    indices = _rng().integers(-310 if negative else 0, 310, data.shape)
+    out = guarded(data.shape, dtype, shift=shift)
+    with chosen_from({"stream": 0}):
+        plan = gatherum.plan("gather_elements", data, indices, axis=0, mode="fill")
+        assert plan.algorithm == "packed"
+        gatherum.gather_elements(data, indices, axis=0, mode="fill", fill_value=7, out=out)
+    assert not strays(out)
+    valid = (indices >= -300) & (indices < 300)
+    taken = np.take_along_axis(data, np.where(valid, indices, 0), axis=0)
+    assert np.array_equal(out, np.where(valid, taken, np.array(7, dtype)))
+
+
 @pytest.mark.parametrize("shift", [0, 4, 20])
 def test_large_columns_at_any_address(shift):
     data, updates = (_rng().integers(0, 99, (1200, 1003)).astype("i4") for _ in range(2))

@@ -115,9 +115,9 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
         store_item(dst + j * W, load_item<W>(src + offsets[j]));
     };
     if (plain && walk.in_lines()) {
-      walk.stage_while(by_column ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
+      walk.stage_while(by_column && !streams ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
     } else {
-      if (by_column) prefetch_rows_on(nest, walk.on(), at, now);
+      if (by_column && !streams) prefetch_rows_on(nest, walk.on(), at, now);
       walk.stage();
       GATHERUM_UNROLL(8)
       for (int j = 0; fetches && j < m; ++j) move(j);

@@ -12,7 +12,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-template <int W>
+template <int W, bool streams>
 bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
   const Loop& line = call.nest->line_loop();
   const int64_t chunks = (line.extent + call.chunk - 1) / call.chunk;
@@ -35,7 +35,7 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
     const Range range{call.chunk, unit, unit + 1};
-    if (!gather_lines<W>(packed, call.units, inside, range, true)) return false;
+    if (!gather_lines<W, streams>(packed, call.units, inside, range, true)) return false;
   }
   return true;
 }

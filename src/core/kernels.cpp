@@ -47,8 +47,12 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
 }
 
 bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  if (call.streams)
+    return by_streamed(call.nest->block, [&](auto width) {
+      return GATHERUM_LEVEL::gather_packed<decltype(width)::value, true>(call, at, begin, end, scratch);
+    });
   return by_item(call.nest->block, [&](auto width) {
-    return GATHERUM_LEVEL::gather_packed<decltype(width)::value>(call, at, begin, end, scratch);
+    return GATHERUM_LEVEL::gather_packed<decltype(width)::value, false>(call, at, begin, end, scratch);
   });
 }
 

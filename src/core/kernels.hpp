@@ -145,6 +145,7 @@ struct PackedGather {
   const Nest* nest;
   int units;
   int64_t chunk, destinations, step;
+  bool streams;
 };
 
 // What a fold keeps between batches (accumulate.hpp): an accumulator and a count for each element of the
