@@ -46,7 +46,7 @@ from strategies import ORDERED
             (np.ma.zeros(3), "add"),
             {},
             TypeError,
-            "Accumulator: `data` must not be a masked array, its mask would be lost",
+            "Accumulator: `data` must not be a masked array: its mask would be lost",
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_what_clip_cannot_bring_back_is_refused():
     ("out", "error", "sentence"),
     [
         ([1, 2, 3], TypeError, "`out` must be a numpy.ndarray, got list"),
-        (np.ma.zeros(3), TypeError, "`out` must not be a masked array, its mask would be lost"),
+        (np.ma.zeros(3), TypeError, "`out` must not be a masked array: its mask would be lost"),
         (np.zeros(3, np.float32), TypeError, "`out` must have the dtype of `data`, float64, "),
         (np.zeros(4), ValueError, "`out` must have shape (3,), got (4,)"),
         (np.broadcast_to(np.zeros(1), 3), ValueError, "`out` must not overlap itself, "),

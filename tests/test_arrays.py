@@ -224,7 +224,7 @@ def test_missing_values_are_a_mask(value):
         with pytest.raises(TypeError) as caught:
             gatherum.scatter_nd(**arguments("scatter_nd") | {operand: value})
         assert str(caught.value) == (
-            f"scatter_nd: `{operand}` must not be a masked array, its mask would be lost"
+            f"scatter_nd: `{operand}` must not be a masked array: its mask would be lost"
         )
 
 

@@ -140,32 +140,32 @@ SENTENCES = [
     ),
     (
         "masked_array", "gather", (np.ma.array([1.0]), [0]), {}, TypeError,
-        "gather: `data` must not be a masked array, its mask would be lost",
+        "gather: `data` must not be a masked array: its mask would be lost",
     ),
     (
         "masked_array", "gather", (TWO, [0]), {"out": np.ma.zeros((1, 3), "f4")}, TypeError,
-        "gather: `out` must not be a masked array, its mask would be lost",
+        "gather: `out` must not be a masked array: its mask would be lost",
     ),
     (
         "masked_array", "gather", ([np.ma.array([1.0], mask=True)], [0]), {}, TypeError,
-        "gather: `data` must not be a masked array, its mask would be lost",
+        "gather: `data` must not be a masked array: its mask would be lost",
     ),
     (
         "masked_array", "gather", (TWO, [[1], [np.ma.masked]]), {}, TypeError,
-        "gather: `indices` must not be a masked array, its mask would be lost",
+        "gather: `indices` must not be a masked array: its mask would be lost",
     ),
     (
         "masked_array", "scatter_nd", (TWO, ROWS, [[1, (2, np.ma.array(3.0))]]), {}, TypeError,
-        "scatter_nd: `updates` must not be a masked array, its mask would be lost",
+        "scatter_nd: `updates` must not be a masked array: its mask would be lost",
     ),
     (
         "masked_array", "scatter_nd", (PAIRS, ROWS, [(np.ma.masked, 2)]), {}, TypeError,
-        "scatter_nd: `updates` must not be a masked array, its mask would be lost",
+        "scatter_nd: `updates` must not be a masked array: its mask would be lost",
     ),
     (
         "masked_array", "gather", (PAIRS, [9]), {"mode": "fill", "fill_value": (np.ma.masked, 2)},
         TypeError,
-        "gather: `fill_value` must not be a masked array, its mask would be lost",
+        "gather: `fill_value` must not be a masked array: its mask would be lost",
     ),
     (
         "foreign_array", "gather", (Tensor(), [0]), {}, TypeError,

@@ -158,7 +158,7 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
             ("gather", np.ma.zeros(3), [0]),
             {},
             TypeError,
-            "gather: `data` must not be a masked array, its mask would be lost",
+            "gather: `data` must not be a masked array: its mask would be lost",
         ),
         (
             ("gather", (3, None), [0]),

@@ -110,7 +110,7 @@ def not_an_array(op: str, operand: str, why: object) -> ValueError:
 
 
 def masked_array(op: str, operand: str) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must not be a masked array, its mask would be lost")
+    return TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
 
 
 def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
@@ -119,8 +119,8 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
 
 def no_whole_items(op: str, operand: str, framework: str, found: object) -> TypeError:
     return TypeError(
-        f"{op}: `{operand}` must have a dtype of {framework} whose items are whole bytes of one "
-        f"number, got {found}"
+        f"{op}: `{operand}` must have a dtype of {framework} that stores each number in whole "
+        f"bytes, got {found}"
     )
 
 
@@ -129,8 +129,12 @@ def no_jax_out(op: str) -> TypeError:
 
 
 def no_jax_platform(op: str, platform: str) -> NotImplementedError:
+    if platform in ("cuda", "gpu"):
+        why = "XLA cannot call the kernels of gatherum.cuda yet"
+    else:
+        why = "gatherum has no kernels for it"
     return NotImplementedError(
-        f"{op}: JAX arrays must be on the CPU, gatherum has no kernels for {platform} yet; write "
+        f"{op}: JAX arrays must be on the CPU, got {platform}, and {why}; write "
         "jax.device_put(data, jax.devices('cpu')[0])"
     )
 
@@ -262,8 +266,8 @@ def no_cuda_out(op: str) -> TypeError:
 
 def raise_in_capture(op: str) -> RuntimeError:
     return RuntimeError(
-        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the "
-        "device; take 'clip', 'wrap', 'fill' or 'drop'"
+        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, because it waits "
+        "for the device; take 'clip', 'wrap', 'fill' or 'drop'"
     )
 
 
@@ -343,7 +347,8 @@ def out_of_gradients(op: str) -> RuntimeError:
 
 def fill_needs_gradient(op: str) -> ValueError:
     return ValueError(
-        f"{op}: `fill_value` must not need a gradient, it would get none; write fill_value.item()"
+        f"{op}: `fill_value` must not need a gradient, because it would get none; write "
+        "fill_value.item()"
     )
 
 

@@ -382,7 +382,7 @@ def _arrays_in(value: Any) -> list[Array]:
 
 def _array(op: str, operand: str, value: Any) -> Array:
     if any(isinstance(array, np.ma.MaskedArray) for array in _arrays_in(value)):
-        raise TypeError(f"{op}: `{operand}` must not be a masked array, its mask would be lost")
+        raise TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
     if operand != "updates" and isinstance(value, bytes | str):
         raise TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
     return np.asarray(value)

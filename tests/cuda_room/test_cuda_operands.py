@@ -236,8 +236,8 @@ def test_a_graph_refuses_what_waits(on_core):
     with pytest.raises(RuntimeError) as caught:
         gatherum.gather(data, index)
     assert str(caught.value) == (
-        "gather: `mode` must not be 'raise' while a CUDA graph is captured, it waits for the "
-        "device; take 'clip', 'wrap', 'fill' or 'drop'"
+        "gather: `mode` must not be 'raise' while a CUDA graph is captured, because it waits for "
+        "the device; take 'clip', 'wrap', 'fill' or 'drop'"
     )
     with pytest.raises(RuntimeError) as caught:
         gatherum.scatter_slices(data, index, [1.0], mode="drop")

@@ -104,7 +104,7 @@ def test_unknown_sizes():
 def test_what_is_no_array_of_numpy_chunks():
     masked = da.ma.masked_array(LAZY, LAZY > 3)
     assert str(refused("gather", masked, [0])) == (
-        "gather: `data` must not be a masked array, its mask would be lost"
+        "gather: `data` must not be a masked array: its mask would be lost"
     )
 
     class Other:

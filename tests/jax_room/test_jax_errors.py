@@ -181,7 +181,7 @@ def test_packed_types_are_refused(name):
     for op in OPERATORS:
         operands = replaced(op, 0, packed)
         words = (
-            f"{op}: `data` must have a dtype of JAX whose items are whole bytes of one number, "
+            f"{op}: `data` must have a dtype of JAX that stores each number in whole bytes, "
             f"got {name}"
         )
         for call in (getattr(gatherum, op), jax.jit(getattr(gatherum.jax, op))):
@@ -228,7 +228,8 @@ def test_another_platform_is_refused_when_lowering():
     with pytest.raises(NotImplementedError) as caught:
         traced.lower(lowering_platforms=("cuda",))
     assert str(caught.value) == (
-        "gather: JAX arrays must be on the CPU, gatherum has no kernels for cuda yet; write "
+        "gather: JAX arrays must be on the CPU, got cuda, and XLA cannot call the kernels of "
+        "gatherum.cuda yet; write "
         "jax.device_put(data, jax.devices('cpu')[0])"
     )
 

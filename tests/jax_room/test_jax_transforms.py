@@ -306,6 +306,20 @@ def test_what_is_equal_need_not_mean_the_same():
         gatherum.gather(table, rows[:1], mode=["raise"])
 
 
+def test_a_call_that_is_known_raises_as_the_first_does():
+    """The core runs it and waits; what fails is run again, for its sentence."""
+    table, rows = jnp.arange(4.0), jnp.array([3, 0])
+    for _ in range(3):
+        assert gatherum.gather(table, rows).tolist() == [3.0, 0.0]
+        with pytest.raises(IndexError, match=r"^gather: index 9 is out of .* \(indices\[1\]\)$"):
+            gatherum.gather(table, jnp.array([0, 9]))
+        assert gatherum.scatter_elements(table, rows, rows * 2.0).tolist() == [0.0, 1.0, 2.0, 6.0]
+        with pytest.raises(IndexError, match=r"^scatter_elements: index -5 is out of bounds "):
+            gatherum.scatter_elements(table, jnp.array([0, -5]), rows * 2.0)
+        with pytest.raises(ValueError, match=r"^gather: `axis` must be in"):
+            gatherum.gather(table, rows, 1)
+
+
 def test_updates_that_are_missing_where_a_call_is_known():
     data, rows = jnp.zeros((3, 2)), jnp.array([0])
     for updates in (jnp.ones((1, 2)), 1.0):

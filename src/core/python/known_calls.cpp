@@ -8,9 +8,17 @@
 namespace gatherum {
 namespace {
 
+// What runs a call.
+struct Runs {
+  nb::object type;    // of its arrays
+  nb::object direct;  // what runs it without the sentence of an invalid index, or None
+  nb::object run;
+};
+
 // The last call of an operator. Its attributes are kept alive, so that no other object has their address.
 struct KnownCall {
-  nb::object op, type, run;
+  nb::object op;
+  Runs runs;
   bool scatters;
   std::array<nb::object, 6> attributes;
 };
@@ -23,25 +31,40 @@ std::vector<KnownCall>& known_calls() {
 }
 
 // What runs a call, or nothing.
-nb::object find_run(const GivenCall& call) {
+Runs find_runs(const GivenCall& call) {
   const nb::ft_lock_guard lock(calls_mutex);
   for (const KnownCall& k : known_calls())
     if (k.op.is(call.op)) {
       const auto is_known = [&k](nb::handle h) {
-        return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == k.type.ptr();
+        return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == k.runs.type.ptr();
       };
       const bool same = is_known(call.data) && is_known(call.indices) &&
                         (k.scatters ? is_known(call.updates) : call.updates.is_none()) &&
                         std::equal(k.attributes.begin(), k.attributes.end(), call.attributes.begin(),
                                    [](const nb::object& a, nb::handle b) { return a.is(b); });
-      return same ? k.run : nb::object();
+      return same ? k.runs : Runs{};
     }
   return {};
 }
 
-void remember_call(nb::object op, nb::object type, nb::object run, bool scatters,
+// A result of the type of the arrays is waited for; a tracer is not. Nothing: it has failed, as it will for
+// `run`, which says why.
+nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) {
+  static PyObject* wait = PyUnicode_InternFromString("block_until_ready");
+  nb::object result = nb::steal(PyObject_Vectorcall(known.direct.ptr(), operands, n, nullptr));
+  if (result.is_valid()) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(result.ptr())) != known.type.ptr()) return result;
+    if (nb::steal(PyObject_CallMethodNoArgs(result.ptr(), wait)).is_valid()) return result;
+  }
+  if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+    nb::raise_python_error();
+  PyErr_Clear();
+  return {};
+}
+
+void remember_call(nb::object op, nb::object type, nb::object direct, nb::object run, bool scatters,
                    const nb::tuple& attributes) {
-  KnownCall made{std::move(op), std::move(type), std::move(run), scatters, {}};
+  KnownCall made{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
   if (attributes.size() != made.attributes.size()) throw nb::value_error("gatherum: six attributes are kept");
   for (size_t i = 0; i < made.attributes.size(); ++i) made.attributes[i] = attributes[i];
   const nb::ft_lock_guard lock(calls_mutex);
@@ -78,11 +101,13 @@ nb::object entry_of_known_calls(nb::handle otherwise) {
 }  // namespace
 
 nb::object run_as_before(const GivenCall& call) {
-  const nb::object run = find_run(call);
-  if (!run.is_valid()) return {};
+  const Runs known = find_runs(call);
+  if (!known.run.is_valid()) return {};
   PyObject* operands[] = {call.data.ptr(), call.indices.ptr(), call.updates.ptr()};
-  nb::object result =
-      nb::steal(PyObject_Vectorcall(run.ptr(), operands, call.updates.is_none() ? 2 : 3, nullptr));
+  const size_t n = call.updates.is_none() ? 2 : 3;
+  nb::object result = known.direct.is_none() ? nb::object() : run_directly(known, operands, n);
+  if (result.is_valid()) return result;
+  result = nb::steal(PyObject_Vectorcall(known.run.ptr(), operands, n, nullptr));
   if (!result.is_valid()) nb::raise_python_error();
   return result;
 }
@@ -94,8 +119,8 @@ void forget_calls() {
 }
 
 void bind_known_calls(nb::module_& m) {
-  m.def("remember_call", &remember_call, nb::arg("op"), nb::arg("type"), nb::arg("run"), nb::arg("scatters"),
-        nb::arg("attributes"));
+  m.def("remember_call", &remember_call, nb::arg("op"), nb::arg("type"), nb::arg("direct").none(),
+        nb::arg("run"), nb::arg("scatters"), nb::arg("attributes"));
   m.def("entry_of_known_calls", &entry_of_known_calls, nb::arg("otherwise"));
 }
 

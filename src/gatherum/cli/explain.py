@@ -120,7 +120,9 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 )
 @click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
 @click.option(
-    "--batch-dims", type=Integer(), help="How many leading dimensions data and indices share."
+    "--batch-dims",
+    type=Integer(),
+    help="How many leading dimensions data and indices share, by default 0.",
 )
 @click.option(
     "--dtype", default="float32", show_default=True, callback=_dtype, help="The dtype of the data."

@@ -83,8 +83,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def commands() -> None:
     """Gather and scatter on arrays in files.
 
-    A file is x.npy, x.npz:name, model.safetensors:tensor, or a Zarr directory. Results appear only
-    when they are complete. Exit status: 0 success, 1 wrong data, 2 wrong usage.
+    A file is x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory; tables
+    are also read from x.parquet:column. Results appear only when they are complete. Exit status: 0
+    success, 1 wrong data, 2 wrong usage.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy
     """

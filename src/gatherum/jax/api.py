@@ -14,7 +14,7 @@ from .. import errors, native
 from ..names import ModeName, OperatorName, ReductionName
 from ..operators import GATHERS
 from .operands import is_jax, normalise
-from .ops import Tracer, bind, eager
+from .ops import Tracer, bind, direct, eager
 from .partials import Places
 
 
@@ -115,7 +115,8 @@ def scatter_nd(
 _Given: TypeAlias = tuple[object, ...]
 # What runs eager calls, by operator, type of the arrays and attributes. The core keeps the last one
 # of each operator, and knows it again by its attributes being the same objects.
-_known: dict[tuple[object, ...], Callable[..., Array]] = {}
+_Run: TypeAlias = Callable[..., Array]
+_known: dict[tuple[object, ...], tuple[_Run | None, _Run]] = {}
 _KNOWN_MOST = 1024
 
 
@@ -126,9 +127,9 @@ def _run_unknown(
     kinds = {type(operand) for operand in operands}
     if len(kinds) == 1 and _are_plain(given):
         kind = kinds.pop()
-        if (run := _known.get((op, kind, *given))) is not None:
-            native.remember_call(op, kind, run, op not in GATHERS, given)
-            return run(*operands)
+        if (known := _known.get((op, kind, *given))) is not None:
+            native.remember_call(op, kind, *known, op not in GATHERS, given)
+            return known[1](*operands)
     return _run_any(op, data, indices, updates, given)
 
 
@@ -147,7 +148,7 @@ def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Gi
     if _are_plain(given) and not call.fill and len(_known) < _KNOWN_MOST:
         for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
             if not issubclass(kind, Tracer):
-                _known[(op, kind, *given)] = eager(call)
+                _known[(op, kind, *given)] = direct(call), eager(call)
     result: Array = bind(call, *arrays)
     if not (call.fills and is_jax(fill_value)):
         return result

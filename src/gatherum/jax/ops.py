@@ -167,6 +167,13 @@ def eager(call: Call) -> Callable[..., Array]:
     return evaluated
 
 
+def direct(call: Call) -> Callable[..., Array] | None:
+    """Return what the core runs, and waits for, in the place of `eager`: in the mode that waits
+    always. A call that fails is made again by `eager`, which finds the sentence.
+    """
+    return compiled(call) if call.mode == "raise" else None
+
+
 def _are_divided(operands: tuple[Array, ...]) -> bool:
     """Whether devices of this process hold different parts of an operand."""
     arrays = [operand for operand in operands if isinstance(operand, jax.Array)]
