@@ -93,7 +93,7 @@ def dask(session: nox.Session) -> None:
     # xarray: an example of the page.
     install(session, "[dask]", *group("test"), "xarray")
     session.run("pytest", "tests/dask_room", *session.posargs)
-    session.run("python", "docs/examples.py", "docs/dask.md")
+    session.run("python", "docs/examples.py", "docs/dask.md", "docs/dask-planning.md")
 
 
 @nox.session

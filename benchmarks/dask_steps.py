@@ -71,14 +71,14 @@ def operands(rows, width, chunks, entries, index_chunks):
 
 
 @contextmanager
-def by(way):
-    """Move rows in a way, whatever their sizes, with a task for every chunk."""
+def shuffles(chunk):
+    """Move rows by shuffles, whatever their sizes, with tasks of a quarter of a chunk."""
     import dask
 
     from gatherum.dask import ways
 
     small, ways.SMALL_BYTES = ways.SMALL_BYTES, -1
-    with dask.config.set({"gatherum.way": way}):
+    with dask.config.set({"gatherum.way": "shuffle", "array.chunk-size": chunk}):
         yield
     ways.SMALL_BYTES = small
 
@@ -91,13 +91,13 @@ def costed(lazy):
     return costs.cost(layer.call, layer.layout, layer.way), layer.way
 
 
-def shuffled(client, rounds, *sizes):
+def shuffled(client, rounds, chunk, *sizes):
     """Return what one gather by shuffles costs beyond its operands: workers, scheduler, Cost."""
     import gatherum
 
     table, indices = operands(*sizes)
     found = []
-    with by("shuffle"):
+    with shuffles(chunk):
         taken = gatherum.gather(table, indices)
         for _ in range(rounds):
             alone = [spent(client, one) for one in (table, indices)]
@@ -107,37 +107,57 @@ def shuffled(client, rounds, *sizes):
     return *middle, costed(taken)[0]
 
 
-# Rows, width, chunks, entries, chunks of entries: of each call one term is the largest.
-RUNS = {
-    "bytes": (500_000, 256, 12, 500_000, 12),
-    "pieces": (40_000, 8, 100, 40_000, 100),
-    "entries": (8_000_000, 1, 8, 16_000_000, 8),
-    "tasks": (4_000, 8, 2, 4_000, 1_000),
-}
+# The largest chunk, then rows, width, chunks, entries, chunks of entries.
+WARM = (4000, 1000, 8, 4, 1000, 4)
+PIECES = (4000, 12_000, 8, 120, 12_000, 120)
+BYTES = (32 * MIB, 160_000, 256, 8, 160_000, 8)
+TASKS, ENTRIES = 500, 2_000_000
 
 
-def measure(rounds=3):
-    """Return the seconds of each step."""
-    terms, workers, schedulers = [], [], []
+def measure(rounds):
+    """Return the seconds of each step: what steps measured before explain is taken away."""
+    import dask.array as da
+
+    found = {"entry": of_an_entry(rounds)}
     with cluster() as client:
-        spent(client, operands(1000, 8, 4, 1000, 4)[0])  # imports and first connections
-        shuffled(client, 1, 1000, 8, 4, 1000, 4)
+        shuffled(client, 1, *WARM)  # imports and first connections
         base = statistics.median(now for _, now in client.run(resident).values())
-        for sizes in RUNS.values():
-            worker, scheduler, cost = shuffled(client, rounds, *sizes)
-            rows = sizes[1] * 4 * sizes[3]
-            terms.append([rows, cost.pieces, sizes[3], cost.tasks])
-            workers.append(worker)
-            schedulers.append(scheduler / cost.tasks)
-    seconds = np.linalg.solve(np.array(terms, float), np.array(workers))
-    names = ("byte", "piece", "entry", "task")
+        plain = da.ones(TASKS, chunks=1).map_blocks(np.negative)
+        found["task"] = statistics.median(
+            spent(client, plain)[0] for _ in range(rounds)
+        ) / (2 * TASKS)  # fmt: skip
+        worker, scheduler, cost = shuffled(client, rounds, *PIECES)
+        found["piece"] = (worker - cost.tasks * found["task"]) / cost.pieces
+        of_a_task = scheduler / cost.tasks
+        worker, _, cost = shuffled(client, rounds, *BYTES)
+        known = cost.tasks * found["task"] + cost.pieces * found["piece"]
+        found["byte"] = (worker - known - BYTES[4] * found["entry"]) / cost.moved
     return {
         "date": date.today().isoformat(),
         "machine": machine(),
-        "seconds": dict(zip(names, seconds.tolist(), strict=True)),
-        "scheduler_seconds_a_task": schedulers[-1],
+        "seconds": found,
+        "scheduler_seconds_a_task": of_a_task,
         "worker_bytes": base,
     }
+
+
+def of_an_entry(rounds):
+    """Return the seconds that a route takes for an entry, among 400 owners."""
+    import dask.array as da
+
+    import gatherum
+    from gatherum.dask.entries import route
+
+    table = da.zeros((ENTRIES, 4), chunks=(ENTRIES // 400, 4))
+    indices = np.random.default_rng(0).integers(0, ENTRIES, ENTRIES)
+    layer = gatherum.gather(table, da.from_array(indices))
+    layer = layer.dask.layers[layer.name]
+    times = []
+    for _ in range(rounds):
+        start = processor_time()
+        route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
+        times.append(processor_time() - start)
+    return statistics.median(times) / ENTRIES
 
 
 def machine():
@@ -165,7 +185,7 @@ def any_cluster():
 NETWORK, DISK = 1.25e9, 1e9
 
 
-def predicted(figures, cost, way, entries, workers):
+def predicted(figures, cost, entries, workers):
     """Return what a call by shuffles costs: the formulas of the page."""
     seconds = figures["seconds"]
     each = {
@@ -221,8 +241,8 @@ def plan(given):
     )  # fmt: skip
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
     for chunk in given.chunks:
-        cost, way = costed(planned(rows, given.row_bytes, entries, chunk * MIB))
-        told = predicted(figures, cost, way, entries, given.workers)
+        cost, _ = costed(planned(rows, given.row_bytes, entries, chunk * MIB))
+        told = predicted(figures, cost, entries, given.workers)
         cells = (
             f"{chunk:,} MiB", f"{cost.tasks:,}", f"{cost.pieces:.1e}",
             f"{cost.moved / given.workers / 1e9:,.0f} GB", f"{told['scheduler']:,.0f} s",
@@ -242,7 +262,7 @@ def check(given):
         with cluster() as client:
             worker, _, cost = shuffled(client, given.rounds, *sizes)
             peak = max(most for most, _ in client.run(resident).values())
-        told = predicted(figures, cost, None, sizes[3], 2)
+        told = predicted(figures, cost, sizes[4], 2)
         print(
             f"| {name} | {cost.tasks:,} | {2 * sum(told['cpu'].values()):.1f} s | {worker:.1f} s | "
             f"{told['memory'] / 1e9:.2f} GB | {peak / 1e9:.2f} GB |"
@@ -250,9 +270,9 @@ def check(given):
 
 
 CHECKED = {
-    "1.5 GB in 60 x 30 chunks": (1_500_000, 256, 60, 1_500_000, 30),
-    "0.4 GB in 200 x 100 chunks": (400_000, 256, 200, 400_000, 100),
-    "rows of 16 bytes, 16 million": (16_000_000, 4, 24, 16_000_000, 24),
+    "0.8 GB in 40 x 20 chunks": (64 * MIB, 800_000, 256, 40, 800_000, 20),
+    "0.2 GB in 200 x 100 chunks": (4 * MIB, 200_000, 256, 200, 200_000, 100),
+    "rows of 16 bytes, 6 million": (16 * MIB, 6_000_000, 4, 24, 6_000_000, 24),
 }
 
 

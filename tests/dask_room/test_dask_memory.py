@@ -60,7 +60,7 @@ def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
     }
     with (
         dask.config.set(settings),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         even = da.from_array(np.arange(ENTRIES) * 7 % ROWS, chunks=8000)

@@ -23,7 +23,6 @@ from .ways import (
     ROUTING,
     Way,
     entry_bytes,
-    entry_runs,
     index_bytes,
     is_small,
     owner_bytes,
@@ -97,8 +96,7 @@ class _Sizes:
     @cached_property
     def runs(self) -> list[range]:
         """The groups of blocks of entries that one task takes."""
-        weights = entry_bytes(self.call, self.layout)
-        return entry_runs(weights, self.way, self.call.operator.scatters)
+        return groups(entry_bytes(self.call, self.layout), self.way.chunk)
 
     @cached_property
     def entries(self) -> int:
@@ -201,7 +199,8 @@ def _routed_gather(z: _Sizes) -> Cost:
 
     With S and F columns, E groups of entries and T of owners in each: S E routes (and as many that
     say what is invalid), F S T takers, and F S E mergers. As tasks there are also S T E requests,
-    unless all indices are small, and F S T E replies; by shuffles, S E that ask.
+    unless all indices are small, and F S T E replies; by shuffles, S E that ask, and mergers only
+    where a group has several blocks.
     """
     runs, owners, blocks = len(z.runs), len(z.owners), len(z.layout.entry_counts())
     columns = z.shared * z.free
@@ -211,6 +210,7 @@ def _routed_gather(z: _Sizes) -> Cost:
     if z.way.name == "shuffle":
         barriers = z.shared if z.layout.addressed is None else _addressed(z.layout)
         tasks += z.shared + z.free * barriers + (z.shared if small else routes + z.shared)
+        tasks += columns * sum(len(run) > 1 for run in z.runs)
         taken += z.way.chunk + replied  # a batch ends with the piece that fills it
     else:
         tasks += columns * runs + z.free * owners * runs

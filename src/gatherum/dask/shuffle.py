@@ -290,16 +290,21 @@ def receive_merge(
     call: Call,
     checked: None,
     way: Route,
-    shape: Shape,
+    shapes: Sequence[Shape],
     owners: Sequence[range],
-) -> Array:
-    """Return a block of a gather's result; `owners` are the runs that send, if there are any."""
+) -> list[Array]:
+    """Return blocks of a gather's result; `owners` are the runs that send, if there are any."""
     if not owners:
-        return work.merge(call, checked, way, [shape], [], [])[0]
+        return work.merge(call, checked, way, shapes, [], [])
     shards = receive(id, number, run)
     sent = [owners[shard.sender] for shard in shards.shards]
     rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
-    (found,) = work.merge(call, checked, way, [shape], sent, rows)
+    return work.merge(call, checked, way, shapes, sent, rows)
+
+
+def receive_block(id: ShuffleId, number: int, run: int, call: Call, *given: Any) -> Array:
+    """Return the one block of `receive_merge`."""
+    (found,) = receive_merge(id, number, run, call, *given)
     return found
 
 
@@ -358,10 +363,16 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
                 else:
                     moved.send(n, send_asked, *given, asked.id, answer, most)
             sent = moved.barrier() if runs else 0
-            for n, place in enumerate(tasks.entered(shared, free, range(len(entries)))):
-                shape = tasks.layout.moved_shape(place)
-                want = tasks.call, checked, ways[n], shape, owners
-                tasks.result(place, receive_merge, moved.id, n, sent, *want)
+            for n, group in enumerate(entries):
+                places = tasks.entered(shared, free, group)
+                shapes = [tasks.layout.moved_shape(place) for place in places]
+                want = moved.id, n, sent, tasks.call, checked, ways[n], shapes, owners
+                if len(places) == 1:
+                    tasks.result(places[0], receive_block, *want)
+                    continue
+                merged = tasks.add("merge", (*shared, *free, n), receive_merge, *want)
+                for k, place in enumerate(places):
+                    tasks.result(place, list.__getitem__, merged, k)
 
 
 def scatter_by_shuffle(tasks: Tasks) -> Ref:

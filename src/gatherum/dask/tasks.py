@@ -13,7 +13,7 @@ from . import work
 from .call import Call
 from .entries import find_invalid, refuse_invalid, route
 from .layout import Chunks, Layout, Place, groups
-from .ways import Way, entry_bytes, entry_runs, index_bytes, owner_bytes
+from .ways import Way, entry_bytes, index_bytes, owner_bytes
 
 Key: TypeAlias = tuple[str | int, ...]
 Ref: TypeAlias = Any  # a TaskRef, or None
@@ -81,7 +81,7 @@ class Tasks:
 
     def entry_groups(self) -> list[range]:
         """Return runs of neighbouring blocks of entries that one task takes together."""
-        return entry_runs(self.entry_bytes, self.way, self.operator.scatters)
+        return groups(self.entry_bytes, self.way.chunk)
 
     def owner_groups(self, shared: Place) -> list[range]:
         """Return runs of neighbouring blocks of a column's data that one task takes together; none

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -43,15 +42,6 @@ def entry_bytes(call: Call, layout: Layout) -> list[int]:
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
     return [moved * item + count * ROUTING for moved, count in pairs]
-
-
-def entry_runs(weights: Sequence[int], way: Way, scatters: bool) -> list[range]:
-    """Return runs of neighbouring blocks of entries, of these bytes, that one task takes together;
-    each block of a gather by shuffles has a task of its own.
-    """
-    if way.name == "shuffle" and not scatters:
-        return [range(n, n + 1) for n in range(len(weights))]
-    return groups(weights, way.chunk)
 
 
 def index_bytes(call: Call) -> int:
