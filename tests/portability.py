@@ -108,9 +108,12 @@ class Platform:
             root = given.root.resolve()
             (include,) = root.glob("usr/include/python3.[0-9][0-9]")
             flags += f" -idirafter {root}/usr/include"
-            settings += [f"-DPython_INCLUDE_DIR={include}", "-DGATHERUM_LEVELS="]
+            settings += [f"-DPython_INCLUDE_DIR={include}"]
         nanobind = self._said(sys.executable, "-m", "nanobind", "--cmake_dir").strip()
         settings += [f"-DCMAKE_CXX_COMPILER={given.cxx}"] if given.cxx else []
+        foreign = self.machine != platform.machine()
+        levels = "" if foreign else given.levels.replace(",", ";").replace("portable", "")
+        settings += [f"-DGATHERUM_LEVELS={levels}"]
         environment = os.environ | {"PYTHONPATH": str(self.site)}
         subprocess.run(
             ["cmake", "-S", str(TREE), "-B", str(built), "-G", "Ninja",
@@ -180,6 +183,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
         "--emulates", default="aarch64-static", help="which qemu runs another processor"
     )
     parser.add_argument("--cxx", help="the compiler, if it is not CMake's own choice")
+    parser.add_argument("--levels", default="v3,v4", help="to build besides portable")
     parser.add_argument("--flags", default="", help="for the compiler")
     parser.add_argument(
         "--platform", action="append", help="of wheels, such as musllinux_1_2_x86_64"

@@ -3,6 +3,7 @@
 //     platform FILE      writes FILE; prints "ok", or the line of what is not so
 #include "platform.hpp"
 
+#include <array>
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -65,6 +66,19 @@ int main(int count, char** words) {
 
   const int reading = OPEN(words[1], O_RDONLY);
   CHECK(write_at(reading, text, length, 0, error) == -1 && (error == EBADF || error == EACCES));
+
+  // Products modulo 2^64, of a word and of a vector's.
+  using Words = Vector<uint64_t, GATHERUM_LANES>::Type;
+  uint64_t x = 88172645463325252u;
+  for (int i = 0; i < 1000; ++i) {
+    std::array<uint64_t, GATHERUM_LANES> words;
+    for (uint64_t& word : words) word = (x ^= x << 13, x ^= x >> 7, x ^= x << 17) >> i % 64;
+    const uint64_t number = x >> i * 7 % 64;
+    const auto products =
+        std::bit_cast<std::array<uint64_t, GATHERUM_LANES>>(times_number(std::bit_cast<Words>(words), number));
+    for (size_t l = 0; l < words.size(); ++l) CHECK(products[l] == words[l] * number);
+    CHECK(times_number(words[0], number) == words[0] * number);
+  }
 
   // Nothing to see, and no harm done.
   expect_scattered_reads(file, true);
