@@ -300,6 +300,13 @@ def tsan(session: nox.Session) -> None:
 
 
 @nox.session
+def portability(session: nox.Session) -> None:
+    """Test on another interpreter, compiler or machine; ``--`` tells tests/portability.py which."""
+    session.install(*PROJECT["build-system"]["requires"], "cmake", "ninja")
+    session.run("python", "tests/portability.py", *session.posargs)
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
     """See a test fail for each of many small mistakes; what follows ``--`` goes to the runner."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")

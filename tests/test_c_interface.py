@@ -1,23 +1,18 @@
 """The core as a C library: a C program gathers and scatters without Python."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import foreign
 import gatherum
 from cases import CASES
 
-COMPILER = os.environ.get("CC", "cc")
 pytestmark = [
-    pytest.mark.skipif(
-        not COMPILER or shutil.which(COMPILER) is None,
-        reason="compiles a C program: install a C compiler, or name it in CC",
-    ),
-    pytest.mark.skipif(os.name == "nt", reason="the command line is that of Unix compilers"),
+    *foreign.needs(foreign.C),
     pytest.mark.skipif(
         "SANITIZER" in os.environ, reason="a sanitized core needs its runtime: run it without"
     ),
@@ -28,12 +23,11 @@ SOURCE = Path(__file__).parent / "c" / "call.c"
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
     """The C program, compiled against the installed header and library."""
-    made = tmp_path_factory.mktemp("c") / "call"
-    library = Path(gatherum.get_library())
+    made = tmp_path_factory.mktemp("c") / "call.exe"
     include = gatherum.get_include()
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    where = [f"-I{include}", str(SOURCE), str(library), f"-Wl,-rpath,{library.parent}"]
-    subprocess.run([COMPILER, *strict, *where, "-o", str(made)], check=True)
+    where = [f"-I{include}", str(SOURCE), *foreign.library(made.parent)]
+    subprocess.run([foreign.C, *strict, *where, "-o", str(made)], check=True)
     return made
 
 
@@ -46,9 +40,7 @@ def _call(program, folder, plan, operands, out, *more, threads=1):
     for name, content in zip(names, contents, strict=True):
         paths.append(folder / name)
         paths[-1].write_bytes(content)
-    run = subprocess.run(
-        [program, *paths, str(threads), *more], capture_output=True, text=True, check=False
-    )
+    run = foreign.run(program, *paths, threads, *more)
     return run, np.frombuffer((folder / "out").read_bytes(), out.dtype).reshape(out.shape)
 
 

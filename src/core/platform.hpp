@@ -14,6 +14,9 @@
 #else
 #define GATHERUM_X86 0
 #endif
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <malloc.h>
@@ -35,6 +38,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <sched.h>
@@ -43,6 +47,20 @@
 #endif
 #else
 #define GATHERUM_POSIX 0
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#if !defined(NOMINMAX)
+#define NOMINMAX
+#endif
+#include <windows.h>
+// behind it, whose names they need
+#include <io.h>
+#include <malloc.h>
+#include <psapi.h>
+// macros of 16-bit days
+#undef near
+#undef far
+#endif
 #endif
 
 namespace gatherum {
@@ -203,6 +221,24 @@ GATHERUM_INLINE To convert_lanes(From v) {
 #endif
 }
 
+// A word, or each of a vector's, times a number, modulo 2^64. NEON has no such product, and compilers take the
+// vector apart; made of products of halves it takes as many instructions, six, and none of them moves words
+// between registers of two kinds.
+template <class T>
+GATHERUM_INLINE T times_number(T v, uint64_t number) {
+#if defined(__aarch64__) && GATHERUM_LANES == 2
+  if constexpr (sizeof(T) == 16) {
+    const auto words = std::bit_cast<uint64x2_t>(v);
+    const uint64x2_t numbers = vdupq_n_u64(number);
+    const uint32x4_t crossed =
+        vmulq_u32(vrev64q_u32(vreinterpretq_u32_u64(words)), vreinterpretq_u32_u64(numbers));
+    const uint64x2_t upper = vshlq_n_u64(vpaddlq_u32(crossed), 32);
+    return std::bit_cast<T>(vmlal_u32(upper, vmovn_u64(words), vmovn_u64(numbers)));
+  }
+#endif
+  return v * number;
+}
+
 // The signs of a vector's words, a bit each.
 GATHERUM_INLINE unsigned signs(Vector<int64_t, GATHERUM_LANES>::Type v) {
 #if GATHERUM_LANES == 4
@@ -260,10 +296,13 @@ inline int usable_processors() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
 #endif
 #if GATHERUM_POSIX
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  if (n > 0) return static_cast<int>(n);
+  const auto n = sysconf(_SC_NPROCESSORS_ONLN);
+#elif defined(_WIN32)
+  const auto n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
+#else
+  const int n = 1;
 #endif
-  return 1;
+  return n > 0 ? static_cast<int>(n) : 1;
 }
 
 // In a build with AddressSanitizer: nobody may touch these bytes, or may again.
@@ -306,7 +345,7 @@ inline void* map_huge(size_t bytes) {
   madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
 #endif
   return reinterpret_cast<void*>(aligned);
-#elif defined(_MSC_VER)
+#elif defined(_WIN32)
   return _aligned_malloc(bytes, kHugePage);
 #else
   return std::aligned_alloc(kHugePage, bytes);
@@ -338,7 +377,7 @@ inline void offer_pages([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes)
 inline void unmap_huge(void* p, size_t bytes) {
 #if GATHERUM_POSIX
   munmap(p, bytes);
-#elif defined(_MSC_VER)
+#elif defined(_WIN32)
   static_cast<void>(bytes);
   _aligned_free(p);
 #else
@@ -346,6 +385,42 @@ inline void unmap_huge(void* p, size_t bytes) {
   std::free(p);
 #endif
 }
+
+#if defined(_WIN32)
+// How Windows says what errno says.
+inline int last_error() {
+  switch (GetLastError()) {
+    case ERROR_ACCESS_DENIED:
+    case ERROR_LOCK_VIOLATION:
+      return EACCES;
+    case ERROR_DISK_FULL:
+    case ERROR_HANDLE_DISK_FULL:
+      return ENOSPC;
+    case ERROR_INVALID_HANDLE:
+      return EBADF;
+    default:
+      return EIO;
+  }
+}
+
+// Calls ReadFile or WriteFile at a position: how many bytes they moved, or -1. Other threads may do the same
+// to the same file; its own position moves, and nobody here uses that.
+template <class Transfer, class Byte>
+int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  error = file < 0 ? EBADF : 0;  // the C library ends a process that asks for the handle of no file
+  if (error != 0) return -1;
+  OVERLAPPED at = {};
+  at.Offset = static_cast<DWORD>(static_cast<uint64_t>(offset));
+  at.OffsetHigh = static_cast<DWORD>(static_cast<uint64_t>(offset) >> 32);
+  const auto handle = reinterpret_cast<HANDLE>(_get_osfhandle(file));
+  DWORD moved = 0;
+  if (transfer(handle, p, static_cast<DWORD>(bytes < kMost ? bytes : kMost), &moved, &at)) return moved;
+  if (GetLastError() == ERROR_HANDLE_EOF) return 0;
+  error = last_error();
+  return -1;
+}
+#endif
 
 // Reads up to `bytes` of an open file from `offset` on: how many came, 0 behind the file's end, or -1
 // with the reason in `error`.
@@ -357,10 +432,50 @@ inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& e
   } while (got < 0 && errno == EINTR);
   error = got < 0 ? errno : 0;
   return got;
+#elif defined(_WIN32)
+  return transfer_at(ReadFile, file, to, bytes, offset, error);
 #else
   static_cast<void>(file), static_cast<void>(to), static_cast<void>(bytes), static_cast<void>(offset);
   error = ENOSYS;
   return -1;
+#endif
+}
+
+// Writes up to `bytes` at `offset` of an open file: how many were taken, or -1 with the reason in `error`.
+inline int64_t write_at(int file, const char* from, int64_t bytes, int64_t offset, int& error) {
+#if GATHERUM_POSIX
+  ssize_t put = -1;
+  do {
+    put = pwrite(file, from, static_cast<size_t>(bytes), static_cast<off_t>(offset));
+  } while (put < 0 && errno == EINTR);
+  error = put < 0 ? errno : 0;
+  return put;
+#elif defined(_WIN32)
+  return transfer_at(WriteFile, file, from, bytes, offset, error);
+#else
+  static_cast<void>(file), static_cast<void>(from), static_cast<void>(bytes), static_cast<void>(offset);
+  error = ENOSYS;
+  return -1;
+#endif
+}
+
+// The most memory that this process has had in use so far, in bytes; 0 where nobody knows.
+inline int64_t peak_memory() {
+#if GATHERUM_POSIX
+  rusage used = {};
+  getrusage(RUSAGE_SELF, &used);
+#if defined(__APPLE__)
+  constexpr int64_t kUnit = 1;
+#else
+  constexpr int64_t kUnit = 1024;
+#endif
+  return static_cast<int64_t>(used.ru_maxrss) * kUnit;
+#elif defined(_WIN32)
+  PROCESS_MEMORY_COUNTERS used = {};
+  K32GetProcessMemoryInfo(GetCurrentProcess(), &used, sizeof used);
+  return static_cast<int64_t>(used.PeakWorkingSetSize);
+#else
+  return 0;
 #endif
 }
 

@@ -41,6 +41,9 @@ xla_call = _core.xla_call
 read_file_rows = _core.read_file_rows
 file_rows_bridge = _core.file_rows_bridge
 start_writing = _core.start_writing
+read_at = _core.read_at
+write_at = _core.write_at
+peak_memory = _core.peak_memory
 
 _DEFAULT_CACHE = 512 << 20
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "../include/gatherum.h"
+#include "../platform.hpp"
 #include "released.hpp"
 
 namespace gatherum {
@@ -25,6 +26,39 @@ bool set_where(gatherum_rows& reads, const RowsWhere& where) {
   reads.extent = where[3];
   return reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item && reads.extent >= 0 &&
          reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
+}
+
+// The bytes of an object, as long as they are borrowed.
+class Borrowed {
+ public:
+  Borrowed(nb::handle object, int flags) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) nb::raise_python_error();
+  }
+  ~Borrowed() { PyBuffer_Release(&view_); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+  char* start() const { return static_cast<char*>(view_.buf); }
+  int64_t bytes() const { return view_.len; }
+
+ private:
+  Py_buffer view_ = {};
+};
+
+// Moves the bytes of an object from or to a file, without the interpreter's lock.
+template <class Transfer>
+int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t offset) {
+  const Borrowed memory(object, flags);
+  int error = 0;
+  int64_t moved = 0;
+  {
+    const Released unlock;
+    moved = move(file, memory.start(), memory.bytes(), offset, error);
+  }
+  if (moved >= 0) return moved;
+  errno = error;
+  PyErr_SetFromErrno(PyExc_OSError);
+  nb::raise_python_error();
 }
 
 }  // namespace
@@ -63,6 +97,14 @@ int64_t file_rows_bridge(const RowsWhere& where, nb::handle numbers, double wast
   rows.numbers = as_int64s(numbers, rows.count, "file_rows_bridge: `numbers` must be a flat array of int64");
   rows.waste = waste;
   return gatherum_rows_bridge(&rows);
+}
+
+int64_t read_file_at(int file, nb::handle buffer, int64_t offset) {
+  return transfer(read_at, file, buffer, PyBUF_WRITABLE, offset);
+}
+
+int64_t write_file_at(int file, nb::handle data, int64_t offset) {
+  return transfer(write_at, file, data, PyBUF_SIMPLE, offset);
 }
 
 }  // namespace gatherum

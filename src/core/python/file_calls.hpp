@@ -21,4 +21,9 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
 // The most whole pages between two of the rows `numbers` that read_file_rows reads with them.
 int64_t file_rows_bridge(const RowsWhere& where, nb::handle numbers, double waste);
 
+// Reads from position `offset` of an open file into `buffer`, or writes `data` there: how many bytes were
+// moved. OSError where none can be.
+int64_t read_file_at(int file, nb::handle buffer, int64_t offset);
+int64_t write_file_at(int file, nb::handle data, int64_t offset);
+
 }  // namespace gatherum

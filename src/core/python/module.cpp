@@ -96,6 +96,9 @@ NB_MODULE(_core, m) {
         start_writing(file, offset, bytes);
       },
       nb::arg("file"), nb::arg("offset"), nb::arg("nbytes"));
+  m.def("read_at", &read_file_at, nb::arg("file"), nb::arg("buffer"), nb::arg("offset"));
+  m.def("write_at", &write_file_at, nb::arg("file"), nb::arg("data"), nb::arg("offset"));
+  m.def("peak_memory", [] { return peak_memory(); });
 
   m.def("available_levels", [] { return names_of(gatherum_available_level); });
   m.def(

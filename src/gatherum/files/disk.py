@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from gatherum import native
 from gatherum.files.stats import Meter
+from gatherum.files.system import read_into, read_some, write_some
 from gatherum.regular import open_regular
 
-__all__ = [
-    "PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages_between",
-    "sync_directory",
-]  # fmt: skip
+__all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages_between"]
 
 PAGE = 4096  # bytes that a disk reads at least
 LONGEST_TRANSFER = 1 << 30
@@ -82,7 +80,7 @@ class DiskFile:
         """Fill `buffer` from position `offset`; a file that ends before is an OSError."""
         done = 0
         while done < len(buffer):
-            got = os.preadv(self.fd, [buffer[done : done + LONGEST_TRANSFER]], offset + done)
+            got = read_into(self.fd, buffer[done : done + LONGEST_TRANSFER], offset + done)
             if got == 0:
                 raise self._truncated(offset + done, offset + len(buffer))
             done += got
@@ -160,7 +158,7 @@ class DiskFile:
     def read_bytes(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
         pieces: list[bytes] = []
-        while length > 0 and (piece := os.pread(self.fd, length, offset)):
+        while length > 0 and (piece := read_some(self.fd, length, offset)):
             pieces.append(piece)
             offset += len(piece)
             length -= len(piece)
@@ -173,7 +171,7 @@ class DiskFile:
         done = 0
         while done < len(view):
             try:
-                done += os.pwrite(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
+                done += write_some(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
             except OSError as error:
                 raise OSError(error.errno, os.strerror(error.errno or 0), self.path) from error
         if done >= WRITE_BEHIND and self._identity is not None:
@@ -226,12 +224,3 @@ def check_within(path: str, root: str) -> None:
     """Raise ValueError where a path, its links followed, leaves `root`, which has no links."""
     if os.path.commonpath([os.path.realpath(path), root]) != root:
         raise ValueError(f"{path}: a link that leads out of the store is not followed")
-
-
-def sync_directory(path: str) -> None:
-    """Return once a rename or a new name in directory `path` is on the disk."""
-    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -1,11 +1,11 @@
 """What a run has done: counted while it goes on, reported at its end."""
 
-import resource
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from gatherum.files.system import peak_memory
 
 __all__ = ["Meter", "Progress", "Stats"]
 
@@ -106,20 +106,6 @@ class Meter:
             self.requests,
             self.bytes_requested,
         )
-
-
-def peak_memory() -> int:
-    """Return the largest resident set of this process so far, in bytes."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            lines = [line.split() for line in status if line.startswith("VmHWM:")]
-    except OSError:
-        lines = []
-    if lines:
-        return int(lines[0][1]) * 1024
-    # counts in kilobytes, on macOS in bytes; on Linux it may be that of the process that forked
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def size_text(nbytes: int) -> str:

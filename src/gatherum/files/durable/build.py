@@ -6,13 +6,14 @@ import stat
 import time
 from collections.abc import Callable
 
-from gatherum.files.disk import DiskFile, sync_directory
+from gatherum.files.disk import DiskFile
 from gatherum.files.durable.journal import READY, Journal, Record
 from gatherum.files.stats import Meter
+from gatherum.files.system import NO_LINK, sync_directory, sync_file
 
 __all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 
-CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+CREATE = os.O_RDWR | os.O_CREAT | NO_LINK
 SYNC_BYTES = 512 << 20
 SYNC_SECONDS = 10.0
 
@@ -151,6 +152,7 @@ class Build:
             self._complete()  # a file is replaced in one step: no record need tell how far it came
         else:
             self.seal()
+        self._close_data()  # or Windows neither replaces nor removes it
         if os.path.lexists(self.partial):
             replace_path(self.partial, self.target)
         sync_directory(os.path.dirname(self.target))
@@ -158,6 +160,7 @@ class Build:
 
     def clear(self) -> None:
         """Remove the journal and what is left beside the output."""
+        self._close_data()
         self._remove_parts()
         self.journal.remove()
 
@@ -170,18 +173,12 @@ class Build:
 
     def close(self) -> None:
         """Close the files and keep them for a later resume."""
-        if self.data is not None:
-            self.data.close()
+        self._close_data()
         self.journal.close()
 
-
-def sync_file(path: str) -> None:
-    """Force a closed file to the disk."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    def _close_data(self) -> None:
+        if self.data is not None:
+            self.data.close()
 
 
 def replace_path(partial: str, target: str) -> None:

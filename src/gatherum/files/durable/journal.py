@@ -1,11 +1,17 @@
 """The journal of an unfinished output: what it is made from, and which parts are on the disk."""
 
-import fcntl
 import json
 import os
 from typing import Any
 
-from gatherum.files.disk import sync_directory
+from gatherum.files.system import (
+    NO_LINK,
+    lock,
+    read_some,
+    remove_locked,
+    sync_directory,
+    write_some,
+)
 from gatherum.regular import open_regular
 
 __all__ = ["READY", "Journal", "Record", "check_readable"]
@@ -44,7 +50,7 @@ class Journal:
         self.path = path
         self.made = not os.path.lexists(path)
         self._forced = False
-        self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | NO_LINK)
         try:
             self._lock()
             self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
@@ -69,7 +75,7 @@ class Journal:
 
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._fd)
             # the run that held the lock may have completed, and removed this very file
             same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except (BlockingIOError, FileNotFoundError):
@@ -79,7 +85,7 @@ class Journal:
 
     def _read(self) -> list[Record]:
         """Return the records of an earlier run, and cut off one that is not whole."""
-        head = os.pread(self._fd, len(HEAD), 0)
+        head = read_some(self._fd, len(HEAD), 0)
         if head != HEAD[: len(head)]:  # somebody else's, and perhaps huge
             raise self._not_ours()
         with open(self._fd, "rb", closefd=False) as file:
@@ -136,13 +142,13 @@ class Journal:
         text = "".join(json.dumps(record) + "\n" for record in records).encode()
         offset = os.fstat(self._fd).st_size
         while text:
-            done = os.pwrite(self._fd, text, offset)
+            done = write_some(self._fd, text, offset)
             text, offset = text[done:], offset + done
 
     def remove(self) -> None:
         """Delete the journal: the output is complete, or given up."""
-        os.unlink(self.path)
-        self.close()
+        descriptor, self._fd = self._fd, -1
+        remove_locked(self.path, descriptor)
 
     def close(self) -> None:
         """Close the journal and keep its file for a later resume."""

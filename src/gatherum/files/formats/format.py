@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.regular import check_regular
 
-__all__ = ["Format", "Location", "Opening", "choose_member", "find_named"]
+__all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "in_zarr"]
 
 
 @dataclass(frozen=True)
@@ -204,10 +205,14 @@ def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, st
     for suffix in suffixes:
         if members and (parts := split_member(text, suffix)):
             return parts
-        in_zarr = os.path.isdir(text) or ".zarr/" in text.lower()
-        if text.lower().endswith(f".{suffix}") and not in_zarr:
+        if text.lower().endswith(f".{suffix}") and not (os.path.isdir(text) or in_zarr(text)):
             return text, None
     return None
+
+
+def in_zarr(text: str) -> bool:
+    """Whether a part of a path has the suffix of a Zarr directory."""
+    return any(part.endswith(".zarr") for part in PurePath(text.lower()).parts)
 
 
 def choose_member(name: object, what: str, member: str | None, names: list[str]) -> str:

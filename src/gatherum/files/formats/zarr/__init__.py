@@ -9,7 +9,7 @@ import numpy as np
 from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import PatchTarget, Target
-from gatherum.files.formats.format import Format, Location, Opening
+from gatherum.files.formats.format import Format, Location, Opening, in_zarr
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
     ZarrArray,
@@ -38,8 +38,9 @@ class Zarr(Format):
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the directory that a path names: one that is there, or has a part ``x.zarr``."""
-        in_zarr = any(part.endswith(".zarr") for part in text.lower().split("/"))
-        return (text.rstrip("/"), None) if in_zarr or os.path.isdir(text) else None
+        if not (in_zarr(text) or os.path.isdir(text)):
+            return None
+        return text.rstrip(f"/{os.sep}"), None
 
     def require(self) -> None:
         """Raise ImportError where the `zarr` package is missing."""

@@ -21,6 +21,7 @@ from gatherum import errors
 from gatherum.files.disk import check_within
 from gatherum.files.formats.inflating import INFLATING, LARGEST_NUMBER, check_codec, inflated
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
+from gatherum.files.system import read_some
 from gatherum.regular import open_regular
 
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
@@ -100,7 +101,7 @@ def _opened(path: str, within: str) -> int | None:
 
 def _content(descriptor: int, start: int, stop: int) -> bytes:
     pieces: list[bytes] = []
-    while start < stop and (piece := os.pread(descriptor, stop - start, start)):
+    while start < stop and (piece := read_some(descriptor, stop - start, start)):
         pieces.append(piece)
         start += len(piece)
     return b"".join(pieces)
