@@ -7,10 +7,13 @@ public in distributed is used here alone, and only in the versions that `version
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from dask import config
@@ -25,9 +28,10 @@ from distributed.shuffle._core import (
     handle_unpack_errors,
     p2p_barrier,
 )
-from distributed.shuffle._exceptions import DataUnavailable
+from distributed.shuffle._exceptions import DataUnavailable, P2POutOfDiskError
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
+from .. import errors
 from ..dtypes import DType
 from ..errors import Shape
 from ..signature import Array
@@ -68,8 +72,39 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
     )
 
 
+# What a disk says that has no room: at all, for this user, in one file.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class DiskError(RuntimeError):
+    """A disk does not take what a worker receives. The scheduler asks again after an OSError."""
+
+
+_NO_DISK = re.escape(str(errors.full_disk(OSError("?")))).replace(r"\?", ".*?")
+
+
+@contextmanager
+def plain_disk_errors() -> Iterator[None]:
+    """Raise OSError with one sentence in each of the tasks that a full disk stops."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        for why in (error, error.__cause__):
+            if found := re.search(_NO_DISK, str(why)):
+                raise OSError(found[0]) from error
+            if isinstance(why, P2POutOfDiskError) or getattr(why, "errno", None) in _DISK:
+                raise errors.full_disk(cast(OSError, why)) from error
+        raise
+
+
 class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen by type checkers
     """One run on one worker; everything but what is in a shard is as in rechunking."""
+
+    async def _receive(self, data: Any) -> None:
+        try:
+            await super()._receive(data)
+        except OSError as error:
+            raise DiskError(str(errors.full_disk(error))) from error
 
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
         found: dict[str, list[Any]] = {}
@@ -147,21 +182,44 @@ class Shuffle:
     def barrier(self) -> Ref:
         """Add the barrier, and return what waits for it; nothing can be sent after this."""
         key = barrier_key(self.id)
-        task = P2PBarrierTask(key, p2p_barrier, self.id, *self.sent, spec=self.spec)
+        task = P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
         self.tasks.made[key] = task
         return task.ref()
 
 
-def send(id: ShuffleId, number: int, shards: Sequence[tuple[int, Shard]]) -> int:
-    """Hand the shards of a sender over, each to its receiver; return the number of the run."""
-    with handle_transfer_errors(id):
-        run: int = get_worker_plugin().add_partition(shards, partition_id=(number,), id=id)
+def wait_for_all(id: ShuffleId, *runs: int) -> int:
+    """Return the number of the run once everything that was sent has arrived."""
+    with plain_disk_errors():
+        run: int = p2p_barrier(id, *runs)
         return run
+
+
+# A sender hands so many bytes over at once, and waits until there is room for more.
+_BATCH_BYTES = 8 << 20
+
+
+def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]]) -> int:
+    """Hand the shards of a sender over, each to its receiver; return the number of the run.
+
+    They are made one after the other, as they are sent: all may go to one receiver.
+    """
+    with plain_disk_errors(), handle_transfer_errors(id):
+        plugin, held = get_worker_plugin(), 0
+        waiting: list[tuple[int, Shard]] = []
+        runs: list[int] = []
+        for receiver, shard in shards:
+            waiting.append((receiver, shard))
+            held += len(shard.rows) + len(shard.values)
+            if held > _BATCH_BYTES:
+                runs.append(plugin.add_partition(waiting, partition_id=(number, len(runs)), id=id))
+                waiting, held = [], 0
+        runs.append(plugin.add_partition(waiting, partition_id=(number, len(runs)), id=id))
+        return min(runs)  # the barrier starts the shuffle again where they are not all the same
 
 
 def receive(id: ShuffleId, number: int, run: int) -> list[Shard]:
     """Return the shards for a receiver, in the order of their senders."""
-    with handle_unpack_errors(id):
+    with plain_disk_errors(), handle_unpack_errors(id):
         found: list[Shard] = get_worker_plugin().get_output_partition(id, run, (number,))
         return found
 
@@ -218,11 +276,11 @@ def _send_rows(
     parts: Sequence[Part],
     receivers: Sequence[int],
 ) -> int:
-    shards = []
-    for receiver, part in zip(receivers, parts, strict=True):
-        if part.rows.size:
-            (rows,) = work.take(call, checked, blocks, [part])
-            shards.append((receiver, packed(number, _NONE, rows)))
+    shards = (
+        (receiver, packed(number, _NONE, work.take(call, checked, blocks, [part])[0]))
+        for receiver, part in zip(receivers, parts, strict=True)
+        if part.rows.size
+    )
     return send(id, number, shards)
 
 
@@ -257,11 +315,13 @@ def send_cut(
 ) -> int:
     """Send every owner the updates that a run of blocks has for it, in their order."""
     values = work.cut(call, checked, way, shapes, blocks)
-    shards = []
-    for n in np.flatnonzero(np.diff(way.starts)).tolist():
-        part, given = work.values_of(call, way, values, n, n + 1)
-        shards.append((n, packed(number, part.rows, given)))
-    return send(id, number, shards)
+
+    def shards() -> Iterator[tuple[int, Shard]]:
+        for n in np.flatnonzero(np.diff(way.starts)).tolist():
+            part, given = work.values_of(call, way, values, n, n + 1)
+            yield n, packed(number, part.rows, given)
+
+    return send(id, number, shards())
 
 
 def receive_fold(id: ShuffleId, number: int, run: int, call: Call, block: Array) -> Array:
