@@ -27,6 +27,12 @@ WAYS = ("tasks", "shuffle")
 # What is called: two functions, and the change of a Zarr array.
 CALLS = ("gather", "add", "into")
 CHUNKS, ROWS, WIDTH = 16, 400, 32
+# What Dask says of its own parts, and of a machine that is busy.
+WARNINGS = (
+    "ignore::DeprecationWarning",
+    "ignore::ResourceWarning",
+    "ignore:Creating scratch directories:UserWarning",
+)
 LONGEST = 200  # seconds that a call is waited for
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import gatherum
-from clusters import WAYS, digest, session
+from clusters import WARNINGS, WAYS, digest, session
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 RNG = np.random.default_rng(21)
 ROWS, WIDTH, MANY = 900, 24, 3000
 TABLE = RNG.standard_normal((ROWS, WIDTH))

@@ -20,6 +20,7 @@ import gatherum.dask
 from clusters import (
     CALLS,
     LONGEST,
+    WARNINGS,
     WAYS,
     WIDTH,
     block,
@@ -34,7 +35,7 @@ from clusters import (
 )
 from source import SOURCE
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 BEFORE = digest(whole(block, 0, WIDTH))
 
 

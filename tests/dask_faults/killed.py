@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from clusters import CALLS, LONGEST, WAYS, expected, run, session, store
+from clusters import CALLS, LONGEST, WARNINGS, WAYS, expected, run, session, store
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 
 
 @pytest.fixture(scope="module", params=[(call, way) for way in WAYS for call in CALLS], ids=str)

@@ -71,7 +71,8 @@ def connected(address: str) -> Iterator[Cluster]:
     ConnectionError
         No scheduler answers at this address, or it has no workers.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for handler in logging.getLogger("distributed").handlers:  # as a LocalCluster does
+        handler.setLevel(logging.CRITICAL)
     try:
         asyncio.run(asyncio.wait_for(_answer(address), CONNECT_SECONDS))
         client = Client(address, timeout=CONNECT_SECONDS)

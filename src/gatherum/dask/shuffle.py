@@ -2,7 +2,7 @@
 
 Every task that sends hands its rows over and is done; after a barrier, every task that receives
 reads its rows from its own disk. A task holds its own chunk, whatever the rest weighs. What is not
-public in distributed is used here alone, and only in the versions that `versions` lists.
+public in distributed is used here and in `full_disks`, and only in the versions that `versions` lists.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from distributed.shuffle._exceptions import DataUnavailable
 from distributed.shuffle._pickle import unpickle_bytestream
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
+from .. import errors
 from ..dtypes import DType
 from ..errors import Shape
 from ..signature import Array
 from . import work
 from .call import Call
 from .entries import Part, Route
+from .full_disks import DiskError, plain_disk_errors
 from .tasks import Ref, Tasks
 
 
@@ -109,6 +111,12 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
         with path.open("r+b") as file:
             found = mmap.mmap(file.fileno(), 0)
         return Batches(found), len(found)
+
+    async def _receive(self, data: Any) -> None:
+        try:
+            await super()._receive(data)
+        except OSError as error:
+            raise DiskError(str(errors.full_disk(error))) from error
 
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
         found: dict[str, list[Any]] = {}
@@ -187,9 +195,16 @@ class Shuffle:
     def barrier(self) -> Ref:
         """Add the barrier, and return what waits for it; nothing can be sent after this."""
         key = barrier_key(self.id)
-        task = P2PBarrierTask(key, p2p_barrier, self.id, *self.sent, spec=self.spec)
+        task = P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
         self.tasks.made[key] = task
         return task.ref()
+
+
+def wait_for_all(id: ShuffleId, *runs: int) -> int:
+    """Return the number of the run once everything that was sent has arrived."""
+    with plain_disk_errors():
+        run: int = p2p_barrier(id, *runs)
+        return run
 
 
 def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
@@ -215,14 +230,14 @@ def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: 
 
 
 def _add(id: ShuffleId, number: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
-    with handle_transfer_errors(id):
+    with plain_disk_errors(), handle_transfer_errors(id):
         run: int = get_worker_plugin().add_partition(batch, partition_id=number, id=id)
         return run
 
 
 def receive(id: ShuffleId, number: int, run: int) -> Received:
     """Return the shards for a receiver."""
-    with handle_unpack_errors(id):
+    with plain_disk_errors(), handle_unpack_errors(id):
         found: Received = get_worker_plugin().get_output_partition(id, run, (number,))
         return found
 

@@ -81,7 +81,12 @@ def _discard(build: Build) -> None:
 
 def write(folder: str, box: Box, values: Array) -> None:
     """Write a box of whole chunks; where the run has ended meanwhile, leave nothing behind."""
-    ZarrArray(folder, Meter(), writable=True, watched=False).write_box(box, values)
+    try:
+        ZarrArray(folder, Meter(), writable=True, watched=False).write_box(box, values)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, folder) from error  # zarr does not say where
     if metadata_name(folder) is None:
         shutil.rmtree(folder, ignore_errors=True)
 

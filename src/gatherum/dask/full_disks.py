@@ -1,0 +1,39 @@
+"""What a full disk says in a shuffle: one sentence, in each of the tasks that it stops."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from distributed.shuffle._exceptions import P2POutOfDiskError
+
+from .. import errors
+
+__all__ = ["DiskError", "plain_disk_errors"]
+
+# What a disk says that has no room: at all, for this user, in one file.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class DiskError(RuntimeError):
+    """A disk does not take what a worker receives. The scheduler asks again after an OSError."""
+
+
+_NO_DISK = re.escape(str(errors.full_disk(OSError("?")))).replace(r"\?", ".*?")
+
+
+@contextmanager
+def plain_disk_errors() -> Iterator[None]:
+    """Raise OSError with one sentence in each of the tasks that a full disk stops."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        for why in (error, error.__cause__):
+            if found := re.search(_NO_DISK, str(why)):
+                raise OSError(found[0]) from error
+            if isinstance(why, P2POutOfDiskError) or getattr(why, "errno", None) in _DISK:
+                raise errors.full_disk(cast(OSError, why)) from error
+        raise
