@@ -140,10 +140,11 @@ def test_a_folder_is_refused_before_any_input_is_opened(run, tmp_path):
 
 def test_no_array_is_made_inside_another_one(run):
     zarr = pytest.importorskip("zarr", reason="install zarr: pip install zarr")
-    zarr.create_array("x.zarr", shape=(2,), dtype="f8")
-    status, _, err = run("gather", "no.npy", "rows.npy", "-o", "x.zarr/y")
-    assert status == 1
-    assert err.startswith("gatherum: gather: the output x.zarr/y lies inside the Zarr array ")
+    zarr.create_array("x.zarr", data=np.ones((2, 2)))  # its chunks lie in x.zarr/c/0
+    for inside in ("x.zarr/y", "x.zarr/c/y.zarr", "x.zarr/c/0/y.zarr"):
+        status, _, err = run("gather", "no.npy", "rows.npy", "-o", inside)
+        assert status == 1
+        assert err.startswith(f"gatherum: gather: the output {inside} lies inside the Zarr array ")
 
 
 def test_a_missing_package_is_said_before_any_work(run, monkeypatch):

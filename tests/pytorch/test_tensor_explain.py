@@ -57,5 +57,5 @@ def test_what_no_call_takes():
     sentence = r"^gather: `data` must be a dense tensor, got a tensor of layout sparse_coo; write"
     with pytest.raises(TypeError, match=sentence):
         gatherum.explain("gather", torch.zeros(3).to_sparse(), [0])
-    with pytest.raises(TypeError, match=r"^gather: `data` must have a dtype of torch whose items"):
+    with pytest.raises(TypeError, match=r"^gather: `data` must have a dtype of torch that "):
         gatherum.plan("gather", torch.empty(3, dtype=torch.bits8), [0])

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,9 @@ class Zarr(Format):
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a directory with something else in it, and one inside another array."""
         target = out.resolved
-        above = os.path.dirname(target)
-        if is_array(above):
-            raise ValueError(f"{op}: the output {out} lies inside the Zarr array {above}")
+        for above in Path(target).parents:
+            if is_array(str(above)):
+                raise ValueError(f"{op}: the output {out} lies inside the Zarr array {above}")
         if not os.path.lexists(target):
             return
         if not os.path.isdir(target):
