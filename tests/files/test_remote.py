@@ -64,7 +64,7 @@ def place(web: Web, path: str, where: str) -> str:
 # ------------------------------------------------------------------ the same answers
 
 
-@pytest.mark.parametrize(("where", "memory"), [("http", "16MiB"), ("memory", "64KiB")])
+@pytest.mark.parametrize(("where", "memory"), [("http", "16MiB"), ("memory", "512KiB")])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_gather_has_the_bits_of_the_local_one(
     web: Web, form: str, where: str, memory: str
@@ -237,7 +237,7 @@ SENTENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_stays_is_one_sentence(web: Web, fault: str, after: int) -> None:
     url, out = web.url(put(web.folder, "t", TABLE)), web.folder / "o.npy"
@@ -452,7 +452,7 @@ def test_no_error_and_no_log_shows_a_secret(
         while chain[-1]:
             chain += [chain[-1].__context__]
         assert chain == [error, None] or isinstance(error, ValueError)
-    shown += caplog.text + repr(call).replace(repr(_secret(url)), "")
+    shown += caplog.text + repr(call)
     assert [secret for secret in SECRETS if secret in shown] == []
 
 

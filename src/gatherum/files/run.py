@@ -29,11 +29,11 @@ __all__ = ["Call", "check_absent"]
 
 @dataclass(frozen=True)
 class Call:
-    """What a user asked for; `run` does it."""
+    """What a user asked for; `run` does it. URLs may hold credentials, so none is shown."""
 
     op: str
-    operands: dict[str, Operand]
-    out: Path | None
+    operands: dict[str, Operand] = field(repr=False)
+    out: Path | None = field(repr=False)
     attributes: dict[str, Any]
     fill_value: object = 0
     memory: str | int = "1GiB"
