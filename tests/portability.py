@@ -89,11 +89,13 @@ class Platform:
         where = [f"--platform={name}" for name in platforms]
         where += [f"--python-version={self.version[0]}.{self.version[1]}", f"--abi={self.abi}"]
         where += ["--abi=abi3", "--abi=none", "--implementation=cp", "--only-binary=:all:"]
-        missing = []
-        for requirement in wanted:
-            name = re.split(r"[><=\[]", requirement)[0]
-            command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(self.site)]
-            if subprocess.run([*command, *where, requirement], check=False).returncode:
+        command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(self.site), *where]
+        missing: list[str] = []
+        if subprocess.run([*command, *wanted], check=False).returncode:  # then all but those
+            for requirement in wanted:
+                name = re.split(r"[><=\[]", requirement)[0]
+                if subprocess.run([*command, requirement], check=False).returncode == 0:
+                    continue
                 if name in NEEDED:
                     raise SystemExit(f"{self.name}: there is no wheel of {name}")
                 missing.append(name)
