@@ -7,6 +7,8 @@ import hashlib
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -183,3 +185,45 @@ def session(way: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
             yield Session(cluster, client)
     finally:
         ways.SMALL_BYTES = small
+
+
+@contextmanager
+def outside(folder: Path) -> Iterator[tuple[str, int]]:
+    """Give the address of a scheduler that is a process, as its two workers are, and its number."""
+    log = (folder / "log").open("w")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    file = str(folder / "scheduler.json")
+
+    def start(program: str, *arguments: str) -> Any:
+        command = [sys.executable, "-m", f"distributed.cli.{program}", *arguments]
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    processes = [start("dask_scheduler", "--port=0", "--no-dashboard", f"--scheduler-file={file}")]
+    try:
+        while not os.path.exists(file):
+            assert processes[0].poll() is None
+            time.sleep(0.1)
+        for _ in range(2):
+            processes.append(
+                start("dask_worker", f"--scheduler-file={file}", "--nthreads=1", "--no-dashboard",
+                      f"--local-directory={folder}")
+            )  # fmt: skip
+        with Client(scheduler_file=file) as client:
+            client.wait_for_workers(2, timeout=60)
+            address = client.scheduler.address
+        yield address, processes[0].pid
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        log.close()
+
+
+def is_at_work(dask_scheduler: Any) -> bool:
+    """Whether some tasks are done, and others are not."""
+    done = [task for task in dask_scheduler.tasks.values() if task.state == "memory"]
+    return len(done) > 5

@@ -646,7 +646,7 @@ def test_every_sentence_is_tested():
         "no_zarr_output",  # dask_room/test_dask_command.py
         "no_scheduler",
         "no_workers",
-        "lost_scheduler",  # dask_room/test_dask_failures.py
+        "lost_scheduler",  # dask_room/test_dask_faults.py
         "dead_workers",
         "full_disk",
         "unknown_sizes",

@@ -216,8 +216,8 @@ def lost_scheduler() -> ConnectionError:
 
 def dead_workers(number: int) -> OSError:
     return OSError(
-        f"gatherum.dask: {number} workers died one after the other while they ran the same task, "
-        "most likely for want of memory; give workers more of it, or arrays smaller chunks"
+        f"gatherum.dask: every worker that ran one of the tasks died, {number} in all, most likely "
+        "for want of memory; give workers more of it, or arrays smaller chunks"
     )
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
 
 import dask
 import numpy as np
@@ -26,7 +25,9 @@ from clusters import (
     block,
     digest,
     index_block,
+    is_at_work,
     lazy,
+    outside,
     run,
     session,
     store,
@@ -83,47 +84,6 @@ def test_a_task_raises(way, call, why, tmp_path):
         with pytest.raises({"index": IndexError, "file": OSError}[why], match=sentence):
             running.result(LONGEST)
         assert stored(path) == BEFORE
-
-
-@contextmanager
-def outside(folder):
-    """Give a scheduler and two workers, each a process of its own, and the scheduler's address."""
-    log = (folder / "log").open("w")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    file = str(folder / "scheduler.json")
-
-    def start(program, *arguments):
-        command = [sys.executable, "-m", f"distributed.cli.{program}", *arguments]
-        return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-
-    processes = [start("dask_scheduler", "--port=0", "--no-dashboard", f"--scheduler-file={file}")]
-    try:
-        while not os.path.exists(file):
-            assert processes[0].poll() is None
-            time.sleep(0.1)
-        for _ in range(2):
-            processes.append(
-                start("dask_worker", f"--scheduler-file={file}", "--nthreads=1", "--no-dashboard",
-                      f"--local-directory={folder}")
-            )  # fmt: skip
-        with Client(scheduler_file=file) as client:
-            client.wait_for_workers(2, timeout=60)
-            address = client.scheduler.address
-        yield address, processes[0].pid
-    finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        log.close()
-
-
-def is_at_work(dask_scheduler):
-    done = [task for task in dask_scheduler.tasks.values() if task.state == "memory"]
-    return len(done) > 5
 
 
 @pytest.mark.parametrize("call", CALLS)

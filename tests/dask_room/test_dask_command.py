@@ -13,9 +13,10 @@ import pytest
 pytest.importorskip("distributed", reason="install distributed: pip install distributed")
 zarr = pytest.importorskip("zarr", reason="install zarr")
 cli = pytest.importorskip("gatherum.cli", reason="install click and rich: pip install click rich")
+import dask.array as da  # noqa: E402
 from distributed import LocalCluster  # noqa: E402
 
-from gatherum.dask import clusters  # noqa: E402
+from gatherum.dask import clusters, outputs  # noqa: E402
 from source import SOURCE  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -230,3 +231,11 @@ def test_a_scheduler_without_workers(run, monkeypatch):
     assert (status, out) == (2, "")
     assert err.startswith("gatherum: Invalid value for '--scheduler': the scheduler at tcp://")
     assert err.endswith(" has no workers. See gatherum gather --help.\n")
+
+
+def test_no_two_tasks_write_to_one_chunk(monkeypatch):
+    boxes = []
+    monkeypatch.setattr(outputs, "chunk_bytes", lambda: 900)
+    monkeypatch.setattr(outputs, "delayed", lambda _: lambda _, box, __: boxes.append(box))
+    outputs._writes("x", (7, 7), da.zeros((60, 7), dtype=np.float32, chunks=(13, 3)))
+    assert [rows.start for rows, _ in boxes] == [0, 28, 56]

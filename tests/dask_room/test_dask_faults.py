@@ -1,82 +1,167 @@
-"""Workers that are killed in the middle of a call: the same bits, from those that are left."""
+"""A fault of each kind in the middle of a call; `nox -s faults` has them all."""
 
-import hashlib
 import os
+import re
+import resource
 import signal
+import threading
 import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-import gatherum
+import gatherum.dask
 
 pytest.importorskip("distributed", reason="install distributed: pip install distributed")
+pytest.importorskip("zarr", reason="install zarr")
 import dask
-import dask.array as da
-from distributed import Client, LocalCluster
+from distributed import Client
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
-]
-CHUNKS, ROWS = 12, 500
+from clusters import (
+    LONGEST,
+    WARNINGS,
+    WIDTH,
+    block,
+    digest,
+    expected,
+    index_block,
+    is_at_work,
+    lazy,
+    outside,
+    run,
+    session,
+    store,
+    stored,
+    whole,
+)
 
-
-def table_block(block_info):
-    time.sleep(0.1)
-    (start, stop), (_, width) = block_info[None]["array-location"]
-    return np.arange(start * width, stop * width, dtype=np.float32).reshape(-1, width)
-
-
-def index_block(block_info):
-    time.sleep(0.1)
-    ((start, stop),) = block_info[None]["array-location"]
-    return np.random.default_rng(start).integers(0, CHUNKS * ROWS, stop - start)
-
-
-def operands():
-    table = da.map_blocks(
-        table_block, chunks=((ROWS,) * CHUNKS, (64,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
-    )
-    indices = da.map_blocks(
-        index_block, chunks=((ROWS,) * CHUNKS,), dtype=int, meta=np.empty(0, int)
-    )
-    return table, indices, table / 7
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(*WARNINGS)]
+BEFORE = digest(whole(block, 0, WIDTH))
 
 
-def run(op):
-    table, indices, updates = operands()
-    if op == "gather":
-        return gatherum.gather(table, indices)
-    return gatherum.scatter_slices(table, indices, updates, reduction="add")
+@pytest.mark.parametrize(
+    ("call", "way"),
+    [("gather", "tasks"), ("gather", "shuffle"), ("add", "shuffle"), ("into", "tasks")],
+)
+def test_a_worker_is_killed(call, way, tmp_path):
+    with session(way) as at:
+        path = store(tmp_path)
+        at.strike(40, at.kill())
+        assert at.start(call, path).result(LONGEST) == expected(call)
+        assert at.watch.struck and at.watch.done > 40, "the kill must land before the end"
 
 
-def digest(array):
-    return hashlib.sha256(array.tobytes()).hexdigest()
+def test_a_worker_is_retired():
+    with session("tasks") as at:
+        some = threading.Event()
+        at.strike(40, some.set)
+        address = sorted(at.client.scheduler_info()["workers"])[0]
+        running = at.start("add")
+        assert some.wait(LONGEST) and not running.done()
+        at.client.retire_workers([address], close_workers=True)
+        assert running.result(LONGEST) == expected("add")
 
 
-@pytest.mark.parametrize("op", ["gather", "scatter"])
-@pytest.mark.parametrize("way", ["tasks", "shuffle"])
-def test_a_worker_is_killed(op, way, monkeypatch):
-    with dask.config.set(scheduler="synchronous"):
-        expected = digest(run(op).compute())
+def wrong(values, block_info):
+    if block_info[0]["chunk-location"][0] == 9:
+        values[3] = 10**9
+    return values
+
+
+def deadly(values):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def into(path, function):
+    """Change a store by indices that a function spoils."""
+    indices = lazy(index_block, 100)
+    indices = indices.map_blocks(function, dtype=indices.dtype, meta=indices._meta)
+    updates = lazy(block, 200, WIDTH)
+    gatherum.dask.scatter_nd_into(path, indices[:, None], updates, reduction="add")
+
+
+def test_a_task_raises(tmp_path):
+    with session("shuffle") as at:
+        path = store(tmp_path)
+        sentence = r"^scatter_nd: index 1000000000 is out of bounds .* \(indices\[3603.*\]\)$"
+        with pytest.raises(IndexError, match=sentence):
+            at.pool.submit(into, path, wrong).result(LONGEST)
+        assert stored(path) == BEFORE
+
+
+def test_every_worker_dies(tmp_path):
+    with session("tasks", settings={"distributed.scheduler.allowed-failures": 0}) as at:
+        path = store(tmp_path)
+        with pytest.raises(OSError, match="every worker that ran one of the tasks died, 1 in"):
+            at.pool.submit(into, path, deadly).result(LONGEST)
+        assert stored(path) == BEFORE
+
+
+def limit_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_disk_is_full(tmp_path):
+    with session("shuffle") as at:
+        path = store(tmp_path)
+        at.client.run(limit_files, 20_000)
+        with pytest.raises(
+            OSError, match=r"^gatherum\.dask: a worker's disk does not take the rows"
+        ):
+            at.start("into", path).result(LONGEST)
+        assert stored(path) == BEFORE
+
+
+def test_the_scheduler_goes_away(tmp_path, monkeypatch):
     monkeypatch.setattr("gatherum.dask.ways.SMALL_BYTES", -1)
-    settings = {"gatherum.way": way, "distributed.scheduler.allowed-failures": 20}
+    (tmp_path / "workers").mkdir()
+    (tmp_path / "table").mkdir()
+    path = store(tmp_path / "table")
     with (
-        dask.config.set(settings),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
+        dask.config.set({"gatherum.way": "tasks", "array.chunk-size": "128KiB"}),
+        outside(tmp_path / "workers") as (address, pid),
+        Client(address, timeout=5) as client,
+        dask.config.set(scheduler="distributed"),
+        ThreadPoolExecutor(2) as pool,
     ):
-        assert way in gatherum.explain("gather", *operands()[:2]).way
-        pids = list(client.run(os.getpid).values())
-        future = client.compute(run(op))
-        landed = 0
-        for _ in pids:
-            time.sleep(1.0)
-            if future.done():
-                break
-            # Another one each time: the first has been started again.
-            os.kill(pids[landed], signal.SIGKILL)
-            landed += 1
-        assert landed, "the kill must land before the end"
-        assert digest(future.result(timeout=200)) == expected
+        calls = {call: pool.submit(run, call, path) for call in ("add", "into")}
+        while not client.run_on_scheduler(is_at_work):
+            time.sleep(0.05)
+        assert not any(running.done() for running in calls.values())
+        os.kill(pid, signal.SIGKILL)
+        found = {call: running.exception(LONGEST) for call, running in calls.items()}
+    assert isinstance(found["add"], CancelledError)
+    assert isinstance(found["into"], ConnectionError)
+    assert re.match("gatherum.dask: the scheduler went away before all tasks", str(found["into"]))
+    assert stored(path) == BEFORE
+
+
+def test_a_stale_task_writes_where_nobody_looks(tmp_path):
+    """As one does whose client was killed, while the next run is at work."""
+    from gatherum.dask.staging import write
+    from gatherum.dask.stores import change
+
+    path = store(tmp_path)
+    box = slice(0, 400), slice(0, WIDTH)
+    folders = []
+
+    def compute(tasks):
+        (folder,) = (tmp_path / "table.zarr.partial.flat").iterdir()
+        folders.append(str(folder))
+        if len(folders) == 1:
+            raise SystemExit  # killed
+        with pytest.raises((OSError, ValueError)):
+            write(folders[0], box, np.zeros((400, WIDTH), np.float32))
+        dask.compute(*tasks)
+        (chunk,) = (folder / "c").rglob("0")
+        chunk.with_name("0.cut-off.partial").write_bytes(b"half of a chunk")
+
+    call = "scatter_nd", path, np.array([[6399]]), np.zeros((1, WIDTH), np.float32)
+    for ends in (SystemExit, None):
+        with pytest.raises(ends) if ends else dask.config.set():
+            change(*call, {"mode": "clip"}, resume=False, compute=compute)
+    assert len(set(folders)) == 2
+    changed = whole(block, 0, WIDTH)
+    changed[6399] = 0
+    assert stored(path) == digest(changed)
