@@ -2,7 +2,7 @@
 
 Every task that sends hands its rows over and is done; after a barrier, every task that receives
 reads its rows from its own disk. A task holds its own chunk, whatever the rest weighs. What is not
-public in distributed is used here and in `full_disks`, and only in the versions that `versions` lists.
+public in distributed is used here and in `full_disks`, only in the versions that `versions` lists.
 """
 
 from __future__ import annotations
