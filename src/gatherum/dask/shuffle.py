@@ -94,13 +94,20 @@ class Received(NamedTuple):
         for shard in self.shards:
             yield shard
             seen += shard.values.nbytes + shard.rows.nbytes
-            if seen > _LET_GO and self.file is not None and hasattr(self.file, "madvise"):
-                self.file.madvise(mmap.MADV_DONTNEED)
+            if seen > _LET_GO:
+                _let_go(self.file)
                 seen = 0
+        _let_go(self.file)
 
 
 # Bytes that are read of a file before its pages are let go.
 _LET_GO = 16 << 20
+
+
+def _let_go(file: mmap.mmap | None) -> None:
+    """Give back the memory of a file's pages: it stays open for its other receivers."""
+    if file is not None and hasattr(file, "madvise"):
+        file.madvise(mmap.MADV_DONTNEED)
 
 
 # Neighbouring receivers that share a file, and the files that a worker keeps open: to append to a
@@ -163,6 +170,7 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
                 for receiver, shard in chain.from_iterable(batches):
                     found.setdefault(receiver, []).append(Shard(*shard))
                 file = getattr(batches, "file", None)
+                _let_go(file)
                 while file is not None and len(self._files) >= _OPEN:
                     del self._files[next(iter(self._files))]
                 self._files[number] = found, file
