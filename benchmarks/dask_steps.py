@@ -11,6 +11,7 @@ calls that can be run here, beside what the formulas say of them.
 
 import argparse
 import json
+import pickle
 import platform
 import statistics
 import time
@@ -34,7 +35,7 @@ def cluster(workers=2):
     settings["distributed.scheduler.work-stealing"] = False
     with (
         dask.config.set(settings),
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as made,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as made,
         Client(made) as client,
     ):
         client.run(__import__, "gatherum")
@@ -109,26 +110,25 @@ def shuffled(client, rounds, chunk, *sizes):
 
 # The largest chunk, then rows, width, chunks, entries, chunks of entries.
 WARM = (4000, 1000, 8, 4, 1000, 4)
-PIECES = (4000, 12_000, 8, 120, 12_000, 120)
+FEW = (4000, 6000, 8, 60, 6000, 60)
 BYTES = (32 * MIB, 160_000, 256, 8, 160_000, 8)
 TASKS, ENTRIES = 500, 2_000_000
 
 
 def measure(rounds):
     """Return the seconds of each step: what steps measured before explain is taken away."""
+    import dask
     import dask.array as da
 
-    found = {"entry": of_an_entry(rounds)}
+    found = {"entry": of_an_entry(rounds), "piece": of_a_piece(rounds)}
     with cluster() as client:
         shuffled(client, 1, *WARM)  # imports and first connections
         base = statistics.median(now for _, now in client.run(resident).values())
         plain = da.ones(TASKS, chunks=1).map_blocks(np.negative)
-        found["task"] = statistics.median(
-            spent(client, plain)[0] for _ in range(rounds)
-        ) / (2 * TASKS)  # fmt: skip
-        worker, scheduler, cost = shuffled(client, rounds, *PIECES)
-        found["piece"] = (worker - cost.tasks * found["task"]) / cost.pieces
-        of_a_task = scheduler / cost.tasks
+        count = len(dict(dask.optimize(plain.sum(dtype=np.float64))[0].dask))
+        of_a_task = statistics.median(spent(client, plain)[1] for _ in range(rounds)) / count
+        worker, _, cost = shuffled(client, rounds, *FEW)
+        found["task"] = (worker - cost.pieces * found["piece"]) / cost.tasks
         worker, _, cost = shuffled(client, rounds, *BYTES)
         known = cost.tasks * found["task"] + cost.pieces * found["piece"]
         found["byte"] = (worker - known - BYTES[4] * found["entry"]) / cost.moved
@@ -158,6 +158,42 @@ def of_an_entry(rounds):
         route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
         times.append(processor_time() - start)
     return statistics.median(times) / ENTRIES
+
+
+def of_a_piece(rounds):
+    """Return the seconds that it takes to ask for a few rows, to take, send and place them."""
+    import dask.array as da
+    from distributed.shuffle._pickle import pickle_bytelist, unpickle_bytestream
+
+    import gatherum
+    from gatherum.dask import shuffle, work
+    from gatherum.dask.entries import Part, route
+
+    count = 400
+    table = da.zeros((count * 100, 8), chunks=(100, 8))
+    indices = np.random.default_rng(0).permutation(count) * 100
+    layer = gatherum.gather(table, da.from_array(indices))
+    layer = layer.dask.layers[layer.name]
+    way = route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
+    owners = [range(n, n + 1) for n in range(count)]
+
+    def carried(shards):  # in a message, and in a file
+        (found,) = unpickle_bytestream(memoryview(b"".join(pickle_bytelist(shards))))
+        return pickle.loads(pickle.dumps(found))
+
+    times = []
+    for _ in range(rounds):
+        start = processor_time()
+        parts = ((n, way.part(n, n + 1)) for n in range(count))
+        asked = carried([(n, shuffle.packed(0, part.rows, part.starts)) for n, part in parts])
+        pairs = [shuffle.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
+        given = [(0, Part(starts, rows)) for rows, starts in pairs]
+        block = [np.zeros((100, 8))]
+        sent = carried(list(shuffle._taken(0, layer.call, None, block, given)))
+        rows = [shuffle.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
+        work.merge(layer.call, None, way, [(count, 8)], owners, rows)
+        times.append(processor_time() - start)
+    return statistics.median(times) / count
 
 
 def machine():

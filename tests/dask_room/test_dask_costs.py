@@ -1,5 +1,8 @@
 """What calls cost, worked out from sizes: beside the graphs themselves, and far beyond machines."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -48,7 +51,7 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_tasks_are_counted_without_making_them(op, way):
     @given(st.data())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     def run(data):
         call = data.draw(chunked(data.draw(calls([op], most_dimensions=5))))
         lazy = outcome(gatherum.dask, call)
@@ -111,3 +114,15 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     assert away == pytest.approx(1 - 1 / WORKERS, rel=1e-2)
     for received in (between.sum(0), between.sum(1)):
         assert received.max() * WORKERS / ROWS < 1.05
+
+
+def test_the_page_shows_what_the_benchmark_works_out(capsys, monkeypatch):
+    root = Path(__file__).parents[2]
+    if not (root / "benchmarks").is_dir():
+        pytest.skip("the benchmarks are in a copy of the repository only")
+    monkeypatch.setattr("sys.argv", ["dask_steps.py", "plan", "--workers", "100"])
+    runpy.run_path(str(root / "benchmarks" / "dask_steps.py"), run_name="__main__")
+    page = (root / "docs" / "dask-planning.md").read_text()
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 9
+    assert [line for line in printed if line not in page] == []

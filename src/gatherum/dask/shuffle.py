@@ -11,7 +11,9 @@ import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,17 +96,34 @@ class Received(NamedTuple):
         for shard in self.shards:
             yield shard
             seen += shard.values.nbytes + shard.rows.nbytes
-            if seen > _LET_GO and self.file is not None and hasattr(self.file, "madvise"):
-                self.file.madvise(mmap.MADV_DONTNEED)
+            if seen > _LET_GO:
+                _let_go(self.file)
                 seen = 0
+        _let_go(self.file)
 
 
 # Bytes that are read of a file before its pages are let go.
 _LET_GO = 16 << 20
 
 
+def _let_go(file: mmap.mmap | None) -> None:
+    """Give back the memory of a file's pages: it stays open for its other receivers."""
+    if file is not None and hasattr(file, "madvise"):
+        file.madvise(mmap.MADV_DONTNEED)
+
+
+# Neighbouring receivers that share a file, and the files that a worker keeps open: to append to a
+# file costs far more than to pack a shard.
+_TOGETHER, _OPEN = 64, 4
+
+
 class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen by type checkers
-    """One run on one worker; everything but what is in a shard is as in rechunking."""
+    """One run on one worker; everything but what is in a file is as in rechunking."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._files: dict[int, tuple[dict[int, list[Shard]], mmap.mmap | None]] = {}
+        self._opening = Lock()
 
     def read(self, path: Path) -> tuple[Batches, int]:
         """Return what is in a file, without reading more of it than where the shards are."""
@@ -121,16 +140,49 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
         found: dict[str, list[Any]] = {}
         for receiver, shard in data:
-            found.setdefault(self.worker_for[(receiver,)], []).append(((receiver,), shard))
+            found.setdefault(self.worker_for[(receiver,)], []).append((receiver, shard))
         return {worker: (partition_id, shards) for worker, shards in found.items()}
 
-    def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:
+    async def _receive(self, data: list[Any]) -> None:
+        self.raise_if_closed()
+        kept: dict[tuple[int], list[Any]] = {}
+        for sender, shards in data:
+            if sender in self.received:  # from a task that ran twice
+                continue
+            self.received.add(sender)
+            for receiver, shard in shards:
+                kept.setdefault((receiver // _TOGETHER,), []).append((receiver, shard))
+                self.total_recvd += shard.values.nbytes
+        if not kept:
+            return
         try:
-            batches = self._read_from_disk(partition_id)
-        except DataUnavailable:  # nobody sent anything
-            return Received([], None)
-        shards = sorted((Shard(*shard) for batch in batches for shard in batch), key=_sender)
-        return Received(shards, getattr(batches, "file", None))
+            await self._write_to_disk(kept)
+        except Exception as error:
+            self._exception = error
+            raise
+
+    def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:
+        (receiver,) = partition_id
+        shards, file = self._opened(receiver // _TOGETHER)
+        return Received(sorted(shards.get(receiver, ()), key=_sender), file)
+
+    def _opened(self, number: int) -> tuple[dict[int, list[Shard]], mmap.mmap | None]:
+        """Return the shards in a file by their receivers."""
+        with self._opening:
+            if number not in self._files:
+                try:
+                    batches = self._read_from_disk((number,))
+                except DataUnavailable:  # nobody sent anything
+                    batches = []
+                found: dict[int, list[Shard]] = {}
+                for receiver, shard in chain.from_iterable(batches):
+                    found.setdefault(receiver, []).append(Shard(*shard))
+                file = getattr(batches, "file", None)
+                _let_go(file)
+                while file is not None and len(self._files) >= _OPEN:
+                    del self._files[next(iter(self._files))]
+                self._files[number] = found, file
+            return self._files[number]
 
 
 def _sender(shard: Shard) -> int:
