@@ -214,3 +214,14 @@ def test_gradients_of_tangents_without_func(reduction):
             found.append(torch.autograd.grad(tangent, (x, t)))
     for one, other in zip(*found, strict=True):
         assert torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_skipped_factor_has_no_gradient_whatever_it_is(bad):
+    def product(updates):
+        places = torch.tensor([0, 9])
+        return room.scatter_slices(
+            torch.ones(3), places, updates, reduction="mul", mode="drop"
+        ).sum()
+
+    assert torch.func.grad(product)(torch.tensor([2.0, bad])).tolist() == [1.0, 0.0]
