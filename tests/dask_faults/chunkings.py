@@ -28,14 +28,14 @@ def cut(array, rng):
     """Return an array of Dask in random chunks, some of them empty."""
     chunks = []
     for n in array.shape:
-        cuts = np.sort(rng.integers(0, n + 1, rng.integers(0, 6)))
+        cuts = np.sort(rng.integers(0, n + 1, rng.integers(0, 4)))
         chunks.append(tuple(np.diff([0, *cuts, n]).tolist()))
     return da.from_array(array, chunks=tuple(chunks))
 
 
 @pytest.fixture(scope="module", params=WAYS)
 def way(request):
-    with session(request.param, settings={"array.chunk-size": "16KiB"}):
+    with session(request.param, settings={"array.chunk-size": "64KiB"}):
         yield request.param
 
 

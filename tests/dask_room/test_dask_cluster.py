@@ -13,8 +13,9 @@ import dask.array as da
 from distributed import Client, LocalCluster
 
 import gatherum.dask
+from clusters import WARNINGS
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 RNG = np.random.default_rng(21)
 DATA = RNG.standard_normal((300, 7)).astype(np.float16)
 INDICES = RNG.zipf(1.3, 900) % 300
@@ -28,7 +29,7 @@ def client():
     with (
         dask.config.set(settings),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as c,
         Client(c) as client,
     ):

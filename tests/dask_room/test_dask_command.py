@@ -225,7 +225,7 @@ def test_a_scheduler_that_does_not_answer(run, monkeypatch):
 def test_a_scheduler_without_workers(run, monkeypatch):
     monkeypatch.setattr(clusters, "CONNECT_SECONDS", 1)
     with LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
     ) as cluster:
         status, out, err = run(*ON, "--scheduler", cluster.scheduler_address)
     assert (status, out) == (2, "")

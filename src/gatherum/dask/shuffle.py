@@ -131,12 +131,6 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
             found = mmap.mmap(file.fileno(), 0)
         return Batches(found), len(found)
 
-    async def _receive(self, data: Any) -> None:
-        try:
-            await super()._receive(data)
-        except OSError as error:
-            raise DiskError(str(errors.full_disk(error))) from error
-
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
         found: dict[str, list[Any]] = {}
         for receiver, shard in data:
@@ -159,6 +153,8 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
             await self._write_to_disk(kept)
         except Exception as error:
             self._exception = error
+            if isinstance(error, OSError):
+                raise DiskError(str(errors.full_disk(error))) from error
             raise
 
     def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:
