@@ -78,8 +78,6 @@ class ZarrArray:
         if self.dtype.hasobject or self.dtype.kind == "T":
             raise ValueError(f"{path}: holds Python objects, which are never loaded")
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
-        if min(self.chunks, default=1) < 1:
-            raise ValueError(f"{path}: chunks of {chunks}, expected positive extents")
         if budget is not None:
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
             budget.check_chunk(path, nbytes + INNER_BYTES * inner)
@@ -239,7 +237,21 @@ def check_document(path: str, file: str, content: bytes) -> int:
         raise ValueError(f"{path}: the shape {shape!r} is not a list of sizes")
     if len(shape) > MAX_RANK:
         raise ValueError(f"{path}: has {len(shape)} dimensions, at most {MAX_RANK} work")
+    for chunks in _chunk_shapes(metadata):
+        if len(chunks) == len(shape) and any(
+            type(c) is int and c < 1 <= n for c, n in zip(chunks, shape, strict=True)
+        ):
+            # newer zarr reads them as if they were something
+            raise ValueError(f"{path}: chunks of {tuple(chunks)}, expected positive extents")
     return _announced_item(json.dumps([metadata.get("dtype"), metadata.get("data_type")]))
+
+
+def _chunk_shapes(metadata: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the chunk shapes that metadata of either format name."""
+    grid = metadata.get("chunk_grid")
+    configuration = grid.get("configuration") if isinstance(grid, dict) else None
+    given = configuration.get("chunk_shape") if isinstance(configuration, dict) else None
+    yield from (chunks for chunks in (given, metadata.get("chunks")) if isinstance(chunks, list))
 
 
 def _announced_item(dtype: str) -> int:
