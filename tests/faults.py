@@ -1,6 +1,6 @@
 """Run the long tests of Dask's arrays: faults in the middle of calls, and digests of many chunks.
 
-    python tests/faults.py                 # all of them, a quarter of an hour
+    python tests/faults.py                 # all of them, half an hour
     python tests/faults.py -k killed -x    # what pytest is told
 
 `nox -s faults` installs what they need and runs this. The last line says what came of it. Exit
