@@ -11,13 +11,12 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import gatherum.dask
-
 pytest.importorskip("distributed", reason="install distributed: pip install distributed")
 pytest.importorskip("zarr", reason="install zarr")
 import dask
 from distributed import Client
 
+import gatherum.dask
 from clusters import (
     LONGEST,
     WARNINGS,
