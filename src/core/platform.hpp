@@ -221,9 +221,9 @@ GATHERUM_INLINE To convert_lanes(From v) {
 #endif
 }
 
-// A word, or each of a vector's, times a number, modulo 2^64. NEON has no such product, and compilers take the
-// vector apart; made of products of halves it takes as many instructions, six, and none of them moves words
-// between registers of two kinds.
+// A word, or each of a vector's, times a number, modulo 2^64. NEON has no such product, and compilers take
+// the vector apart; made of products of halves it takes as many instructions, six, and none of them moves
+// words between registers of two kinds.
 template <class T>
 GATHERUM_INLINE T times_number(T v, uint64_t number) {
 #if defined(__aarch64__) && GATHERUM_LANES == 2
