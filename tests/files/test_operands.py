@@ -201,3 +201,14 @@ def test_a_bar(
     seen: list[tuple[int, int]] = []
     files.gather_file(table, indices, progress=lambda *moved: seen.append(moved))
     assert seen[-1] == (16, 16)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1, 0)])
+def test_empty_indices_in_memory_along_a_later_axis(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    table, empty = np.ones((20, 5), "f4"), np.zeros(shape, int)
+    np.save(tmp_path / "t.npy", table)
+    found = files.gather_file(tmp_path / "t.npy", empty, axis=1)
+    assert found.shape == (20, *shape)
+    updates = np.zeros((20, *shape), "f4")
+    found = files.scatter_slices_file(tmp_path / "t.npy", empty, updates, axis=1)
+    assert np.array_equal(found, table)

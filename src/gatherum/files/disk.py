@@ -216,7 +216,7 @@ def byte_view(array: NDArray[Any]) -> memoryview:
     """Return the bytes of a C-contiguous array, whatever its dtype, without a copy."""
     flat = array.reshape(-1)
     if flat.size == 0:
-        return memoryview(b"")
+        return memoryview(bytearray())  # writable, as what is read into must be
     return flat.view(np.uint8).data.cast("B")
 
 
