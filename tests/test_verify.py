@@ -91,7 +91,9 @@ def test_the_large_calls_take_every_algorithm():
         for op, reduction in kinds
         for call in corpus.large_calls(op, np.dtype("f4"), reduction)
     }
-    assert taken == {"units", "stretches", "packed", "slabs", "partition", "grouped"}
+    assert taken == {
+        "units", "streamed", "stretches", "packed", "slabs", "partition", "grouped",
+    }  # fmt: skip
 
 
 def test_what_differs_is_named(monkeypatch, tmp_path):
