@@ -166,7 +166,7 @@ def of_a_piece(rounds):
     from distributed.shuffle._pickle import pickle_bytelist, unpickle_bytestream
 
     import gatherum
-    from gatherum.dask import shuffle, work
+    from gatherum.dask import shards, shuffle, work
     from gatherum.dask.entries import Part, route
 
     count = 400
@@ -185,12 +185,12 @@ def of_a_piece(rounds):
     for _ in range(rounds):
         start = processor_time()
         parts = ((n, way.part(n, n + 1)) for n in range(count))
-        asked = carried([(n, shuffle.packed(0, part.rows, part.starts)) for n, part in parts])
-        pairs = [shuffle.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
+        asked = carried([(n, shards.packed(0, part.rows, part.starts)) for n, part in parts])
+        pairs = [shards.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
         given = [(0, Part(starts, rows)) for rows, starts in pairs]
         block = [np.zeros((100, 8))]
         sent = carried(list(shuffle._taken(0, layer.call, None, block, given)))
-        rows = [shuffle.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
+        rows = [shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
         work.merge(layer.call, None, way, [(count, 8)], owners, rows)
         times.append(processor_time() - start)
     return statistics.median(times) / count

@@ -19,7 +19,7 @@ from chunked import chunked  # noqa: E402
 import gatherum.dask  # noqa: E402
 from gatherum.dask import costs, operands, ways  # noqa: E402
 from gatherum.dask.layout import groups  # noqa: E402
-from gatherum.dask.shuffle import RowsSpec  # noqa: E402
+from gatherum.dask.shards import RowsSpec  # noqa: E402
 
 
 def tasks_of(lazy):

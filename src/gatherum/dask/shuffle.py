@@ -2,19 +2,14 @@
 
 Every task that sends hands its rows over and is done; after a barrier, every task that receives
 reads its rows from its own disk. A task holds its own chunk, whatever the rest weighs. What is not
-public in distributed is used here and in `full_disks`, only in the versions that `versions` lists.
+public in distributed is used here, in `shards` and in `full_disks`, only in the versions that
+`versions` lists.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from dask import config
@@ -23,206 +18,21 @@ from distributed.exceptions import Reschedule
 from distributed.shuffle._core import (
     P2PBarrierTask,
     ShuffleId,
-    ShuffleSpec,
     barrier_key,
     get_worker_plugin,
     handle_transfer_errors,
     handle_unpack_errors,
     p2p_barrier,
 )
-from distributed.shuffle._exceptions import DataUnavailable
-from distributed.shuffle._pickle import unpickle_bytestream
-from distributed.shuffle._rechunk import ArrayRechunkRun
 
-from .. import errors
-from ..dtypes import DType
 from ..errors import Shape
 from ..signature import Array
 from . import work
 from .call import Call
 from .entries import Part, Route
-from .full_disks import DiskError, plain_disk_errors
+from .full_disks import plain_disk_errors
+from .shards import Received, RowsSpec, Shard, packed, unpacked
 from .tasks import Ref, Tasks
-
-
-class Shard(NamedTuple):
-    """Arrays on their way, as bytes: distributed asks for buffers and integers."""
-
-    sender: int
-    item: int
-    rows: Array
-    shape: Shape
-    values: Array
-
-
-def packed(sender: int, rows: Array, values: Array) -> Shard:
-    """Return a shard of rows' numbers and of their values."""
-    return Shard(sender, rows.dtype.itemsize, _bytes(rows), values.shape, _bytes(values))
-
-
-def _bytes(array: Array) -> Array:
-    """Return the bytes of an array; what is sent keeps nothing else alive."""
-    if array.base is None and array.flags.c_contiguous and array.nbytes:
-        return array.reshape(-1).view(np.uint8)
-    return np.frombuffer(array.tobytes(), np.uint8)
-
-
-def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
-    """Return the rows' numbers and the values of a shard, in the memory that holds it."""
-    values = np.asarray(shard.values).view(np.uint8)
-    return (
-        np.asarray(shard.rows).view(f"u{shard.item}"),
-        np.ndarray(shard.shape, dtype, buffer=values),
-    )
-
-
-class Batches(list[Any]):
-    """Shards as they came, and the file that holds them."""
-
-    def __init__(self, file: mmap.mmap) -> None:
-        super().__init__(unpickle_bytestream(memoryview(file)))
-        self.file = file
-
-
-class Received(NamedTuple):
-    """The shards for one receiver, in the order of their senders."""
-
-    shards: list[Shard]
-    file: mmap.mmap | None
-
-    def one_by_one(self) -> Iterator[Shard]:
-        """Yield each shard; what was read of the file leaves this process's memory again."""
-        seen = 0
-        for shard in self.shards:
-            yield shard
-            seen += shard.values.nbytes + shard.rows.nbytes
-            if seen > _LET_GO:
-                _let_go(self.file)
-                seen = 0
-        _let_go(self.file)
-
-
-# Bytes that are read of a file before its pages are let go.
-_LET_GO = 16 << 20
-
-
-def _let_go(file: mmap.mmap | None) -> None:
-    """Give back the memory of a file's pages: it stays open for its other receivers."""
-    if file is not None and hasattr(file, "madvise"):
-        file.madvise(mmap.MADV_DONTNEED)
-
-
-# Neighbouring receivers that share a file, and the files that a worker keeps open: to append to a
-# file costs far more than to pack a shard.
-_TOGETHER, _OPEN = 64, 4
-
-
-class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen by type checkers
-    """One run on one worker; everything but what is in a file is as in rechunking."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._files: dict[int, tuple[dict[int, list[Shard]], mmap.mmap | None]] = {}
-        self._opening = Lock()
-
-    def read(self, path: Path) -> tuple[Batches, int]:
-        """Return what is in a file, without reading more of it than where the shards are."""
-        with path.open("r+b") as file:
-            found = mmap.mmap(file.fileno(), 0)
-        return Batches(found), len(found)
-
-    def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
-        found: dict[str, list[Any]] = {}
-        for receiver, shard in data:
-            found.setdefault(self.worker_for[(receiver,)], []).append((receiver, shard))
-        return {worker: (partition_id, shards) for worker, shards in found.items()}
-
-    async def _receive(self, data: list[Any]) -> None:
-        self.raise_if_closed()
-        kept: dict[tuple[int], list[Any]] = {}
-        for sender, shards in data:
-            if sender in self.received:  # from a task that ran twice
-                continue
-            self.received.add(sender)
-            for receiver, shard in shards:
-                kept.setdefault((receiver // _TOGETHER,), []).append((receiver, shard))
-                self.total_recvd += shard.values.nbytes
-        if not kept:
-            return
-        try:
-            await self._write_to_disk(kept)
-        except Exception as error:
-            self._exception = error
-            if isinstance(error, OSError):
-                raise DiskError(str(errors.full_disk(error))) from error
-            raise
-
-    def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:
-        (receiver,) = partition_id
-        shards, file = self._opened(receiver // _TOGETHER)
-        return Received(sorted(shards.get(receiver, ()), key=_sender), file)
-
-    def _opened(self, number: int) -> tuple[dict[int, list[Shard]], mmap.mmap | None]:
-        """Return the shards in a file by their receivers."""
-        with self._opening:
-            if number not in self._files:
-                try:
-                    batches = self._read_from_disk((number,))
-                except DataUnavailable:  # nobody sent anything
-                    batches = []
-                found: dict[int, list[Shard]] = {}
-                for receiver, shard in chain.from_iterable(batches):
-                    found.setdefault(receiver, []).append(Shard(*shard))
-                file = getattr(batches, "file", None)
-                _let_go(file)
-                while file is not None and len(self._files) >= _OPEN:
-                    del self._files[next(iter(self._files))]
-                self._files[number] = found, file
-            return self._files[number]
-
-
-def _sender(shard: Shard) -> int:
-    return shard.sender
-
-
-@dataclass(frozen=True)
-class RowsSpec(ShuffleSpec):  # type: ignore[misc]
-    """A shuffle with so many receivers."""
-
-    receivers: int
-
-    @property
-    def output_partitions(self) -> Iterator[tuple[int]]:
-        """The receivers."""
-        yield from ((n,) for n in range(self.receivers))
-
-    def pick_worker(self, partition: tuple[int], workers: Sequence[str]) -> str:
-        """Return the worker of a receiver: neighbours have the same."""
-        return workers[len(workers) * partition[0] // self.receivers]
-
-    def create_run_on_worker(
-        self, run_id: int, span_id: str | None, worker_for: dict[Any, str], plugin: Any
-    ) -> RowsRun:
-        """Start the shuffle on a worker."""
-        worker, chunks = plugin.worker, ((1,) * self.receivers,)
-        return RowsRun(
-            worker_for=worker_for,
-            old=chunks,
-            new=chunks,
-            id=self.id,
-            run_id=run_id,
-            span_id=span_id,
-            directory=os.path.join(worker.local_directory, f"shuffle-{self.id}-{run_id}"),
-            executor=plugin._executor,
-            local_address=worker.address,
-            rpc=worker.rpc,
-            digest_metric=worker.digest_metric,
-            scheduler=worker.scheduler,
-            memory_limiter_disk=plugin.memory_limiter_disk,
-            memory_limiter_comms=plugin.memory_limiter_comms,
-            disk=self.disk,
-            loop=worker.loop,
-        )
 
 
 class Shuffle:
