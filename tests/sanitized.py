@@ -24,12 +24,12 @@ from records import Run
 KERNELS = {
     "asan": (
         "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
-        "kernel_edges", "integer_bins", "slab_blocks", "halves", "groups", "walks", "aggregate",
-        "prepare", "c_gradients",
+        "kernel_edges", "integer_bins", "shares", "slab_blocks", "halves", "groups", "walks",
+        "aggregate", "prepare", "c_gradients",
     ),
     "tsan": (
-        "threads", "determinism", "integer_bins", "slab_blocks", "groups", "walks", "aggregate",
-        "prepare", "c_gradients",
+        "threads", "determinism", "integer_bins", "shares", "slab_blocks", "groups", "walks",
+        "aggregate", "prepare", "c_gradients",
     ),
 }  # fmt: skip
 # What is compiled once runs on the best level and on portable, and not on those between.

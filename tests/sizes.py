@@ -5,7 +5,10 @@ from contextlib import contextmanager
 
 from gatherum import native
 
-__all__ = ["SIZES", "chosen_from", "family"]
+__all__ = ["BY_EIGHTS", "SIZES", "chosen_from", "family"]
+
+# Whether this level looks at eight indices at a time.
+BY_EIGHTS = native.level() in ("v3", "v4")
 
 SIZES: tuple[dict[str, int], ...] = (
     {},

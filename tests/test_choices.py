@@ -95,7 +95,8 @@ def _chosen(op, *arguments):
         (_scatter(1_100_000, 1_200_000, "add", "c8"), "partition"),
         (_scatter(1_100_000, 1_200_000, "add", "c16"), "one_slab"),  # too wide
         (_scatter(4_000, 4_000, "mean", width=(8,)), "counted_groups"),
-        (_scatter(4_001, 4_000, "mean", width=(8,)), "sorted_groups"),
+        (_scatter(32_000, 4_000, "mean", width=(8,)), "counted_groups"),
+        (_scatter(32_001, 4_000, "mean", width=(8,)), "sorted_groups"),
         (_scatter(4_000, 4_000, "add", width=(8,)), "units"),  # needs no accumulator
         (_elements((900, 900), 900, 1, "add"), "slabs"),
         (_elements((900, 900), 900, 0, "add"), "slabs"),
@@ -123,8 +124,6 @@ def test_on_one_thread(call, name):
             {1: "one_slab", 8: "private_slabs", 9: "one_slab"},
         ),
         (_scatter(31_250, 1_000_000, "add", "f8"), {8: "one_slab"}),
-        (_scatter(262_144, 1_000_000, "add", "f8"), {2: "one_slab", 3: "shared_slabs"}),
-        (_scatter(262_143, 1_000_000, "add", "f8"), {3: "one_slab"}),
         (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "columns"}),
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
         (_elements((9_000, 900), 56, 1, "add"), {1: "units", 4: "units"}),  # many units

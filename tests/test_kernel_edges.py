@@ -28,6 +28,31 @@ def test_a_large_copy_into_memory_at_any_address(shift, size):
     assert np.array_equal(out, expected)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "c8", "c16", "V3", "V32", "V20000"])
+@pytest.mark.parametrize("size", [65_536, 150_001, 3_000_003])
+def test_one_item_copied_into_all_places(dtype, size):
+    rng = np.random.default_rng(size)
+    dtype = np.dtype(dtype)
+    item, update = rng.bytes(dtype.itemsize), np.frombuffer(rng.bytes(dtype.itemsize), dtype)
+    n = size // dtype.itemsize + 2
+    data = np.broadcast_to(np.frombuffer(item, dtype), n)
+    for shift in (0, 1, 63):
+        out = guarded((n,), dtype, shift=shift)
+        gatherum.scatter_nd(data, [[n - 1]], update, out=out)
+        assert not strays(out)
+        assert out.tobytes() == item * (n - 1) + update.tobytes()
+
+
+def test_items_copied_in_a_line_each_into_any_layout():
+    data = np.broadcast_to(np.arange(300.0)[:, None], (300, 200))
+    for out in (np.zeros((300, 200)), np.zeros((200, 300)).T, np.zeros((300, 401))[:, 1::2]):
+        for source in (data, np.broadcast_to(7.0, out.shape)):
+            expected = source.copy()
+            expected[3] = 5
+            gatherum.scatter_nd(source, [[3]], np.full((1, 200), 5.0), out=out)
+            assert np.array_equal(out, expected)
+
+
 @pytest.mark.parametrize("shift", [0, 16, 60])
 @pytest.mark.parametrize(
     ("columns", "gap"), [(16, 0), (48, 0), (20, 0), (100, 0), (16, 64), (16, 16), (20, 48)]

@@ -53,6 +53,45 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   return outcome_of(chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units}));
 }
 
+namespace {
+
+// What a copy reads where one item is all there is: the item over and over.
+struct Repeated {
+  static constexpr int64_t kBytes = int64_t{16} << 10;
+  alignas(kCacheLine) char bytes[kBytes];
+
+  Repeated(const char* item, int64_t size) {
+    for (int64_t at = 0; at < kBytes; at += size) std::memcpy(bytes + at, item, static_cast<size_t>(size));
+  }
+};
+
+// Whether a nest that writes contiguously reads one item at all its points.
+bool repeats_one_item(const Nest& nest) {
+  bool one = Repeated::kBytes % nest.block == 0;
+  int64_t step = nest.block;
+  for (int i = nest.rank - 1; i >= 0; --i) {
+    const Loop& loop = nest.loops[i];
+    one &= loop.extent == 1 || (loop.data == 0 && loop.other == step);
+    step = times(step, loop.extent);
+  }
+  return one;
+}
+
+// Calls from(begin) for the source of each piece of contiguous output.
+template <class From>
+bool copy_pieces(char* to, int64_t bytes, int64_t piece, const Poll& poll, const From& from) {
+  const int threads = threads_for(times(2, bytes));
+  return run_tasks((bytes + piece - 1) / piece, threads, poll, [&](int64_t i, int) {
+    const int64_t begin = i * piece, n = std::min(piece, bytes - begin);
+    if (bytes >= kParallelBytes)
+      chosen_kernels().copy(to + begin, from(begin), n);
+    else
+      std::memcpy(to + begin, from(begin), static_cast<size_t>(n));
+  });
+}
+
+}  // namespace
+
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   const int64_t bytes = times(nest.block, points(nest, nest.rank));
@@ -60,16 +99,13 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
     std::memcpy(to, source, static_cast<size_t>(bytes));
     return true;
   }
-  const int threads = threads_for(times(2, bytes));
-  if (bytes == nest.block) {  // one contiguous run
-    return run_tasks((bytes + kPiece - 1) / kPiece, threads, poll, [&](int64_t i, int) {
-      const int64_t begin = i * kPiece, n = std::min(kPiece, bytes - begin);
-      if (bytes >= kParallelBytes)
-        chosen_kernels().copy(to + begin, source + begin, n);
-      else
-        std::memcpy(to + begin, source + begin, static_cast<size_t>(n));
-    });
+  if (bytes == nest.block)  // one contiguous run
+    return copy_pieces(to, bytes, kPiece, poll, [&](int64_t begin) { return source + begin; });
+  if (bytes >= kLongBytes && repeats_one_item(nest)) {
+    const Repeated item(source, nest.block);
+    return copy_pieces(to, bytes, Repeated::kBytes, poll, [&](int64_t) { return item.bytes; });
   }
+  const int threads = threads_for(times(2, bytes));
   Operands at;
   at.data = const_cast<char*>(source);  // a gather only reads it
   at.other = to;

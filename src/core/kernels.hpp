@@ -190,6 +190,8 @@ struct Kernels {
                         int64_t high);
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
   // Folds the updates of one task into a slab in scratch; writes the slab to the output.
+  // Whether a thread finds the updates of its range of destinations at little cost.
+  bool (*chooses_slots)(const Nest&, int64_t destinations);
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   // A scatter into one set of accumulators for each piece of the updates, so many bytes each: 0 where the

@@ -67,6 +67,7 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
 
 void add_slab_kernels(Kernels& all) {
   all.slab_bytes = slab_bytes;
+  all.chooses_slots = chooses_slots;
   all.slab_take = slab_take;
   all.slab_write = slab_write;
   all.private_bytes = private_bytes;

@@ -94,6 +94,15 @@ GATHERUM_INLINE void prefetch_second(const void* p) {
 #endif
 }
 
+// The same of what is read once: it shall not drive out of the cache what is read again.
+GATHERUM_INLINE void prefetch_once(const void* p) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_NTA);
+#else
+  __builtin_prefetch(p, 0, 0);
+#endif
+}
+
 GATHERUM_INLINE void prefetch_write(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
@@ -192,64 +201,6 @@ GATHERUM_INLINE T opaque(T value) {
   asm("" : "+w"(value));
 #endif
   return value;
-}
-
-// How many 64-bit words a vector has, where vectors can be opaque; elsewhere one, which is no vector.
-#if (defined(_MSC_VER) && !defined(__clang__)) || !(GATHERUM_X86 || defined(__aarch64__))
-#define GATHERUM_LANES 1
-#elif defined(__AVX2__)
-#define GATHERUM_LANES 4
-#else
-#define GATHERUM_LANES 2
-#endif
-
-template <class T, int N>
-struct Vector {
-#if GATHERUM_LANES == 1
-  using Type = T;
-#else
-  typedef T Type __attribute__((vector_size(N * sizeof(T))));
-#endif
-};
-
-template <class To, class From>
-GATHERUM_INLINE To convert_lanes(From v) {
-#if GATHERUM_LANES == 1
-  return static_cast<To>(v);
-#else
-  return __builtin_convertvector(v, To);
-#endif
-}
-
-// A word, or each of a vector's, times a number, modulo 2^64. NEON has no such product, and compilers take
-// the vector apart; made of products of halves it takes as many instructions, six, and none of them moves
-// words between registers of two kinds.
-template <class T>
-GATHERUM_INLINE T times_number(T v, uint64_t number) {
-#if defined(__aarch64__) && GATHERUM_LANES == 2
-  if constexpr (sizeof(T) == 16) {
-    const auto words = std::bit_cast<uint64x2_t>(v);
-    const uint64x2_t numbers = vdupq_n_u64(number);
-    const uint32x4_t crossed =
-        vmulq_u32(vrev64q_u32(vreinterpretq_u32_u64(words)), vreinterpretq_u32_u64(numbers));
-    const uint64x2_t upper = vshlq_n_u64(vpaddlq_u32(crossed), 32);
-    return std::bit_cast<T>(vmlal_u32(upper, vmovn_u64(words), vmovn_u64(numbers)));
-  }
-#endif
-  return v * number;
-}
-
-// The signs of a vector's words, a bit each.
-GATHERUM_INLINE unsigned signs(Vector<int64_t, GATHERUM_LANES>::Type v) {
-#if GATHERUM_LANES == 4
-  return static_cast<unsigned>(_mm256_movemask_pd(std::bit_cast<__m256d>(v)));
-#elif GATHERUM_LANES == 2 && GATHERUM_X86
-  return static_cast<unsigned>(_mm_movemask_pd(std::bit_cast<__m128d>(v)));
-#elif GATHERUM_LANES == 2
-  return (v[0] < 0 ? 1u : 0u) | (v[1] < 0 ? 2u : 0u);
-#else
-  return v < 0 ? 1u : 0u;
-#endif
 }
 
 // Sets rounding to nearest with subnormals kept for one scope: another library of this process may

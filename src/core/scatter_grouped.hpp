@@ -6,7 +6,7 @@
 // Groups are independent of each other: where there is one unit, they are shared among threads.
 // For folds that cannot live in the output: half types (rounded once at the end), mean (counts),
 // include_self=False (the first update starts the fold). The plan guarantees that inside a unit no
-// loop but the row loops moves the data. Scratch: at most 16 bytes an update.
+// loop but the row loops moves the data. Scratch: at most 40 bytes an update.
 #pragma once
 
 #include <algorithm>
@@ -140,8 +140,8 @@ struct Positions {
   int64_t begin, end;
 };
 
-// Few destinations: the updates are counted out to them, in order. 12 bytes an update: where each
-// destination's group ends, every update's destination, and the updates' numbers in their new order.
+// The updates are counted out to their destinations, in order. 4 bytes a destination: where its group ends;
+// 8 an update: its destination, and its number in the new order.
 class CountedGroups {
  public:
   CountedGroups(const GroupedScatter& call, char* scratch)
@@ -190,7 +190,7 @@ class CountedGroups {
   uint32_t* const order_;
 };
 
-// Many destinations: the updates are sorted. 16 bytes an update.
+// Very many destinations: the updates are sorted. 16 bytes an update.
 class SortedGroups {
  public:
   SortedGroups(const GroupedScatter& call, char* scratch)

@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "scatter_shares.hpp"
 #include "slabs.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -29,6 +30,8 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
                 const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = ids.line_loop();
+  if (!share.owned.all() && chooses_slots(ids, share.owned.high))
+    return take_share<Stored>(ids, units, range, at, share.owned, slab.taker());
   Walk walk(ids, units, range, at.index,
             {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
   for (; !walk.done(); walk.turn()) {

@@ -238,6 +238,7 @@ def set_torch(
     uint8: object,
     watchers: list[Callable[[], Any]],
     grad_enabled: Callable[[], bool],
+    requires_grad: Any,
     is_neg: Callable[[Any], bool],
     record: Callable[..., Any],
     forward_mode: object,

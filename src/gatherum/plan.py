@@ -39,11 +39,14 @@ _run = native.run
 
 
 class Description(NamedTuple):
-    """What a plan does where it runs: by which way, why, and with how many bytes of scratch."""
+    """What a plan does where it runs: by which way, why, with how many bytes of scratch, and lines
+    about its steps.
+    """
 
     algorithm: str
     reason: str
     scratch: int
+    steps: tuple[str, ...] = ()
 
 
 def _describe_here(plan: Plan) -> Description:
@@ -166,7 +169,9 @@ class Plan:
         """Return lines that say by which way it runs, and why."""
         reason = f": {self.reason}" if why else ""
         if self.device != "cpu":
-            return [f"  device    {self.device}", f"  launches  {self.algorithm}{reason}"]
+            steps = _description(self).steps if why else ()
+            lines = [f"  device    {self.device}", f"  launches  {self.algorithm}{reason}"]
+            return [*lines, *(f"    {step}" for step in steps)]
         if why:
             return [f"  kernel    {self.kernel}", f"  algorithm {self.algorithm}{reason}"]
         return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]

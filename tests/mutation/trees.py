@@ -49,6 +49,7 @@ FIRST = {
     "scatter_grouped.hpp": ("groups",),
     "scatter_partition.hpp": ("choices", "algorithms"),
     "scatter_private.hpp": ("integer_bins",),
+    "scatter_shares.hpp": ("shares",),
     "scatter_slabs.hpp": ("slab_blocks", "integer_bins"),
     "shapes.py": ("errors", "cases"),
     "signature.py": ("errors", "plan"),
@@ -76,7 +77,7 @@ FIRST = {
     "accumulator.cpp": ("accumulator",),
     "scatter_groups.cpp": ("choices", "groups"),
     "scatter_partition.cpp": ("choices", "algorithms"),
-    "scatter_slabs.cpp": ("choices", "cases", "slab_blocks"),
+    "scatter_slabs.cpp": ("choices", "shares", "cases", "slab_blocks"),
     "schedule.hpp": ("choices", "cases", "properties", "threads"),
     "inflating.py": ("files/test_special",),
     "bounded.py": ("files/test_special",),
@@ -102,8 +103,9 @@ OPTIONS = (
     "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0",
     "--hypothesis-profile=mutants",
 )  # fmt: skip
-# What the core of a copy is built for.
-LEVELS = ("portable",)
+# What the core of a copy is built for: portable, but for what only vectors of eight words reach.
+LEVELS = ("portable", "v3")
+BY_EIGHTS = ("scatter_shares.hpp", "lanes.hpp")
 # So many seconds without the end of a test are a hang; the slowest test takes about 20 of them.
 PATIENCE = 150
 
@@ -126,11 +128,10 @@ def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
 
 
 class Tree:
-    """A copy of the tree, with a core built without optimisation and for one level."""
+    """A copy of the tree, with a core built without optimisation."""
 
     def __init__(self, number: int, compilers: int) -> None:
         self.root = ROOT / "build" / "mutants" / str(number)
-        self.core = self.root / "build"
         self.compilers = compilers
         self.process: subprocess.Popen[str] | None = None
         for part in PARTS:
@@ -139,12 +140,12 @@ class Tree:
     def run(self, mutant: Mutant | None, tests: tuple[str, ...]) -> str | None:
         """Put a mutant into the tree; return what kills it, and leave the source as it was."""
         if mutant is None:
-            return self._run(tests)
+            return self._run(tests, "")
         path = self.root / mutant.file
         text = path.read_text()
         self._write(path, mutant.applied(text))
         try:
-            return self._run(tests)
+            return self._run(tests, "v3" if path.name in BY_EIGHTS else "")
         finally:
             self._write(path, text)
 
@@ -159,25 +160,26 @@ class Tree:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def _run(self, tests: tuple[str, ...]) -> str | None:
+    def _run(self, tests: tuple[str, ...], level: str) -> str | None:
         # The core is built with this mutant in it, or at last without the one before.
-        return self._test(tests) if self._build() else "the compiler"
+        return self._test(tests) if self._build(level) else "the compiler"
 
-    def _build(self) -> bool:
-        """Build the core of the copy; False: it does not compile."""
-        settings = [f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
+    def _build(self, level: str) -> bool:
+        """Build the core of the copy, for portable and a level; False: it does not compile."""
+        core = self.root / f"build{level}"
+        settings = [f"-DPython_EXECUTABLE={sys.executable}", f"-DGATHERUM_LEVELS={level}",
                     "-DGATHERUM_OPTIMISATION=-O0", "-DCMAKE_BUILD_TYPE=None"]  # fmt: skip
-        note = self.core / "settings"
+        note = core / "settings"
         if not note.exists() or note.read_text() != repr(settings):
-            shutil.rmtree(self.core, ignore_errors=True)
-            subprocess.run(["cmake", "-S", self.root, "-B", self.core, "-G", "Ninja", *settings],
+            shutil.rmtree(core, ignore_errors=True)
+            subprocess.run(["cmake", "-S", self.root, "-B", core, "-G", "Ninja", *settings],
                            check=True, stdout=subprocess.DEVNULL)  # fmt: skip
             note.write_text(repr(settings))
-        command = ["ninja", "-C", str(self.core), "-j", str(self.compilers)]
+        command = ["ninja", "-C", str(core), "-j", str(self.compilers)]
         if subprocess.run(command, check=False, capture_output=True).returncode != 0:
             return False
         # Both libraries and the header, side by side as in a wheel.
-        command = ["cmake", "--install", self.core, "--prefix", self.root / "src"]
+        command = ["cmake", "--install", core, "--prefix", self.root / "src"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return True
 

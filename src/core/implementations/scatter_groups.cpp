@@ -15,10 +15,13 @@ int64_t updates_of(const Program& p) {
   return points(p.whole, p.whole.line + 1) / points(p.whole, p.whole_units);
 }
 
-// Few destinations: updates are counted out to them, by numbers of 32 bits; else they are sorted.
+// Destinations that are not too many for it: updates are counted out to them, by numbers of 32 bits; else
+// they are sorted (200,000 updates of 500,000 rows: 1.5 ms against 14).
+constexpr int64_t kCountedAnUpdate = 8;
+
 bool counts_out(const Program& p) {
   const int64_t updates = updates_of(p);
-  return p.destinations <= updates && updates < int64_t{0xFFFFFFFF};
+  return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
 }
 
 // Below this many bytes the updates of a unit are in cache, and fetching them is in vain (rows of 8: +40 %;

@@ -8,10 +8,16 @@
 namespace gatherum {
 namespace {
 
-// From here on, and from three threads on, a slab's misses cost more than looking at every index once a
-// thread. (Two take 1.5 times as long as one that stages while it folds: 20M updates of 1M float32.)
-constexpr int64_t kSharedSlabBytes = int64_t{2} << 20;
-constexpr int kSharedSlabThreads = 3;
+// From here on, and from so many threads on, a slab's misses cost more than looking at every index once a
+// thread: where indices are looked at eight at a time (20M updates of 1M float32 by two threads: 33 ms -> 22;
+// of 10,000: 20 -> 14; of 256: 13 -> 16), and elsewhere, where two threads would take longer than one.
+struct Sharing {
+  int threads;
+  int64_t bytes;
+};
+constexpr Sharing kSharedByEights{2, int64_t{32} << 10}, kSharedOneByOne{3, int64_t{2} << 20};
+// Many times many updates: 1.2M fold as fast on one thread, and other work then keeps its processor.
+constexpr int64_t kSharedUpdates = 16;
 // From here on the accumulators of a slab are fetched ahead (updates of 1M float32: 2.7 ns each -> 1.7; of
 // 400,000: no difference; of 256: 1 -> 1.4).
 constexpr int64_t kFarSlabBytes = int64_t{2} << 20;
@@ -100,8 +106,11 @@ Run run_private_slabs(const Program& p, const Call& call) {
 }
 
 bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
-  if (threads < kSharedSlabThreads || !keeps_one_slab(p, nullptr)) return false;
-  if (slab_bytes(p, p.destinations) < kSharedSlabBytes) return false;
+  if (!keeps_one_slab(p, nullptr)) return false;
+  const bool eights = chosen_kernels().chooses_slots(p.nest, p.destinations) &&
+                      p.tuples >= times(kSharedUpdates, thresholds().many);
+  const Sharing from = eights ? kSharedByEights : kSharedOneByOne;
+  if (threads < from.threads || slab_bytes(p, p.destinations) < from.bytes) return false;
   keeps_one_slab(p, why);
   tell(why, ", shared by ", int64_t{threads}, " threads: each looks at every index");
   return true;
