@@ -6,6 +6,7 @@
 
 #include "../include/gatherum.h"
 #include "dlpack.hpp"
+#include "questions.hpp"
 #include "runs.hpp"
 #include "view_calls.hpp"
 
@@ -15,11 +16,10 @@ namespace {
 // What torch's room has given, once.
 struct Torch {
   const dlpack::ExchangeApi* api = nullptr;
-  nb::object tensor, parameter;  // the types
-  nb::object int8, uint8;        // torch's dtypes of all bytes; it has others of fewer bits, as wide
-  // Functions without arguments: a true answer says that calls are looked at by something.
-  std::vector<nb::object> watchers;
-  nb::object grad_enabled, is_neg;
+  nb::object tensor, parameter;    // the types
+  nb::object int8, uint8;          // torch's dtypes of all bytes; it has others of fewer bits, as wide
+  std::vector<Question> watchers;  // whether calls are looked at by something
+  Question grad_enabled, requires_grad, is_neg;
   nb::object record;        // makes a call of which a gradient is wanted
   nb::object forward_mode;  // a module with the level of forward mode, -1 for none
 };
@@ -29,37 +29,12 @@ Torch& torch() {
   return *t;
 }
 
-bool is_true(nb::object answer) {
-  const int truth = PyObject_IsTrue(answer.ptr());
-  if (truth < 0) nb::raise_python_error();
-  return truth != 0;
-}
-
-bool answers(const nb::object& function) {
-  nb::object answer = nb::steal(PyObject_CallNoArgs(function.ptr()));
-  if (!answer.is_valid()) nb::raise_python_error();
-  return is_true(std::move(answer));
-}
-
-bool requires_grad(nb::handle tensor) {
-  static PyObject* name = PyUnicode_InternFromString("requires_grad");
-  nb::object answer = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
-  if (!answer.is_valid()) nb::raise_python_error();
-  return is_true(std::move(answer));
-}
-
-bool is_negated(nb::handle tensor) {
-  nb::object answer = nb::steal(PyObject_CallOneArg(torch().is_neg.ptr(), tensor.ptr()));
-  if (!answer.is_valid()) nb::raise_python_error();
-  return is_true(std::move(answer));
-}
-
 // Whether a level of forward mode is entered, so that a tensor may carry a tangent.
 bool in_forward_mode() {
   static PyObject* name = PyUnicode_InternFromString("_current_level");
-  nb::object level = nb::steal(PyObject_GetAttr(torch().forward_mode.ptr(), name));
-  if (!level.is_valid()) nb::raise_python_error();
-  return PyLong_AsLong(level.ptr()) >= 0;
+  PyObject* level = PyDict_GetItemWithError(PyModule_GetDict(torch().forward_mode.ptr()), name);
+  if (level == nullptr) nb::raise_python_error();
+  return PyLong_AsLong(level) >= 0;
 }
 
 // DLPack calls torch.int4 and the like integers of 8 bits, of which all are used.
@@ -230,15 +205,16 @@ nb::object call_on_plain_tensors(const TensorCall& call) {
   const size_t n = call.updates.is_none() ? 2 : 3;
   if (!call.out.is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
   const Torch& t = torch();
-  if (std::any_of(t.watchers.begin(), t.watchers.end(), answers) || in_forward_mode()) return {};
-  bool tracked = false;
-  for (size_t i = 0; i < n; ++i) tracked = tracked || requires_grad(operands[i]);
-  tracked = tracked && answers(t.grad_enabled);
+  const auto says_yes = [](const Question& question) { return question(); };
+  if (std::any_of(t.watchers.begin(), t.watchers.end(), says_yes) || in_forward_mode()) return {};
+  bool tracked =
+      t.requires_grad(call.data) || (n > 2 && t.requires_grad(call.updates));  // integers have none
+  tracked = tracked && t.grad_enabled();
   const Attributes attributes = attributes_in(call);  // may run Python code: before the views
   Views views;
   TensorView seen[3];
   for (size_t i = 0; i < n; ++i)
-    if (!seen[i].read(operands[i], views[i]) || seen[i].complex || is_negated(operands[i])) return {};
+    if (!seen[i].read(operands[i], views[i]) || seen[i].complex || t.is_neg(operands[i])) return {};
   return tracked ? recorded(call) : run(attributes, call, views, seen[0].type);
 }
 
@@ -256,17 +232,26 @@ nb::object call_on_tensors(const TensorCall& call) {
 namespace {
 
 void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb::handle int8,
-               nb::handle uint8, const nb::list& watchers, nb::handle grad_enabled, nb::handle is_neg,
-               nb::handle record, nb::handle forward_mode) {
+               nb::handle uint8, const nb::list& watchers, nb::handle grad_enabled, nb::handle requires_grad,
+               nb::handle is_neg, nb::handle record, nb::handle forward_mode) {
   const auto* api =
       static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
   if (api == nullptr) nb::raise_python_error();
   if (api->version.major != dlpack::kMajor || api->view == nullptr)
     throw nb::value_error("gatherum: this torch exchanges tensors in another version of DLPack");
   Torch& t = torch();
-  t = {api, nb::borrow(tensor),       nb::borrow(parameter), nb::borrow(int8),   nb::borrow(uint8),
-       {},  nb::borrow(grad_enabled), nb::borrow(is_neg),    nb::borrow(record), nb::borrow(forward_mode)};
-  for (nb::handle watcher : watchers) t.watchers.push_back(nb::borrow(watcher));
+  t = {api,
+       nb::borrow(tensor),
+       nb::borrow(parameter),
+       nb::borrow(int8),
+       nb::borrow(uint8),
+       {},
+       Question(grad_enabled),
+       Question(requires_grad),
+       Question(is_neg),
+       nb::borrow(record),
+       nb::borrow(forward_mode)};
+  for (nb::handle watcher : watchers) t.watchers.emplace_back(watcher);
 }
 
 }  // namespace
@@ -388,8 +373,8 @@ void bind_tensors(nb::module_& m) {
         nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
         nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
-        nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"), nb::arg("is_neg"),
-        nb::arg("record"), nb::arg("forward_mode"));
+        nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"),
+        nb::arg("requires_grad"), nb::arg("is_neg"), nb::arg("record"), nb::arg("forward_mode"));
   def_call(m, "call_on_tensors", call_on_tensors);
   def_call(m, "call_on_plain_tensors", [](const TensorCall& call) {
     nb::object result = call_on_plain_tensors(call);
