@@ -2,6 +2,7 @@
 
     python benchmarks/files_bench.py --gib 8 --memory 400MiB --limit 1GiB --json files.json
     python benchmarks/files_bench.py --show files.json
+    python benchmarks/files_bench.py --gib 0.5 --repeat 7 --sizes 4 32 1024 65536
 
 Makes its own files in --folder (a table of rows of 128 float32, or --row-bytes, and indices), runs
 every case in processes of their own, one after the other and in turns, and prints medians. Both do
@@ -9,7 +10,8 @@ the same job: the rows that an index file names, in a new .npy file, forced to t
 numpy.memmap has all memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs
 in the memory cgroup --cgroup, whose limit counts the page cache as well. "Cold" runs start with
 the files out of the page cache: dropped as a whole where that is allowed (root), else file by
-file. "Warm" runs start after the table was read from end to end.
+file. "Warm" runs start after the table was read from end to end. With --sizes, warm
+tables of rows of each of these sizes are measured, and the CPU time is shown.
 """
 
 import argparse
@@ -31,21 +33,22 @@ import numpy as np
 PAGE = 4096
 
 OURS = """
-import json, sys
+import json, sys, time
 from gatherum.files import gather_file
 def disk():
     return int(open("/proc/self/io").read().split("read_bytes: ")[1].split()[0])
-before = disk()
+before, cpu = disk(), time.process_time()
 stats = gather_file(*sys.argv[1:4], memory=sys.argv[4])
+cpu = time.process_time() - cpu
 print(json.dumps({"seconds": stats.seconds, "read": stats.bytes_read,
                   "written": stats.bytes_written, "peak": stats.peak_memory,
-                  "disk": disk() - before}))
+                  "cpu": cpu, "disk": disk() - before}))
 """
 
 PEER = """
 import json, os, resource, sys, time
 import numpy as np
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 table = np.load(sys.argv[1], mmap_mode="r")
 rows = table[np.load(sys.argv[2])]
 indexed = time.perf_counter() - start
@@ -54,6 +57,7 @@ with open(sys.argv[3], "wb") as out:
     out.flush()
     os.fsync(out.fileno())
 print(json.dumps({"seconds": time.perf_counter() - start, "indexed": indexed,
+                  "cpu": time.process_time() - cpu,
                   "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
 """
 
@@ -152,6 +156,8 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
         "read_over_pages": case["ours_disk"] / (pages + indices.nbytes) if cold else 0.0,
         "time_over_indexing": case["ours_seconds"] / case["peer_indexed"],
         "time_over_same_job": case["ours_seconds"] / case["peer_seconds"],
+        "cpu_over_same_job": case["ours_cpu"] / case["peer_cpu"],
+        "row_bytes": options.row_bytes,
     }
 
 
@@ -184,6 +190,25 @@ def show(cases: list[dict[str, Any]]) -> None:
             f"{c['peer_indexed']:9.2f} {c['peer_seconds']:9.2f} {c['time_over_indexing']:11.2f} "
             f"{c['time_over_same_job']:13.2f} {c['ours_peak'] / 2**20:9.0f} "
             f"{c['peer_peak'] / 2**20:10.0f} {c['read_over_pages']:10.2f}"
+        )
+
+
+def show_sizes(cases: list[dict[str, Any]]) -> None:
+    """Print a table of warm cases by the size of a row, with the quickest and the slowest run."""
+    print(
+        f"{'row':>6} {'case':6} {'rows':>11} {'ours ms':>20} {'memmap + save ms':>20} "
+        f"{'time':>5} {'CPU time':>8}"
+    )
+    for c in cases:
+        spread = {
+            who: "{:.0f} ({:.0f}-{:.0f})".format(
+                *(1e3 * found(runs) for found in (statistics.median, min, max))
+            )
+            for who, runs in c["runs"].items()
+        }
+        print(
+            f"{c['row_bytes']:6} {c['case']:6} {c['rows']:11,} {spread['ours']:>20} "
+            f"{spread['peer']:>20} {c['time_over_same_job']:5.2f} {c['cpu_over_same_job']:8.2f}"
         )
 
 
@@ -232,6 +257,9 @@ def main() -> None:
     parser.add_argument(
         "--row-bytes", type=int, default=512, help="bytes of a row, a multiple of 4"
     )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", help="sizes of rows, each a multiple of 4: warm cases alone"
+    )
     parser.add_argument("--memory", default="400MiB", help="gatherum's memory budget")
     parser.add_argument("--limit", help="limit of gatherum's anonymous memory, such as 1GiB")
     parser.add_argument("--cgroup", type=Path, help="a memory cgroup for gatherum's runs")
@@ -245,14 +273,18 @@ def main() -> None:
         print(markdown(json.loads(options.show.read_text())))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    rows = int(options.gib * 2**30) // options.row_bytes
-    counts = {"dense": rows // 4, "sparse": rows // 160}
-    make_files(options.folder, rows, options.row_bytes // 4, counts)
     started = time.perf_counter()
-    cases = [
-        measure(options.folder, options, name, cold) for name in counts for cold in (True, False)
-    ]
-    show(cases)
+    cases = []
+    for row_bytes in options.sizes or [options.row_bytes]:
+        options.row_bytes = row_bytes
+        rows = int(options.gib * 2**30) // options.row_bytes
+        counts = {"dense": rows // 4, "sparse": rows // 160}
+        make_files(options.folder, rows, options.row_bytes // 4, counts)
+        caches = (False,) if options.sizes else (True, False)
+        cases += [
+            measure(options.folder, options, name, cold) for name in counts for cold in caches
+        ]
+    (show_sizes if options.sizes else show)(cases)
     report = {
         "command": shlex.join(["python", "benchmarks/files_bench.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -6,10 +6,12 @@
 #include <bit>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "platform.hpp"
@@ -30,8 +32,13 @@ constexpr int64_t kTaskBytes = int64_t{1} << 20;
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
 constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
-constexpr int kBridges = 9;  // gaps of up to 1, 2, 4, ... 256 pages
+constexpr int64_t kPart = int64_t{1} << 20;  // of the file, in which requests in no order are put together
+constexpr int64_t kSampledEach = 8;  // requests for each page, looked at to tell whether all are wanted
+constexpr int kRowBits = 20, kPlaceBits = 44;  // of a request in a part: its row there, and its place
+constexpr int kBridges = 9;                    // gaps of up to 1, 2, 4, ... 256 pages
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
+constexpr auto kWaited = std::chrono::microseconds(400);        // for a task that its disk is waited for
+constexpr auto kWorthThreads = std::chrono::microseconds(300);  // of work
 
 // Requests begin..end, all for rows first..last of the file, that one read serves.
 struct Run {
@@ -45,28 +52,23 @@ class Reader {
   Reader(const RowReads& reads, const Poll& poll) : r_(reads), poll_(poll), once_(reads.once) {}
 
   ReadOutcome run() {
-    bridge_ = choose_bridge();
-    if (!plan(std::min(kLargeReaders, kLargeReadersEach * get_threads()))) return outcome_;
-    const bool small = planned_ < outcome_.runs * kLargeRun;
+    const int few = std::min(kLargeReaders, kLargeReadersEach * get_threads());
+    const bool in_parts = r_.scratch >= kPage && r_.room >> kPlaceBits == 0 && wants_all_pages();
+    bridge_ = in_parts ? 0 : choose_bridge();
+    if (in_parts ? !plan_parts(few) : !plan(few)) return outcome_;
+    const bool small = !in_parts && planned_ < outcome_.runs * kLargeRun;
     if (small && !plan(std::min(kSmallReaders, kSmallReadersEach * get_threads()))) return outcome_;
     // what the system reads ahead for one thread is gone again before another asks for it
     expect_scattered_reads(r_.file, small || r_.once);
-    const auto helpers =
-        static_cast<size_t>(std::min<int64_t>(threads_, static_cast<int64_t>(cuts_.size()) - 1) - 1);
-    auto crew = std::make_unique<std::vector<std::thread>>();
-    crew->reserve(helpers);
-    try {
-      while (crew->size() < helpers) crew->emplace_back([this] { work(false); });
-    } catch (const std::exception&) {
-      // no more threads to be had: those there are do the work
-    }
+    crew_->reserve(static_cast<size_t>(threads_));
+    if (!small) enlist(threads_);
     work(true);
     if (is_orphan()) {
-      static_cast<void>(crew.release());  // nobody to wait for, and no way to say so to std::thread
+      static_cast<void>(crew_.release());  // nobody to wait for, and no way to say so to std::thread
       outcome_.status = ReadStatus::interrupted;
       return outcome_;
     }
-    for (std::thread& one : *crew) one.join();
+    for (std::thread& one : *crew_) one.join();
     outcome_.bytes = bytes_.load();
     return outcome_;
   }
@@ -74,6 +76,7 @@ class Reader {
   // The most pages that are cheaper to read than to leave out: as many as `waste` allows.
   int64_t choose_bridge() const {
     if (r_.waste <= 1.0) return 0;
+    if (wants_all_pages()) return std::numeric_limits<int64_t>::max();
     std::array<int64_t, kBridges> skipped{};
     int64_t pages = 0, before = -1;
     for (int64_t i = 0; i < r_.count; ++i) {
@@ -99,6 +102,33 @@ class Reader {
   }
 
  private:
+  // The pages from the first row to the last.
+  int64_t all_pages() const { return (start_of(r_.extent - 1) + r_.item - 1) / kPage - r_.base / kPage + 1; }
+
+  // Whether requests in no order are for so many pages that `waste` allows to read all there are.
+  bool wants_all_pages() const {
+    if (r_.waste <= 1.0 || r_.stride > kPage) return false;
+    if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row lies in two pages at most
+    if (std::is_sorted(r_.numbers, r_.numbers + r_.count)) return false;
+    // a few requests for each page tell most often; they never tell of pages that are not wanted
+    const int64_t step = std::max<int64_t>(1, r_.count / (kSampledEach * all_pages()));
+    return wants_most(step) || (step > 1 && wants_most(1));
+  }
+
+  // Whether every `step`-th request, by itself, is reason enough to read all pages.
+  bool wants_most(int64_t step) const {
+    const int64_t before = r_.base / kPage;
+    std::vector<char> wanted(static_cast<size_t>(all_pages()));
+    for (int64_t i = 0; i < r_.count; i += step) {
+      const int64_t number = r_.numbers[i];
+      if (!is_row(number)) return false;
+      wanted[static_cast<size_t>(start_of(number) / kPage - before)] = 1;
+      wanted[static_cast<size_t>((start_of(number) + r_.item - 1) / kPage - before)] = 1;
+    }
+    const auto found = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
+    return static_cast<double>(wanted.size()) <= r_.waste * found;
+  }
+
   // In a child that a poll has forked: it has no other thread of these, and one may hold the mutex.
   bool is_orphan() const { return forks() != born_; }
 
@@ -160,19 +190,69 @@ class Reader {
     return true;
   }
 
+  // Makes each part of the file a task, whose requests are put together; false when one cannot be met.
+  bool plan_parts(int threads) {
+    threads_ = static_cast<int>(std::clamp<int64_t>(r_.scratch / kSmallestSpan, 1, threads));
+    span_ = std::min(r_.scratch / threads_, kPart);
+    shift_ = std::bit_width(static_cast<uint64_t>(span_ / r_.stride)) - 1;
+    cuts_.assign(static_cast<size_t>((r_.extent - 1) >> shift_) + 2, 0);
+    for (int64_t i = 0; i < r_.count; ++i) {
+      const int64_t number = r_.numbers[i];
+      if (!is_row(number) || !is_place(place_of(i))) return outside(i);
+      ++cuts_[static_cast<size_t>(number >> shift_) + 1];
+    }
+    outcome_.runs = std::count_if(cuts_.begin(), cuts_.end(), [](int64_t found) { return found != 0; });
+    for (size_t part = 1; part < cuts_.size(); ++part) cuts_[part] += cuts_[part - 1];
+    parted_.reset(new (std::nothrow) uint64_t[static_cast<size_t>(r_.count)]);
+    if (parted_ == nullptr) return stop({ReadStatus::no_memory});
+    std::vector<int64_t> next = cuts_;
+    for (int64_t i = 0; i < r_.count; ++i) {
+      const int64_t number = r_.numbers[i], place = place_of(i);
+      // looked at once more: the arrays may have changed since the parts were counted
+      if (!is_row(number) || !is_place(place)) return outside(i);
+      const auto part = static_cast<size_t>(number >> shift_);
+      if (next[part] == cuts_[part + 1]) return outside(i);
+      const auto row = static_cast<uint64_t>(number & ((int64_t{1} << shift_) - 1));
+      parted_[static_cast<size_t>(next[part]++)] = static_cast<uint64_t>(place) << kRowBits | row;
+    }
+    return true;
+  }
+
+  // Has so many threads at work, this one among them, or as many as there are tasks left.
+  void enlist(int threads) {
+    const auto left = static_cast<int64_t>(cuts_.size()) - 1 - static_cast<int64_t>(next_.load());
+    const auto most = static_cast<size_t>(std::max<int64_t>(0, std::min<int64_t>(threads - 1, left)));
+    try {
+      while (crew_->size() < most) crew_->emplace_back([this] { work(false); });
+    } catch (const std::exception&) {
+      // no more threads to be had: those there are do the work
+    }
+  }
+
+  // More threads than processors help where the disk is waited for; for little work, none does.
+  void enlist_for(std::chrono::nanoseconds task) {
+    const auto left = static_cast<int64_t>(cuts_.size()) - 1 - static_cast<int64_t>(next_.load());
+    if (task > kWaited) enlist(threads_);
+    if (left * task > kWorthThreads) enlist(std::min(threads_, get_threads()));
+  }
+
   void work(bool polls) {
     std::unique_ptr<char[]> scratch;
     auto asked = std::chrono::steady_clock::now();
     for (;;) {
+      const auto begun = std::chrono::steady_clock::now();
       const size_t task = next_.fetch_add(1, std::memory_order_relaxed);
       if (task + 1 >= cuts_.size() || stopped_.load(std::memory_order_relaxed)) return;
-      for (int64_t i = cuts_[task]; i < cuts_[task + 1];) {
+      if (parted_ != nullptr && !serve_part(task, scratch)) return;
+      for (int64_t i = cuts_[task]; parted_ == nullptr && i < cuts_[task + 1];) {
         const Run run = run_at(i, cuts_[task + 1]);
         i = run.end;
         if (!serve(run, scratch)) return;
       }
-      if (!polls || poll_.ask == nullptr || std::chrono::steady_clock::now() - asked < kPollInterval)
-        continue;
+      if (!polls) continue;
+      const auto now = std::chrono::steady_clock::now();
+      enlist_for(now - begun);
+      if (poll_.ask == nullptr || now - asked < kPollInterval) continue;
       const bool asked_to_stop = poll_.ask(poll_.context);
       if (is_orphan()) return;
       if (asked_to_stop) stop({ReadStatus::interrupted});
@@ -187,27 +267,46 @@ class Reader {
     const int64_t direct = single ? r_.item : run.straight ? bytes : 0;
     // looked at once more: the arrays may have changed since the run was found
     if (!run.inside || !is_place(place) || direct > (r_.room - place) * r_.item) return outside(run.begin);
-    if (direct == 0 && scratch == nullptr) {
-      scratch.reset(new (std::nothrow) char[static_cast<size_t>(span_)]);
-      if (scratch == nullptr) return stop({ReadStatus::no_memory});
-    }
+    if (direct == 0 && !has_scratch(scratch)) return false;
     char* to = direct != 0 ? r_.out + place * r_.item : scratch.get();
     if (direct == 0 && bytes > span_) return outside(run.begin);
     if (!read(to, bytes, start_of(run.first))) return false;
     if (run.straight || (single && run.end == run.begin + 1)) return true;
+    return with_item([&](auto item) { return place_rows<item>(run, to, bytes); });
+  }
+
+  // Reads one part of the file, and puts the rows that are wanted of it where they belong.
+  bool serve_part(size_t part, std::unique_ptr<char[]>& scratch) {
+    if (cuts_[part] == cuts_[part + 1]) return true;
+    const int64_t first = static_cast<int64_t>(part) << shift_;
+    const int64_t last = std::min(first + (int64_t{1} << shift_), r_.extent) - 1;
+    if (!has_scratch(scratch) || !read(scratch.get(), span_of(first, last), start_of(first))) return false;
+    return with_item([&](auto item) { return place_part<item>(part, scratch.get()); });
+  }
+
+  bool has_scratch(std::unique_ptr<char[]>& scratch) {
+    if (scratch == nullptr) scratch.reset(new (std::nothrow) char[static_cast<size_t>(span_)]);
+    return scratch != nullptr || stop({ReadStatus::no_memory});
+  }
+
+  // Calls `place` with the size of a row where that is known when it is compiled, 0 for any other.
+  template <class Place>
+  bool with_item(Place place) const {
     switch (r_.item) {
       case 1:
-        return place_rows<1>(run, to, bytes);
+        return place(std::integral_constant<int64_t, 1>());
       case 2:
-        return place_rows<2>(run, to, bytes);
+        return place(std::integral_constant<int64_t, 2>());
       case 4:
-        return place_rows<4>(run, to, bytes);
+        return place(std::integral_constant<int64_t, 4>());
       case 8:
-        return place_rows<8>(run, to, bytes);
+        return place(std::integral_constant<int64_t, 8>());
       case 16:
-        return place_rows<16>(run, to, bytes);
+        return place(std::integral_constant<int64_t, 16>());
+      case 32:
+        return place(std::integral_constant<int64_t, 32>());
       default:
-        return place_rows<0>(run, to, bytes);
+        return place(std::integral_constant<int64_t, 0>());
     }
   }
 
@@ -251,6 +350,24 @@ class Reader {
     return true;
   }
 
+  // The same for a part; its requests are our own, and none is for another row or place than it may.
+  template <int64_t kItem>
+  bool place_part(size_t part, const char* from) {
+    constexpr int64_t kAhead = 16;
+    const int64_t item = kItem == 0 ? r_.item : kItem, end = cuts_[part + 1];
+    for (int64_t i = cuts_[part]; i < end; ++i) {
+      if (i + kAhead < end) {
+        const auto later = static_cast<int64_t>(parted_[static_cast<size_t>(i + kAhead)] >> kRowBits);
+        kItem == 0 ? prefetch_row(later) : prefetch_write(r_.out + later * item);
+      }
+      const uint64_t request = parted_[static_cast<size_t>(i)];
+      const auto row = static_cast<int64_t>(request & ((uint64_t{1} << kRowBits) - 1));
+      char* to = r_.out + static_cast<int64_t>(request >> kRowBits) * item;
+      std::memcpy(to, from + row * r_.stride, static_cast<size_t>(item));
+    }
+    return true;
+  }
+
   void prefetch_row(int64_t place) const {
     const auto offset = static_cast<uint64_t>(place) * static_cast<uint64_t>(r_.item);
     prefetch_run<true>(r_.out, static_cast<int64_t>(offset), std::min<int64_t>(r_.item, 8 * kCacheLine));
@@ -272,7 +389,9 @@ class Reader {
   const RowReads& r_;
   const Poll& poll_;
   const uint32_t born_ = forks();
-  int threads_ = 1;
+  int threads_ = 1, shift_ = 0;  // rows of a part: 1 << shift_
+  std::unique_ptr<std::vector<std::thread>> crew_ = std::make_unique<std::vector<std::thread>>();
+  std::unique_ptr<uint64_t[]> parted_;  // requests of the parts, one part after the other
   int64_t span_ = 0, bridge_ = 0, planned_ = 0;
   std::vector<int64_t> cuts_;
   std::atomic<size_t> next_{0};

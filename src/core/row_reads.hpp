@@ -8,7 +8,8 @@
 namespace gatherum {
 
 // Requests for rows: row numbers[i] of the file goes to row places[i] of the memory (i without places).
-// Neighbouring requests in ascending order share reads; so sorted ones are cheapest.
+// Neighbouring requests in ascending order share reads; so sorted ones are cheapest. Those in no order are
+// put together by parts of the file where they are for nearly all of its pages, which takes 8 bytes each.
 struct RowReads {
   int file = -1;
   int64_t base = 0;    // where row 0 begins in the file
@@ -40,7 +41,8 @@ struct ReadOutcome {
 // written, and no byte of it twice by one request.
 ReadOutcome read_rows(const RowReads& reads, const Poll& poll);
 
-// The most whole pages between two wanted rows that `read_rows` reads with them.
+// The most whole pages between two wanted rows that `read_rows` reads with them; any number, the largest
+// that there is, where it reads whole parts.
 int64_t choose_bridge(const RowReads& reads);
 
 }  // namespace gatherum

@@ -20,8 +20,8 @@ PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.pa
     ("scenario", "stride", "again", "least"),
     [
         ("gather", 1, 0, 25),
-        ("gather-passing", 5, 0, 40),
-        ("gather-passing", 11, 6, 20),
+        ("gather-passing", 5, 0, 35),
+        ("gather-passing", 11, 6, 15),
         ("gather-zarr", 17, 0, 6),
         ("gather-hdf5", 7, 4, 4),
         ("gather-passing-hdf5", 13, 0, 8),

@@ -9,19 +9,12 @@ import pytest
 import gatherum
 from files.storage import bits, put
 from gatherum import files
-from gatherum.files.disk import PAGE, DiskFile
+from gatherum.files.disk import DiskFile
 from gatherum.files.stats import Meter
-from gatherum.files.tables import flat
 from gatherum.files.tables.flat import FlatArray, FlatRows
-from gatherum.files.tables.table import Panel
+from gatherum.files.tables.table import Panel, Wanted
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make parts of two pages, so that a small file has many."""
-    monkeypatch.setattr(flat, "PART_BYTES", 2 * PAGE)
 
 
 def table_of(rows: int, columns: int, path: Path) -> FlatRows:
@@ -31,7 +24,6 @@ def table_of(rows: int, columns: int, path: Path) -> FlatRows:
     return FlatRows(array, (1,), columns, Panel.of((columns,), ((0, columns),)))
 
 
-@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("memory", ["64KiB", "1MiB"])
 @pytest.mark.parametrize("columns", [1, 3, 8, 100])
 @pytest.mark.parametrize("form", ["npy", "safetensors"])
@@ -46,21 +38,20 @@ def test_the_same_bits(tmp_path: Path, columns: int, form: str, memory: str) -> 
     assert bits(np.load(tmp_path / "o.npy")) == bits(expected)
 
 
-@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("places", [False, True])
-@pytest.mark.parametrize("columns", [1, 5, 16])
+@pytest.mark.parametrize("columns", [1, 5, 16, 1000])
 def test_parts_and_places(tmp_path: Path, columns: int, places: bool) -> None:
-    table = table_of(20_000 // columns, columns, tmp_path / "rows")
+    table = table_of(80_000 // columns, columns, tmp_path / "rows")
     rng = np.random.default_rng(0)
-    numbers = rng.integers(0, table.extent, 3000)
-    where = rng.permutation(4000)[:3000] if places else None
+    count = max(3000, 2 * table.extent)
+    numbers = rng.integers(0, table.extent, count)
+    where = rng.permutation(count + 1000)[:count] if places else None
     wanted = table.ordered(numbers, where)
-    assert wanted.blocks is not None
-    assert wanted.blocks.rows & (wanted.blocks.rows - 1) == 0
-    into = np.full((4000, columns), -7, np.int32)
-    parts = table.fetch(wanted, into, limit=1 << 20, once=False)
-    assert parts == np.unique(numbers // wanted.blocks.rows).size > 5
-    where = np.arange(3000) if where is None else where
+    assert wanted.ordered and wanted.numbers is numbers
+    into = np.full((count + 1000, columns), -7, np.int32)
+    reads = table.fetch(wanted, into, limit=16 << 10, once=False)
+    assert 20 <= reads <= 160  # of half of 4 KiB at least, all of 16 KiB at most
+    where = np.arange(count) if where is None else where
     assert np.array_equal(into[where], numbers[:, None] * columns + np.arange(columns))
     assert np.all(np.delete(into, where, axis=0) == -7)
     table.array.file.close()
@@ -68,23 +59,36 @@ def test_parts_and_places(tmp_path: Path, columns: int, places: bool) -> None:
 
 def test_when_parts_are_read(tmp_path: Path) -> None:
     table = table_of(1 << 18, 1, tmp_path / "rows")  # 256 pages
-    everywhere = np.arange(0, 1 << 18, 256)
+    everywhere = np.random.default_rng(0).permutation(1 << 10) * 256
 
     def in_parts(numbers: Any) -> bool:
-        return table.ordered(np.asarray(numbers), None).blocks is not None
+        return table.ordered(np.asarray(numbers), None).numbers is numbers
 
     assert in_parts(everywhere)
-    assert not in_parts(everywhere[:500])  # too few
-    assert not in_parts(np.repeat(everywhere[:512], 2))  # of half of the pages
+    assert not in_parts(np.sort(everywhere))  # in order as they are
+    assert not in_parts(everywhere[everywhere < 1 << 17])  # of half of the pages
+    assert not in_parts(np.repeat(everywhere[:128], 99))
     assert not in_parts(everywhere[:0])
-    assert in_parts(np.repeat(everywhere[: 1024 * 10 // 11 + 8], 3))
+    assert in_parts(everywhere[everywhere < (1 << 18) * 10 // 11 + 1024])
+    # of few requests in so many, more are looked at
+    assert in_parts(np.r_[np.repeat(0, 1 << 20), everywhere, 0])
     before = table.array.file.meter.bytes_read
-    table.fetch(table.ordered(everywhere, None), np.empty((1024, 1), "<i4"), limit=1, once=False)
+    into = np.empty((1024, 1), "<i4")
+    table.fetch(table.ordered(everywhere, None), into, limit=1 << 20, once=False)
     assert table.array.file.meter.bytes_read - before == 1 << 20
+    assert np.array_equal(into[:, 0], everywhere)
     table.array.file.close()
 
 
-def test_lengths_that_parts_share() -> None:
-    lengths = {flat.rounded(count) for count in range(1, 1 << 14)}
-    assert len(lengths) < 120
-    assert all(count <= flat.rounded(count) <= max(count * 9 // 8, count) for count in range(4096))
+@pytest.mark.parametrize("wrong", [-1, 1 << 18])
+def test_a_row_that_is_not_there(tmp_path: Path, wrong: int) -> None:
+    table = table_of(1 << 18, 1, tmp_path / "rows")
+    numbers = np.random.default_rng(0).permutation(1 << 18)
+    numbers[12_345] = wrong
+    into = np.empty((1 << 18, 1), "<i4")
+    with pytest.raises(OSError, match=r"request 12345 is for a row that does not exist$"):
+        table.fetch(Wanted(numbers, None, True), into, limit=1 << 20, once=False)
+    numbers[12_345] = 0
+    with pytest.raises(OSError, match=r"request \d+ is for a row that does not exist$"):
+        table.fetch(Wanted(numbers, None, True), into[:-1], limit=1 << 20, once=False)
+    table.array.file.close()

@@ -128,11 +128,6 @@ class DiskFile:
             raise OSError(f"{self.path}: request {position} is for a row that does not exist")
         raise MemoryError(f"{self.path}: no memory to read rows into")
 
-    def announce(self, offset: int, length: int) -> None:
-        """Tell the system that a part of the file is read soon, so that it begins to do so."""
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self.fd, offset, length, os.POSIX_FADV_WILLNEED)
-
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
         """Return which share of some positions waits in memory; 0 where that cannot be said."""
         flags = getattr(os, "RWF_NOWAIT", None)

@@ -18,7 +18,9 @@ from gatherum.files.windows import Windows, valid
 __all__ = ["Gather"]
 
 Ints = NDArray[np.int64]
+CHECKED = 1 << 16  # indices looked at together, few enough to stay in the cache
 SPILLED = 3  # cost of an output byte that is parked and fetched back, in bytes read
+PARKED = 128  # and of a row: it is put in order twice
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Gather:
             return False
         if records := self.context.build.records():
             return any("passed" in record for record in records)
-        parked = SPILLED * self.requests.count * self.windows.row_bytes
+        parked = self.requests.count * (SPILLED * self.windows.row_bytes + PARKED)
         return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached) > parked
 
     def survey(self) -> Survey:
@@ -75,12 +77,14 @@ class Gather:
         if self.windows.number == 1:
             numbers = self.windows.keep_numbers()
             return Survey(buckets, 0, 0, self.table.cached_share(numbers))
-        windowed, cached = 0, 0.0
-        for start, stop in self.requests.windows(self.windows.length):
+        cached = self.table.cached_share(self.windows.numbers(0, self.windows.length)[0])
+        # rows that wait in memory are never parked: nothing need be counted
+        settled = cached == 1 and SPILLED > 0 and not self.context.build.records()
+        windowed = 0
+        for start, stop in self.requests.windows(CHECKED if settled else self.windows.length):
             numbers, invalid = self.windows.numbers(start, stop)
-            windowed += self._cost(buckets, buckets.count(valid(numbers, invalid)))
-            if start == 0:
-                cached = self.table.cached_share(numbers)
+            if not settled:
+                windowed += self._cost(buckets, buckets.count(valid(numbers, invalid)))
         return Survey(buckets, windowed, self._cost(buckets, buckets.counts), cached)
 
     def _cost(self, buckets: Buckets, counts: Ints) -> int:

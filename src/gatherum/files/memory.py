@@ -60,9 +60,6 @@ class MemoryFile(DiskFile):
             apply("scatter_nd", found, places[part, None], taken, out=found)
         return 1
 
-    def announce(self, offset: int, length: int) -> None:
-        """There is nothing to wait for."""
-
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
         """Return 1: all of it is in memory."""
         return 1.0

@@ -20,6 +20,7 @@ from gatherum.files.gathering import Gather
 from gatherum.files.inputs import Inputs
 from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.progress import shown
+from gatherum.files.remote import checked_options
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
@@ -52,7 +53,7 @@ class Call:
         Stats or ndarray
             What was done; the result itself where no file takes it.
         """
-        budget = Budget.parse(self.memory)
+        budget, options = Budget.parse(self.memory), checked_options(self.storage_options)
         with ExitStack() as stack, shown(self.progress) as progress:
             meter = Meter(progress)
             out = None if self.out is None else locate(self.out)
@@ -66,7 +67,6 @@ class Call:
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
                     where.require()  # what is not installed is said before any work
-            options = dict(self.storage_options or {})
             opening = Opening(meter, budget, spill_dir, stack.callback, storage_options=options)
             if out is not None:
                 return Session(self, out, operands, opening).run()

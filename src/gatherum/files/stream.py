@@ -16,6 +16,7 @@ from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.inputs import Inputs
 from gatherum.files.operands import Held, Operand, Path, find, open_all
+from gatherum.files.remote import checked_options
 from gatherum.files.results import gathered
 from gatherum.files.stats import Meter
 from gatherum.files.tables.table import ahead
@@ -85,7 +86,7 @@ def rows(
     where = find("table", table)
     if isinstance(where, Location):
         where.require()
-    options = dict(storage_options or {})
+    options = checked_options(storage_options)
     return _opened(where, batches, attributes, fill_value, (budget, directory, options))
 
 

@@ -58,9 +58,12 @@ class Windows:
     def _length(self) -> int:
         """Choose how many requests make a window of the output: all, where they fit in memory."""
         count, row, budget = self.requests.count, self.row_bytes, self.context.budget
-        holds_all = not self.table.chunked and count * (row + ENTRY) <= budget.whole
-        most = count if holds_all else budget.window // row
-        return max(1, min(most, budget.entries, count))
+        if self.table.chunked:
+            return max(1, min(budget.window // row, budget.entries, count))
+        if count * (row + ENTRY) <= budget.whole:
+            return count
+        # two windows of rows are held, as one is written while the next is filled
+        return max(1, min(budget.window // row, budget.whole // (2 * row + ENTRY)))
 
     @property
     def number(self) -> int:

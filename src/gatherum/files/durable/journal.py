@@ -17,7 +17,7 @@ from gatherum.regular import open_regular
 __all__ = ["READY", "Journal", "Record", "check_readable"]
 
 Record = dict[str, Any]
-VERSION = 3  # of the records, and of what their numbers mean
+VERSION = 4  # of the records, and of what their numbers mean
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
 

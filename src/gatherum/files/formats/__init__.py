@@ -66,6 +66,16 @@ def _at_url(found: Location, remote: Address) -> Location:
     """Return what a URL names, as `found` by what is shown of it."""
     if not found.format.remote:
         raise ValueError(f"{found}: {found.format.name} files are not read from URLs; download it")
-    member = found.member if remote.member is None else remote.member
+    member = found.member
+    if remote.member is not None:
+        if member is not None:
+            raise ValueError(
+                f"{found.file}: the array is named twice, {member!r} and {remote.member!r}"
+            )
+        member = remote.member
+        if found.format.recognise(f"{found.file}:{member}") != (found.file, member):
+            raise ValueError(
+                f"{found.file}: expected {found.format.form} alone, got {f'#{member}'!r} behind it"
+            )
     text = found.file if member is None else f"{found.file}:{member}"
     return Location(text, found.file, found.format, member, remote.named(found.file))

@@ -44,7 +44,7 @@ class Opening:
         if location.remote is None:
             file = DiskFile(location.file, self.meter)
         else:
-            file = RemoteFile(location.remote, self.meter, self.storage_options, self.budget.slab)
+            file = RemoteFile(location.remote, self.meter, self.storage_options)
         self.at_end(file.close)
         return file
 

@@ -1,7 +1,6 @@
 """A file at a URL, read like one on a disk: in parts, several at once."""
 
 from collections.abc import Mapping
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -33,20 +32,15 @@ class RemoteFile(DiskFile):
         Counts requests and bytes.
     options : mapping
         What fsspec's filesystem takes.
-    ahead : int
-        Bytes of memory for parts that are announced.
     """
 
     local = False
     # With others under way, a request takes about as much time as 64 KiB: smaller gaps are read.
     waste = 16.0
 
-    def __init__(
-        self, address: Address, meter: Meter, options: Mapping[str, Any], ahead: int
-    ) -> None:
+    def __init__(self, address: Address, meter: Meter, options: Mapping[str, Any]) -> None:
         self.path, self.meter, self.fd = str(address), meter, -1
-        self._remote, self._ahead = Remote(address, meter, options), ahead
-        self._announced: dict[int, tuple[Future[None], bytearray]] = {}
+        self._remote = Remote(address, meter, options)
         head = bytearray(HEAD)
         self._version, count = self._remote.wait(self._remote.begin(memoryview(head)))
         self._head = bytes(head[:count])
@@ -57,7 +51,6 @@ class RemoteFile(DiskFile):
     def close(self) -> None:
         """Stop what is under way."""
         self.stop()
-        self._announced.clear()
 
     def stop(self) -> None:
         """Give up what is under way: a server may take its time."""
@@ -76,10 +69,6 @@ class RemoteFile(DiskFile):
         if until <= len(self._head):
             buffer[:] = self._head[offset:until]
             return
-        if (announced := self._announced.pop(offset, None)) and len(announced[1]) >= len(buffer):
-            announced[0].result()
-            buffer[:] = memoryview(announced[1])[: len(buffer)]
-            return
         length = min(max(-(-len(buffer) // AT_ONCE), SHORTEST), LONGEST)
         with Pipeline(self._remote, AT_ONCE) as pipeline:
             self._read_pieces(pipeline, offset, buffer, length)
@@ -96,16 +85,6 @@ class RemoteFile(DiskFile):
         found = bytearray(max(0, min(length, self.size - offset)))
         self.read_into(offset, memoryview(found))
         return bytes(found)
-
-    def announce(self, offset: int, length: int) -> None:
-        """Begin to read a part that is wanted soon, where there is memory for it."""
-        length = min(length, self.size - offset)
-        held = sum(len(buffer) for _, buffer in self._announced.values())
-        if length <= 0 or held + length > self._ahead or offset in self._announced:
-            return
-        buffer = bytearray(length)
-        work = self._remote.fill(offset, memoryview(buffer), self._version)
-        self._announced[offset] = self._remote.start(work), buffer
 
     def read_rows(
         self,

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from gatherum.files.remote.transport import (
     Failed,
-    Missing,
     Refused,
     Transport,
     Version,
@@ -129,9 +128,9 @@ class Remote:
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # not all at once
             pause *= 2
         # outside of any handler: the error refers to no other, which might show the URL
-        kind = FileNotFoundError if isinstance(failure, Missing) else OSError
+        raised = failure.raised if isinstance(failure, Refused) else OSError
         times = "" if turn == 1 else f" ({turn} tries)"
-        raise kind(f"{address}: {failure}{times}")
+        raise raised(f"{address}: {failure}{times}")
 
 
 class Pipeline:

@@ -21,6 +21,7 @@ LONGEST_PAUSE = 30.0  # seconds that a server may ask us to wait
 WHEN = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created",
         "generation", "version_id")  # what filesystems call it  # fmt: skip
 PERMANENT = (PermissionError, IsADirectoryError, NotADirectoryError)
+UNREACHED = "the server cannot be reached"
 
 
 class Failed(Exception):
@@ -34,9 +35,25 @@ class Failed(Exception):
 class Refused(Exception):
     """A request will never be answered as it must be."""
 
+    raised: type[Exception] = OSError  # what the caller gets
+
 
 class Missing(Refused):
     """There is no such object."""
+
+    raised = FileNotFoundError
+
+
+class Unfit(Refused):
+    """Options do not suit the filesystem."""
+
+    raised = ValueError
+
+    def __init__(self, address: Address, error: Exception) -> None:
+        super().__init__(
+            f"fsspec's filesystem for {address.protocol}:// does not take these storage_options "
+            f"({type(error).__name__})"
+        )
 
 
 class Version(NamedTuple):
@@ -103,20 +120,29 @@ def require(address: Address) -> Any:
 
 
 def open_transport(address: Address, options: Mapping[str, Any]) -> Transport:
-    """Return what asks for objects at `address` and below; `options` are the filesystem's."""
+    """Return what asks for objects at `address` and below; `options` are the filesystem's.
+
+    Raises
+    ------
+    ValueError
+        The filesystem does not take the options.
+    OSError
+        It connects to its server at once, as that for FTP does, and cannot reach it.
+    """
     kind = require(address)
-    failure = ""
     try:
         # a user and a host in the URL are options of some filesystems
         found = kind(**{**kind._get_kwargs_from_urls(address.reveal()), **options})
+        transport = Http(found) if address.protocol in ("http", "https") else Filesystem(found)
+        if isinstance(transport.loop, asyncio.AbstractEventLoop):
+            return transport
+        failure: Exception = TypeError()
     except Exception as error:
-        failure = type(error).__name__
-    if failure:
-        raise ValueError(
-            f"{address}: fsspec's filesystem for {address.protocol}:// does not take these "
-            f"storage_options ({failure})"
-        )
-    return Http(found) if address.protocol in ("http", "https") else Filesystem(found)
+        failure = error
+    file_missing = isinstance(failure, (*PERMANENT, FileNotFoundError))  # one that options name
+    if isinstance(failure, OSError) and not file_missing:
+        raise OSError(f"{address}: {UNREACHED} ({type(failure).__name__})")
+    raise ValueError(f"{address}: {Unfit(address, failure)}")
 
 
 class Http:
@@ -181,22 +207,27 @@ class Http:
         """Send a request, and give the answer, whose body is not read yet."""
         import aiohttp
 
-        options = dict(self._filesystem.kwargs)
-        headers = {**options.pop("headers", {}), **headers, "Accept-Encoding": "identity"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=IDLE, sock_read=IDLE)
-        options = {"timeout": timeout, "auto_decompress": False, **options}
-        options |= {"headers": headers, "max_redirects": MOST_REDIRECTS}
-        failure: Exception | None = None
+        options = {"timeout": timeout, "auto_decompress": False, **self._filesystem.kwargs}
+        options["max_redirects"] = MOST_REDIRECTS
+        url = _encoded(self._filesystem, address)
+        answer = failure = None
         try:
+            own = {**headers, "Accept-Encoding": "identity"}
+            options["headers"] = {**options.get("headers", {}), **own}
             session = await self._filesystem.set_session()
-            async with session.get(_encoded(self._filesystem, address), **options) as answer:
+            async with session.get(url, **options) as answer:
                 if address.protocol == "https" and answer.url.scheme != "https":
                     raise Refused("the server redirects from https to http")
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
                     raise Refused("the server compresses what it was asked for as it is")
                 yield answer
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = _understood(error)
+        except Exception as error:
+            if answer is not None:
+                raise
+            failure = Unfit(address, error)
         if failure:  # here nothing refers to the error, which shows the URL
             raise failure
 
@@ -206,7 +237,11 @@ def _encoded(filesystem: Any, address: Address) -> Any:
     import yarl
 
     url = address.reveal()
-    return yarl.URL(url, encoded=True) if "%" in url else filesystem.encode_url(url)
+    try:
+        return yarl.URL(url, encoded=True) if "%" in url else filesystem.encode_url(url)
+    except ValueError:
+        pass  # raised from here on, the error does not refer to yarl's, which shows the URL
+    raise Refused("the URL is not understood")
 
 
 def _check_status(status: int, headers: Mapping[str, str]) -> None:
@@ -250,13 +285,12 @@ def _understood(error: Exception) -> Exception:
         (aiohttp.InvalidURL, "the URL, or one that it redirects to, is not understood"),
         (aiohttp.ClientConnectorCertificateError, "the server's certificate is not trusted"),
         (aiohttp.ClientSSLError, "there is no secure connection"),
-        (ValueError, "the URL is not understood"),
     ]
     for kind, words in permanent:
         if isinstance(error, kind):
             return Refused(words)
     passing: list[tuple[type[Exception], str]] = [
-        (aiohttp.ClientConnectorError, "the server cannot be reached"),
+        (aiohttp.ClientConnectorError, UNREACHED),
         (aiohttp.ClientPayloadError, "the answer was cut off"),
         (aiohttp.ClientResponseError, "the answer is not HTTP"),
     ]

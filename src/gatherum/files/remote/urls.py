@@ -6,9 +6,11 @@ messages, journals and representations show. Nothing here imports fsspec.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-__all__ = ["Address", "address_of", "is_url", "refuse_url"]
+__all__ = ["Address", "address_of", "checked_options", "is_url", "refuse_url"]
 
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CHAINED = re.compile(r"[^/]*::[^/]*://")
@@ -121,3 +123,22 @@ def refuse_url(text: str, why: str) -> None:
     """Raise ValueError for a URL where only a file on this machine will do."""
     if is_url(text):
         raise ValueError(f"{address_of(text)}: {why}")
+
+
+def checked_options(given: object) -> dict[str, Any]:
+    """Return the `storage_options` of a call; an error shows nothing of them but a type.
+
+    Raises
+    ------
+    TypeError
+        They are no mapping, or one of their keys is no str.
+    """
+    if given is None:
+        return {}
+    found = type(given).__name__
+    if isinstance(given, Mapping):
+        others = [type(key).__name__ for key in given if not isinstance(key, str)]
+        if not others:
+            return dict(given)
+        found = f"a key of type {others[0]}"
+    raise TypeError(f"storage_options must be a dict whose keys are of type str, got {found}")

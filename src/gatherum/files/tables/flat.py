@@ -8,20 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import native
-from gatherum.files.disk import PAGE, DiskFile, StoredRows, byte_view, pages_between
-from gatherum.files.tables.table import Block, Blocks, Ints, Panel, Wanted
-from gatherum.plan import apply
+from gatherum.files.disk import DiskFile, StoredRows, byte_view, pages_between
+from gatherum.files.tables.table import Block, Ints, Panel, Wanted
 
 __all__ = ["FlatArray", "FlatRows"]
 
 SAMPLES = 256
+LIKE = 8  # of few rows, each that is looked at stands for so many
 FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
-DENSE = 2  # rows wanted for each page of the file, from which on nearly all of its pages are
-PART_BYTES = 1 << 20
-LONGEST_PART = 8 << 20
-AHEAD = 8  # parts that the system is told of before they are read
-MOST_PARTS = 1 << 16
-TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
+ANY = np.iinfo(np.int64).max  # pages between two rows, where the core reads whole parts
 SCRATCH = 1 << 20  # bytes for rows that are read with their neighbours
 
 
@@ -110,54 +105,17 @@ class FlatRows:
     # -------------------------------------------------- rows to places in memory
 
     def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
-        """Sort requests; where they are for nearly all pages, no further than by parts of the file.
-
-        Such a part is read as a whole, and small enough to stay in the cache while rows are taken.
-        """
+        """Sort requests, unless they are for nearly all pages: the core puts those together."""
         if self.array.file.in_memory:
             return Wanted.as_asked(numbers, places)
-        size = max(1, self.row_length * self.dtype.itemsize)
-        most = max(PART_BYTES // size, -(-self.extent // MOST_PARTS), 1)
-        shift = most.bit_length() - 1  # the rows of a part are a power of two
-        while self.extent >> shift >= MOST_PARTS:
-            shift += 1
-        many = numbers.size * PAGE >= DENSE * self.extent * size
-        if not many or self.width != self.row_length or size << shift > LONGEST_PART:
-            return Wanted.sorted(numbers, places)
-        pages = np.zeros(self.extent * size // PAGE + 1, bool)
-        pages[numbers * size >> PAGE.bit_length() - 1] = True
-        if self.array.file.waste * np.count_nonzero(pages) < pages.size:
-            return Wanted.sorted(numbers, places)
-        which = (numbers >> shift).astype(np.uint16)
-        order = np.argsort(which, kind="stable")
-        cuts = np.r_[0, np.cumsum(np.bincount(which))]
-        into = order if places is None else places[order]
-        return Wanted(numbers[order], into, False, Blocks(1 << shift, cuts))
+        if self.width == self.row_length and self._bridge(numbers) == ANY:
+            return Wanted(numbers, places, True)
+        return Wanted.sorted(numbers, places)
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows into their places in `into`; returns how many reads that took."""
-        if wanted.blocks is not None and wanted.places is not None:
-            return self._fetch_parts(wanted.numbers, wanted.places, wanted.blocks, into)
         waste = self.array.file.waste if wanted.ordered else 1.0
         return self._read_rows(wanted.numbers, wanted.places, into, waste, limit, once)
-
-    def _fetch_parts(self, numbers: Ints, places: Ints, parts: Blocks, into: NDArray[Any]) -> int:
-        """Read the file part by part, and take the rows that are wanted of each."""
-        row_bytes = self.row_length * self.dtype.itemsize
-        step = min(rounded(int(np.diff(parts.cuts).max())), max(1, TAKEN_BYTES // row_bytes))
-        room = Room(np.empty((step, self.width), self.dtype), into)
-        asked = np.flatnonzero(np.diff(parts.cuts)).tolist()
-        nbytes = parts.rows * row_bytes
-        for turn, number in enumerate(asked):
-            for soon in asked[turn + AHEAD : turn + AHEAD + 1] if turn else asked[: AHEAD + 1]:
-                self.array.file.announce(self.array.offset + soon * nbytes, nbytes)
-            first = np.array([number * parts.rows])
-            space = self.read(first, np.minimum(self.extent - first, parts.rows)).space
-            start, stop = parts.cuts[number : number + 2].tolist()
-            for at in range(start, stop, step):
-                some = slice(at, min(at + step, stop))
-                room.take(space, numbers[some] - first, places[some])
-        return len(asked)
 
     def _read_rows(
         self,
@@ -183,7 +141,7 @@ class FlatRows:
 
     def cached_share(self, numbers: Ints) -> float:
         """Return about which share of some rows waits in memory; 0 where that cannot be said."""
-        sample = numbers[:: max(1, numbers.size // SAMPLES)] * np.int64(self._per_row)
+        sample = numbers[:: max(LIKE, numbers.size // SAMPLES)] * np.int64(self._per_row)
         return self.array.file.cached_share(self._stored.base + sample * self._stored.stride)
 
     def is_far_apart(self, count: int) -> bool:
@@ -255,29 +213,3 @@ class FlatRows:
             for row in range(first, first + count)
             for start, stop in self.panel.ranges
         ]
-
-
-class Room:
-    """Memory for rows on their way from a part of a table to their places."""
-
-    def __init__(self, rows: NDArray[Any], into: NDArray[Any]) -> None:
-        self.rows, self.into = rows, into
-        self.which = np.empty(len(rows), np.int64)
-        self.where = np.empty((len(rows), 1), np.int64)
-
-    def take(self, space: NDArray[Any], which: Ints, where: Ints) -> None:
-        """Bring rows `which` of `space` to the places `where`.
-
-        The last request is repeated, up to a length that other calls have: they share plans.
-        """
-        count, length = which.size, min(rounded(which.size), len(self.rows))
-        self.which[:count], self.where[:count, 0] = which, where
-        self.which[count:length], self.where[count:length] = which[-1], where[-1]
-        apply("gather", space, self.which[:length], out=self.rows[:length])
-        apply("scatter_nd", self.into, self.where[:length], self.rows[:length], out=self.into)
-
-
-def rounded(count: int) -> int:
-    """Return a number of requests, up to an eighth larger, of which there are few."""
-    step = 1 << max(0, count.bit_length() - 4)
-    return -(-count // step) * step

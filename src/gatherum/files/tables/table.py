@@ -92,15 +92,12 @@ class Wanted:
     places : ndarray of int64 or None
         Where each goes; None: one after another.
     ordered : bool
-        Whether the numbers ascend, so that neighbours can be read at once.
-    blocks : Blocks or None
-        The parts of the table that the numbers lie in, part by part, where they do not ascend.
+        Whether neighbours can be read at once: the numbers ascend, or are for nearly all pages.
     """
 
     numbers: Ints
     places: Ints | None
     ordered: bool
-    blocks: "Blocks | None" = None
 
     @classmethod
     def sorted(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
@@ -112,14 +109,6 @@ class Wanted:
     def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
         """Leave rows in the order of the requests: best where they wait in memory, far apart."""
         return cls(numbers, places, False)
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Parts of a table, `rows` rows each: requests `cuts[i]` to `cuts[i + 1]` are for part `i`."""
-
-    rows: int
-    cuts: Ints
 
 
 class RowTable(Protocol):
