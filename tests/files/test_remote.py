@@ -20,7 +20,7 @@ import pytest
 
 import gatherum
 from files.storage import bits, get, leftovers, put, put_zarr
-from files.web import FAULTS, Web, serving
+from files.web import ALWAYS, FAULTS, Web, serving
 from gatherum import files
 from gatherum.files.remote import store, transport
 from gatherum.files.remote.urls import address_of
@@ -242,7 +242,7 @@ SENTENCES = {
 def test_a_fault_that_stays_is_one_sentence(web: Web, fault: str, after: int) -> None:
     url, out = web.url(put(web.folder, "t", TABLE)), web.folder / "o.npy"
     np.save(out, np.arange(3))
-    web.fail(fault, times=99, after=after)
+    web.fail(fault, times=ALWAYS, after=after)
     began = time.monotonic()
     kind = FileNotFoundError if fault == "404" else OSError
     with pytest.raises(kind) as caught:
@@ -335,7 +335,7 @@ def test_a_chunk_that_is_missing_is_filled_and_one_that_fails_is_not(web: Web) -
     assert np.array_equal(found[1], TABLE[899])
     assert not found[0, :6].any()
     for fault, words in (("403", r"403 \(Forbidden\)"), ("500", "500")):
-        web.fail(fault, times=99, only="/c/")
+        web.fail(fault, times=ALWAYS, only="/c/")
         with pytest.raises(OSError, match=rf"t.zarr/c/\d/\d: the server answered {words}"):
             files.gather_file(web.url(path), at(0, 899))
 
@@ -355,10 +355,10 @@ def test_a_zarr_array_whose_metadata_change(web: Web) -> None:
 
 def test_no_more_is_read_than_a_chunk_can_have(web: Web) -> None:
     path = put(web.folder, "t", TABLE, "zarr3")
-    web.fail("endless", times=99, only="/c/")
+    web.fail("endless", times=ALWAYS, only="/c/")
     with pytest.raises(OSError, match=r"c/0/0: it has more than the \d+ bytes that are read$"):
         files.gather_file(web.url(path), at(0))
-    web.fail("endless", times=99, only="zarr.json")
+    web.fail("endless", times=ALWAYS, only="zarr.json")
     with pytest.raises(OSError, match=r"zarr.json: it has more than the 16777216 bytes"):
         files.gather_file(web.url(path), at(0))
     (Path(path) / "c" / "0" / "0").write_bytes(bytes(200_000))
@@ -392,7 +392,7 @@ def test_ctrl_c_does_not_wait_for_the_server(
     monkeypatch.setattr(store, "LONGEST", 60.0)
     monkeypatch.setattr(transport, "IDLE", 60.0)
     url = web.url(put(web.folder, "t", TABLE, form))
-    web.fail("hanging", times=99, after=1)
+    web.fail("hanging", times=ALWAYS, after=1)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     began = time.monotonic()
@@ -440,7 +440,7 @@ def test_no_error_and_no_log_shows_a_secret(
     elif fault == "shape":
         url = url.replace("t.", "other.")
     else:
-        web.fail(fault, times=99, after=1)
+        web.fail(fault, times=ALWAYS, after=1)
     call = files.run.Call("gather", {"table": _secret(url), "indices": np.arange(9)}, None,
                           {"axis": 0, "mode": "raise", "negative": True}, **_options())  # fmt: skip
     try:
@@ -503,6 +503,25 @@ def test_members_are_named_after_a_colon_or_a_hash(web: Web) -> None:
         files.gather_file(file, at(5))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("t.npy#a", "t.npy: expected 'x.npy' alone, got '#a' behind it"),
+        ("t.npy?x=y#a", "t.npy: expected 'x.npy' alone, got '#a' behind it"),
+        (
+            "t.zarr/b#a",
+            "t.zarr/b: expected a Zarr directory such as 'x.zarr' alone, got '#a' behind it",
+        ),
+        ("m.safetensors:a#b", "m.safetensors: the array is named twice, 'a' and 'b'"),
+    ],
+)
+def test_a_name_that_would_be_ignored_is_refused(web: Web, name: str, words: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        files.gather_file(f"http://{web.address}/{name}", at(5))
+    assert str(caught.value) == f"http://{web.address}/{words}"
+    assert web.asked == []
+
+
 # -------------------------------------------------------------------- refusals
 
 
@@ -548,6 +567,70 @@ def _is_there(name: str) -> bool:
 def test_options_that_do_not_fit_are_refused(web: Web) -> None:
     with pytest.raises(ValueError, match=r"ftp://host/t.npy: fsspec's filesystem for ftp:// does"):
         files.gather_file("ftp://host/t.npy", at(0), storage_options={"port": "tOkEn"})
+
+
+@pytest.mark.parametrize("call", [files.gather_file, files.rows])
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ([("headers", {"X-Key": "tOkEn"})], "list"),
+        ("tOkEn", "str"),
+        (0, "int"),
+        ({b"tOkEn": 1}, "a key of type bytes"),
+    ],
+)
+def test_options_of_a_wrong_form_are_refused(call: Any, options: Any, found: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call("http://host/t.npy", at(0), storage_options=options)
+    words = f"storage_options must be a dict whose keys are of type str, got {found}"
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": ["tOkEn"]},
+        {"headers": {"X-Key": 5}},
+        {"headers": {"X-Key": "a\ntOkEn"}},
+        {"tOkEn": 1},
+        {"ssl": "tOkEn"},
+        {"client_kwargs": {"tOkEn": 1}},
+        {"client_kwargs": "tOkEn"},
+        {"get_client": "tOkEn"},
+        {"loop": "tOkEn"},
+        {"asynchronous": True},
+    ],
+)
+def test_options_that_http_does_not_take_are_refused(web: Web, options: dict[str, Any]) -> None:
+    url = web.url(put(web.folder, "t", TABLE))
+    words = r" fsspec's filesystem for http:// does not take these storage_options \(\w+Error\)"
+    with pytest.raises(ValueError, match=rf"^{url}:{words}$") as caught:
+        files.gather_file(url, at(0), storage_options=options)
+    assert caught.value.__context__ is None
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://user:hunter2@127.0.0.1:9/t.npy", "ftp://user:hunter2@127.0.0.1:9/t.zarr"]
+)
+def test_a_filesystem_that_connects_at_once_may_not_reach_its_server(url: str) -> None:
+    words = rf"^{url.replace('user:hunter2@', '')}: the server cannot be reached \(\w+Error\)$"
+    with pytest.raises(OSError, match=words) as caught:
+        files.gather_file(url, at(0))
+    assert caught.value.__context__ is None
+
+
+def test_a_file_that_options_name_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_key(address: Any) -> type:
+        return type("Keyed", (fsspec.AbstractFileSystem,), {"__init__": missing})
+
+    def missing(self: Any, key: str) -> None:
+        raise FileNotFoundError(key)
+
+    monkeypatch.setattr(transport, "require", without_key)
+    words = r"^keyed://t.npy: .*take these storage_options \(FileNotFoundError\)$"
+    with pytest.raises(ValueError, match=words):
+        files.gather_file("keyed://t.npy", at(0), storage_options={"key": "tOkEn"})
 
 
 def test_local_files_import_nothing_of_it(tmp_path: Path) -> None:
