@@ -421,6 +421,44 @@ def test_explain_takes_shapes_lists_and_files(run, arguments, expected):
     assert expected in out
 
 
+def test_explain_names_the_kernels_of_a_device(run):
+    operands = ["--data", "100000x64", "--indices", "1000000"]
+    fold = ["--reduction", "add", "--mode", "drop", "--device", "cuda"]
+    status, out, err = run("explain", "scatter-slices", *operands, *fold)
+    assert (status, err) == (0, "")
+    expected = """
+  device    cuda
+  launches  gather + keys + sort + fold + fold_long: the updates are sorted by destination, and \
+each run of them is taken in order
+    gather         copies the data; 16 bytes at a time; 32-bit offsets
+    keys           numbers the destinations of the updates; int64 indices; 32-bit offsets
+    sort           puts them in order of their destination: torch.sort, cupy.argsort or CUB; 17 \
+bits of keys of 4 bytes, payload of 4 bytes
+    fold           folds each destination's updates in order; add of float32; 4 items at a time; \
+32-bit offsets
+    fold_long      folds those of the destinations that have many; add of float32; 4 items at a \
+time; 32-bit offsets
+  moves     571,200,000 bytes, scratch 16,000,000 bytes
+
+Loops"""
+    assert expected in out
+    status, out, _ = run("explain", "gather", "--data", "9", "--values", "1,9", "--device", "cuda")
+    assert status == 0
+    assert "    gather         moves what the indices point to; int64 indices; 4 bytes at" in out
+    assert "  raises    IndexError: gather: index 9 is out of bounds for axis 0 of size 9" in out
+
+
+def test_the_floor_of_a_device_needs_one(run, monkeypatch):
+    def no_driver(*_):
+        raise RuntimeError("no CUDA device answers")
+
+    monkeypatch.setattr("gatherum.cuda.description.open_driver", no_driver)
+    arguments = ["gather", "--data", "9", "--indices", "3", "--device", "cuda", "--floor"]
+    status, out, err = run("explain", *arguments)
+    assert (status, err) == (1, "gatherum: no CUDA device answers\n")
+    assert "  launches  gather: every item" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [

@@ -14,7 +14,7 @@ import numpy as np
 from . import arguments, arrays, errors, native
 from .dtypes import MODES
 from .names import OperatorName, PlanAttributes
-from .operators import find
+from .operators import Operator, find
 from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
 from .report import IndexReport, invalid_component, reported
@@ -206,10 +206,15 @@ def explain(
         return _of_plan(op, data, indices, updates, given)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
-    operator = find(op, "explain")
-    values: dict[str, Any] = {"data": data, "indices": indices, "updates": updates}
-    operands = tuple(values.values())
     device = "cuda" if arrays.is_on_cuda(data) else "cpu"
+    return explained(find(op, "explain"), (data, indices, updates), given, device)
+
+
+def explained(
+    operator: Operator, operands: tuple[Any, ...], given: dict[str, object], device: str
+) -> Explanation:
+    """Explain an operator's call on a device, as `explain` does where the data are."""
+    values: dict[str, Any] = dict(zip(("data", "indices", "updates"), operands, strict=True))
     values = {name: arrays.seen(operator.name, name, value) for name, value in values.items()}
     if not is_description(values["data"]):
         values["data"] = arguments.as_array(operator.name, "data", values["data"])

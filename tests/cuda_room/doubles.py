@@ -20,6 +20,8 @@ class Status(IntEnum):
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_OUT_OF_MEMORY = 2
     CUDA_ERROR_NOT_READY = 600
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
+    CUDA_ERROR_CAPTURED_EVENT = 907
 
 
 class Attribute(IntEnum):
@@ -61,6 +63,7 @@ class DriverDouble:
         self.contexts = []
         self.capturing = set()
         self.unfinished = set()
+        self.captured = set()  # events that a graph has
 
     def __getattr__(self, name):
         if not name.startswith("cu"):
@@ -79,6 +82,8 @@ class DriverDouble:
         return OK, f"words of {status.name}".encode()
 
     def cuEventQuery(self, event):
+        if event in self.captured:
+            return (Status.CUDA_ERROR_CAPTURED_EVENT,)
         return (Status.CUDA_ERROR_NOT_READY if event in self.unfinished else OK,)
 
     def named(self, *names):
@@ -139,13 +144,14 @@ class DriverDouble:
         ctypes.memmove(target, address, nbytes)
 
     def _cuStreamSynchronize(self, stream):
-        return None
+        assert stream not in self.capturing
 
     def _cuEventCreate(self, flags):
         return f"event {len(self.calls)}"
 
     def _cuEventRecord(self, event, stream):
-        return None
+        if stream in self.capturing:
+            self.captured.add(event)
 
     def _cuEventDestroy(self, event):
         return None

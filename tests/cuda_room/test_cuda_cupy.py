@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+import weakref
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
@@ -43,25 +44,45 @@ def small_cupy():
         yield
         current.pop()
 
-    def alloc(nbytes):
+    class Memory:
+        """Memory of the pool, which can be seen to go back."""
+
+        def __init__(self, nbytes):
+            self.keeps = np.full(nbytes + 512, 0xA5, np.uint8)
+            self.ptr = (self.keeps.ctypes.data + 511) // 512 * 512
+            taken.add(self)
+
+    allocators, taken = [Memory], weakref.WeakSet()
+
+    @contextmanager
+    def using_allocator(allocator):
+        allocators.append(allocator)
+        yield
+        allocators.pop()
+
+    def memory(nbytes):
         assert current
-        memory = np.full(nbytes + 512, 0xA5, np.uint8)
-        return SimpleNamespace(ptr=(memory.ctypes.data + 511) // 512 * 512, keeps=memory)
+        return allocators[-1](nbytes)
 
     def of(values):
         return NdArray(values.shape, values.dtype, values=values)
 
-    def argsort(array, kind):
-        assert kind == "stable"
-        return of(np.argsort(array.values, kind=kind))
+    def argsort(array):
+        memory(array.values.nbytes)  # where it copies the keys to
+        return of(np.argsort(array.values, kind="stable"))
 
     module.ndarray = NdArray
     module.empty = NdArray
     module.argsort = argsort
     module.take = lambda array, order: of(array.values[order.values])
     module.cuda = SimpleNamespace(
-        Device=device, alloc=alloc, get_current_stream=lambda n: SimpleNamespace(ptr=60 + n)
+        Device=device,
+        alloc=memory,
+        get_allocator=lambda: allocators[-1],
+        using_allocator=using_allocator,
+        get_current_stream=lambda n: SimpleNamespace(ptr=60 + n if n < 9 else 0),
     )
+    module.taken = taken
     module.array = lambda values, device=0: NdArray(None, values.dtype, None, device, values)
     return module
 
@@ -98,6 +119,67 @@ def test_results_and_launches_are_where_the_data_are(on_core, cupy):
     assert {call[1] for call in on_core.named("cuCtxPushCurrent")} == {"context 3"}
     assert on_core.named("cuMemcpyHtoDAsync")[0][4] == 63  # CuPy's current stream of that device
     assert on_core.named("cuMemAllocAsync", "cuStreamSynchronize") == []
+
+
+def test_the_default_stream_has_a_number_of_its_own(on_core, cupy):
+    gatherum.gather(cupy.array(np.arange(4.0), 9), [1])
+    assert on_core.named("cuMemcpyHtoDAsync")[0][4] == 1
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap", "fill", "drop"])
+def test_a_graph_takes_every_mode_that_does_not_wait(on_core, cupy, mode):
+    on_core.capturing.add(60)
+    index = cupy.array(np.array([9]))
+    gatherum.gather(cupy.array(np.arange(4.0)), index, mode=mode)
+    assert on_core.named("cuStreamSynchronize") == []
+
+
+def test_a_graph_refuses_what_waits(on_core, cupy):
+    on_core.capturing.add(60)
+    data, index = cupy.array(np.arange(4.0)), cupy.array(np.array([1]))
+    with pytest.raises(RuntimeError) as caught:
+        gatherum.gather(data, index)
+    assert str(caught.value) == (
+        "gather: `mode` must not be 'raise' while a CUDA graph is captured, because it waits for "
+        "the device; take 'clip', 'wrap', 'fill' or 'drop'"
+    )
+    with pytest.raises(RuntimeError) as caught:
+        gatherum.scatter_slices(data, index, [1.0], mode="drop")
+    assert str(caught.value) == (
+        "scatter_slices: `updates` must be on the device while a CUDA graph is captured, got "
+        "values on the host; copy them before the capture"
+    )
+    assert not cupy.taken
+
+
+def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatch):
+    def run(device, plan, data, indices, *_):
+        keys, payload = device.allocate(4 * 4), device.allocate(4 * 4)
+        for memory in (keys, payload):
+            ctypes.memset(memory.address, 0, 16)
+        device.sort(keys, payload, 4, 4, 4, 3)
+
+    monkeypatch.setattr("gatherum.cuda.run.run", run)
+    data, index = cupy.array(np.zeros(4)), cupy.array(np.arange(4))
+    found = gatherum.gather(data, index, mode="clip")
+    assert not cupy.taken  # the pool has it again
+    machine.capturing.add(60)
+    found = gatherum.gather(data, index, mode="clip")
+    assert len(cupy.taken) == 3  # what the sort takes, too
+    del found
+    assert not cupy.taken
+
+
+def test_the_hosts_values_stay_until_the_stream_has_read_them(on_core, cupy):
+    data, index = cupy.array(np.arange(4.0)), np.array([1, 2])
+    gone = weakref.ref(index)
+    on_core.unfinished.update(f"event {n}" for n in range(1000))
+    gatherum.gather(data, index, mode="clip")
+    del index
+    assert gone() is not None
+    on_core.unfinished.clear()
+    gatherum.gather(data, [1], mode="clip")
+    assert gone() is None
 
 
 def test_two_devices_and_two_frameworks(on_core, cupy):
@@ -170,9 +252,26 @@ def test_cub(machine, monkeypatch):
     assert (made, ran) == (["up"], [(1000, 4, 0, 2, (0, 40))])
 
 
-def test_without_cub_one_sentence_says_what_to_install(machine, monkeypatch):
+def test_cub_never_asks_twice_for_the_size(machine, monkeypatch):
+    storages = []
+
+    def sort(*, temp_storage, **_):
+        storages.append(temp_storage)
+        return 0
+
+    library = SimpleNamespace(
+        make_radix_sort=lambda **_: sort, SortOrder=SimpleNamespace(ASCENDING="up")
+    )
+    monkeypatch.setattr(cub, "import_module", lambda name: library)
+    framework = Protocols()
+    framework.sort(*(framework.allocate(4, 0, 40) for _ in range(2)), 1, (4, 4), 1, 0, 40)
+    assert [None if s is None else s.nbytes for s in storages] == [None, 1]
+
+
+@pytest.mark.parametrize("why", [ModuleNotFoundError, RuntimeError])
+def test_without_cub_one_sentence_says_what_to_install(machine, monkeypatch, why):
     def no_module(name):
-        raise ModuleNotFoundError(name)
+        raise why(name)
 
     monkeypatch.setattr(cub, "import_module", no_module)
     with pytest.raises(ImportError) as caught:

@@ -47,6 +47,17 @@ GATHER_OF = {
 }
 
 
+class Array:
+    """An array of CuPy's memory, by `__cuda_array_interface__` alone."""
+
+    def __init__(self, values):
+        self._array = cupy.asarray(values)
+
+    @property
+    def __cuda_array_interface__(self):
+        return self._array.__cuda_array_interface__
+
+
 def outcome(call, functions):
     try:
         return call.run(functions)
@@ -213,6 +224,7 @@ def test_a_graph_refuses_what_waits():
     with torch.cuda.stream(stream):
         graph = torch.cuda.CUDAGraph()
         graph.capture_begin()
+        data.fill_(0)  # torch warns of an empty graph
         try:
             with pytest.raises(
                 RuntimeError, match="must not be 'raise' while a CUDA graph is capt"
@@ -226,6 +238,55 @@ def test_a_graph_refuses_what_waits():
             graph.capture_end()
 
 
+def test_a_graph_of_cupy_has_its_memory_to_itself():
+    data, updates = cupy.zeros(1000, "f4"), cupy.random.random(4096, "f4")
+    index = cupy.random.randint(0, 1000, 4096)
+
+    def run():
+        return gatherum.scatter_slices(data, index, updates, reduction="add", mode="drop")
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    with stream:
+        expected = run()  # compiles, and fills the pool of this stream
+        stream.begin_capture()
+        found = run()
+        graph = stream.end_capture()
+        others = [cupy.ones(1 << size, "u1") for size in range(8, 20) for _ in range(8)]
+        graph.launch(stream)
+        stream.synchronize()
+    assert same_bits(found.get(), expected.get())
+    assert all(bool((other == 1).all()) for other in others)
+
+
+def test_arrays_that_are_known_by_protocol_are_not_captured():
+    data, index = cupy.zeros(1000, "f4"), cupy.zeros(4, "i8")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        gatherum.gather(Array(data), Array(index), mode="clip")
+        stream.begin_capture()
+        try:
+            with pytest.raises(RuntimeError, match="cannot be part of a CUDA graph"):
+                gatherum.gather(Array(data), Array(index), mode="clip")
+            data += 1
+        finally:
+            stream.end_capture()
+
+
+def test_graphs_that_inductor_makes():
+    """Mode "raise" waits, so the op stays out of the graphs; what is around it goes into them."""
+    data, index = torch.randn(100, 8, device=GPU), torch.randint(100, (50,), device=GPU)
+
+    def function(data, index):
+        return gatherum.gather(data * 2, index).relu() + 1
+
+    compiled = torch.compile(function, mode="reduce-overhead")
+    for _ in range(4):
+        assert torch.equal(compiled(data, index), function(data, index))
+
+
+# torch says itself that it does not see everything.
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_modes_that_do_not_wait():
     data, index = torch.zeros(1000, device=GPU), torch.zeros(4, dtype=torch.int64, device=GPU)
     updates = torch.zeros(4, device=GPU)
@@ -275,22 +336,23 @@ def test_a_compiled_graph():
 
 @pytest.mark.parametrize("as_array", [cupy.asarray, lambda t: torch.as_tensor(t, device=GPU)])
 def test_arrays_that_only_have_the_protocol(as_array):
-    class Array:
-        """An array of CuPy's memory, by `__cuda_array_interface__` alone."""
-
-        def __init__(self, values):
-            self._array = cupy.asarray(values)
-
-        @property
-        def __cuda_array_interface__(self):
-            return self._array.__cuda_array_interface__
-
     values = np.arange(12.0).reshape(4, 3)
     found = gatherum.gather(Array(values), Array(np.array([3, 1])))
     assert isinstance(found, gatherum.cuda.DeviceArray)
     assert as_array(found).tolist() == values[[3, 1]].tolist()
     counted = gatherum.scatter_nd(Array(np.zeros(4, np.int64)), [[1], [1]], [5, 6], reduction="add")
     assert as_array(counted).tolist() == [0, 11, 0, 0]
+
+
+def test_cub_sorts_where_no_framework_does():
+    pytest.importorskip("cuda.compute", reason="install cuda-cccl[minimal-cu13]")
+    random = np.random.default_rng(7)
+    for dtype, size, count in (("f4", 7, 5000), ("f8", 1 << 20, 1 << 21), ("f2", 300, 100_000)):
+        index = random.integers(0, size, count)
+        operands = np.zeros(size, dtype), index, random.standard_normal(count).astype(dtype)
+        expected = gatherum.scatter_slices(*operands, reduction="add")
+        found = gatherum.scatter_slices(*map(Array, operands), reduction="add")
+        assert same_bits(cupy.asnumpy(cupy.asarray(found)), expected)
 
 
 def test_two_devices_are_named():

@@ -214,6 +214,26 @@ def test_the_sort_is_stable(as_cuda, widths):
         assert each.memory.numpy().tobytes() == expected.tobytes()
 
 
+def test_what_torch_does_not_sort_cub_does(monkeypatch):
+    asked = []
+    monkeypatch.setattr(device.cub, "radix_sort", lambda *given: asked.append(given) or "sorted")
+    monkeypatch.setattr(device, "_MOST_SORTED", 3)
+    memory = [device._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
+    assert device.FRAMEWORK.sort(*memory, 4, (4, 4), 3, 0, 40) == "sorted"
+    assert asked == [(device.FRAMEWORK, *memory, 4, (4, 4), 3, 0, 40)]
+
+
+def test_the_default_stream_has_a_number_of_its_own(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=0))
+    assert device.FRAMEWORK.stream(0, ()) == 1
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)
+def test_inductor_keeps_the_ops_out_of_its_graphs(row):
+    for name in ops.forms(row):
+        assert torch.Tag.cudagraph_unsafe in ops.overload(name).tags
+
+
 def test_the_framework_has_what_the_room_asks_for():
     asked = [name for name in vars(views.Framework) if name[0] != "_"]
     assert {"view", "stream", "empty", "allocate", "sort", "keep"} <= set(asked)

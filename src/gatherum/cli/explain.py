@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -21,6 +21,9 @@ from . import options as shared
 from .group import commands
 from .numbers import Integer, integer, integers, short
 from .options import FILE
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
 
 
 class Operator(click.Choice[str]):
@@ -146,27 +149,37 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
     "--floor", is_flag=True,
     help="Also measure how fast this machine reads memory, and estimate the least time.",
 )  # fmt: skip
-def explain(operator: str, svg_file: str | None, floor: bool, **options: Any) -> None:
+@shared.device
+def explain(operator: str, svg_file: str | None, floor: bool, device: str, **options: Any) -> None:
     """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
-    picture shows the indices where --values or files give them, and otherwise an example.
+    picture shows the indices where --values or files give them, and otherwise an example. With
+    --device cuda it names the kernels that a GPU would run; only --floor needs one.
 
     Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
 
     Example: gatherum explain scatter-nd --data 6 --values 0,2,2,5 --reduction add
     """
-    from ..explain import explain as explained
+    from ..explain import explained
 
     _check_picture(svg_file, options)
-    call = _operands(operator, options)
-    found = explained(OPERATORS[operator].name, *call, **_attributes(operator, options))
+    data, indices, *updates = _operands(operator, options)
+    operands = data, indices, *(updates or [None])
+    found = explained(OPERATORS[operator], operands, _attributes(operator, options), device)
     click.echo(str(found))
     if floor:
-        click.echo(f"\n{found.floor_line()}")
+        click.echo(f"\n{_floor(found)}")
     if svg_file is not None:
         found.save(svg_file)
         click.echo(f"\nPicture: {svg_file}")
+
+
+def _floor(found: Explanation) -> str:
+    try:
+        return found.floor_line()
+    except RuntimeError as why:  # no device answers, or its driver refuses
+        raise OSError(str(why)) from why
 
 
 def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:

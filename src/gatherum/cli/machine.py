@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from ..config import show_config
+from . import options as shared
 from .group import commands
 from .numbers import Integer
 
@@ -63,13 +64,7 @@ def info() -> None:
 
 
 @commands.command()
-@click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda"]),
-    default="cpu",
-    show_default=True,
-    help="Where the calls run: on this processor, or on a CUDA device.",
-)
+@shared.device
 def verify(device: str) -> None:
     """Compare digests of all answers with the published ones.
 

@@ -45,6 +45,10 @@ reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,
     help="How updates combine with existing values.",
 )  # fmt: skip
+device = click.option(
+    "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True,
+    help="Where the calls run: on this processor, or on a CUDA device.",
+)  # fmt: skip
 exclude_self = click.option(
     "--exclude-self", is_flag=True, help="Leave existing values out of the reduction."
 )

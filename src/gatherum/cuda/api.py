@@ -6,9 +6,10 @@ import sys
 from functools import cache
 from typing import Any
 
-from .. import arguments, arrays, errors
+from .. import arguments, arrays
 from ..dtypes import AnyDType, Extension
 from ..names import ModeName, ReductionName
+from . import sentences
 from .calls import Attributes, call
 from .protocols import Protocols
 from .views import Framework
@@ -143,7 +144,7 @@ def _run(
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
     arrays.check_one_framework(op, operands)
     if not arrays.is_on_cuda(data):
-        raise errors.not_on_cuda(op, "data", type(data).__name__, getattr(data, "device", None))
+        raise sentences.not_on_cuda(op, "data", type(data).__name__, getattr(data, "device", None))
     to = arrays.room_for(type(data))
     if to is None:
         raise AssertionError("what is on a device has a room")
@@ -159,7 +160,7 @@ def room(
     if (framework := _framework_of(data)) is None:  # of a type that may be on a device, and is not
         return arguments.normalise(op, data, indices, updates, *attributes, fill_value, out)
     if out is not None:
-        raise errors.no_cuda_out(op)
+        raise sentences.no_cuda_out(op)
 
     def fill(dtype: AnyDType) -> bytes:
         item = arguments.fill_item(op, dtype, fill_value).tobytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +17,7 @@ from ..operators import OPERATORS
 from ..plan import Plan, build
 from ..shapes import contiguous_strides
 from ..signature import Operand, Signature, check_before_updates
-from . import run
+from . import run, sentences
 from .device import Device
 from .driver import open_driver
 from .nvidia import Nvidia
@@ -103,7 +104,7 @@ def call(
     number = _one_device(op, operands)
     given = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(number, given)
-    _check_capture(op, attributes.mode, operands, number, stream)
+    _check_capture(framework, op, attributes.mode, operands, number, stream)
     at, holders = _on_device(framework, operands, number, stream)
     result = out
     if target is None:
@@ -111,8 +112,10 @@ def call(
     else:
         _check_overlaps(plan, operands, at)
     device = open_device(framework, number, stream)
+    waits = attributes.mode == "raise"  # which no graph captures
     try:
-        run.run(device, plan, at["data"], at["indices"], at["updates"], at["out"], item)
+        with nullcontext() if waits else framework.lasting(result, number, stream):
+            run.run(device, plan, at["data"], at["indices"], at["updates"], at["out"], item)
     finally:
         framework.keep(holders, number, stream)
     return result
@@ -195,17 +198,21 @@ def _one_device(op: str, given: Operands) -> int:
     return found or 0
 
 
-def _check_capture(op: str, mode: str, given: Operands, number: int, stream: int) -> None:
+def _check_capture(
+    framework: Framework, op: str, mode: str, given: Operands, number: int, stream: int
+) -> None:
     """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
     copied = [name for name, operand in given.named() if isinstance(operand, Values)]
-    if mode != "raise" and not copied:
+    if mode != "raise" and not copied and framework.captures_graphs:
         return
     driver = open_driver()
     with driver.on(number):
         if not driver.captures(stream):
             return
+    if not framework.captures_graphs:
+        raise sentences.no_capture(op)
     if mode == "raise":
-        raise errors.raise_in_capture(op)
+        raise sentences.raise_in_capture(op)
     raise errors.copy_in_capture(op, copied[0])
 
 
@@ -226,7 +233,8 @@ def _on_device(
             with driver.on(number):
                 driver.copy_in(buffer.address, array.ctypes.data, array.nbytes, stream)
             addresses[name] = buffer.address
-            holders.append(buffer)
+            # The driver may still be reading the host's memory where a device can reach it.
+            holders += [buffer, array]
     return addresses, holders
 
 

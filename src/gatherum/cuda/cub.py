@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
+from . import sentences
 from .driver import open_driver
 
 # A sorter is shared by all calls of the same types, and holds the pointers of the last one.
@@ -54,8 +54,8 @@ def radix_sort(
     """Sort pairs of scratch memory; the results are in scratch memory of the same framework."""
     try:
         compute = import_module("cuda.compute")
-    except ImportError:
-        raise errors.no_cuda_sort() from None
+    except (ImportError, RuntimeError) as why:  # a RuntimeError: libraries that it loads
+        raise sentences.no_cuda_sort() from why
     found = [framework.allocate(count * width, device, stream) for width in widths]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths[0]),
@@ -67,6 +67,7 @@ def radix_sort(
         sorter = compute.make_radix_sort(**operands, order=compute.SortOrder.ASCENDING)
         more = {"num_items": count, "begin_bit": 0, "end_bit": bits, "stream": _Stream(stream)}
         nbytes = sorter(temp_storage=None, **operands, **more)
+        nbytes = max(nbytes, 1)  # without an address the next call would only ask for the size
         scratch = framework.allocate(nbytes, device, stream)
         sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
     return found[0], found[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from ..dtypes import AnyDType
 from ..errors import Shape
 from ..signature import Operand
+from .driver import LEGACY_STREAM, Kept, open_driver
 from .transfers import OnDevice
 from .views import View
 
@@ -28,9 +31,11 @@ class CuPy:
     """Arrays of CuPy."""
 
     name = "cupy"
+    captures_graphs = True
 
     def __init__(self) -> None:
         self._cupy: Any = import_module("cupy")
+        self._kept = Kept()
 
     def owns(self, value: object) -> bool:
         """Whether a value is an array of CuPy."""
@@ -43,7 +48,7 @@ class CuPy:
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
         """Return CuPy's current stream of a device."""
-        return int(self._cupy.cuda.get_current_stream(device).ptr)
+        return int(self._cupy.cuda.get_current_stream(device).ptr) or LEGACY_STREAM
 
     def empty(
         self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
@@ -68,18 +73,39 @@ class CuPy:
         device: int,
         stream: int,
     ) -> tuple[_Scratch, _Scratch]:
-        """Sort by `cupy.argsort`, which is stable."""
+        """Sort by `cupy.argsort`, which is stable, and since CuPy 14 does not wait."""
         with self._cupy.cuda.Device(device):
             unsorted, moved = (
                 self._cupy.ndarray((count,), np.dtype(f"i{width}"), memory.memory)
                 for memory, width in zip((keys, payload), widths, strict=True)
             )
-            order = self._cupy.argsort(unsorted, kind="stable")
+            order = self._cupy.argsort(unsorted)
             found = self._cupy.take(unsorted, order), self._cupy.take(moved, order)
             return _Scratch(found[0].data), _Scratch(found[1].data)
 
+    def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
+        """Keep all memory that CuPy takes for a captured graph, its sort's too, with the result:
+        its pool would give it to other arrays, which a replay of the graph would then overwrite.
+        """
+        driver = open_driver()
+        with driver.on(device):
+            if not driver.captures(stream):
+                return nullcontext()
+        allocator, held = self._cupy.cuda.get_allocator(), []
+
+        def allocate(nbytes: int) -> Any:
+            held.append(allocator(nbytes))
+            return held[-1]
+
+        weakref.finalize(result, held.clear).atexit = False
+        lasting: AbstractContextManager[None] = self._cupy.cuda.using_allocator(allocate)
+        return lasting
+
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
-        """Keep nothing: CuPy's pool gives memory out again in the order of its stream."""
+        """Keep the host's memory: CuPy's pool gives its own out in the order of its stream."""
+        copied = [holder for holder in holders if isinstance(holder, np.ndarray)]
+        if copied:
+            self._kept.until_done(open_driver(), device, stream, copied)
 
 
 def functions() -> OnDevice | None:

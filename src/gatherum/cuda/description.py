@@ -7,18 +7,32 @@ from typing import NamedTuple
 from ..operators import find
 from ..plan import Description, Plan, planned
 from .device import Buffer, Kernel
-from .driver import open_driver
+from .driver import LEGACY_STREAM, open_driver
 from .run import run, scratch
 
 # A multiple of every alignment that a kernel asks about.
 _ADDRESS = 1 << 40
-# What a launch is for, by its kernel.
+# Why a plan has these launches, by the one that tells.
 _REASONS = {
     "sort": "the updates are sorted by destination, and each run of them is taken in order",
     "winners": "a table of all destinations finds the last update of each",
     "fold_atomic": "integers may be folded in any order",
     "scatter": "no two updates can meet",
     "gather": "every item of the result is read on its own",
+}
+# What a launch does, by its kernel; in a scatter `gather` copies.
+_PURPOSES = {
+    "check": "checks every index",
+    "gather": "moves what the indices point to",
+    "copy": "copies the data",
+    "winners": "finds the last update of each destination",
+    "scatter": "moves the updates",
+    "keys": "numbers the destinations of the updates",
+    "sort": "puts them in order of their destination: torch.sort, cupy.argsort or CUB",
+    "scatter_sorted": "moves the last update of each destination",
+    "fold": "folds each destination's updates in order",
+    "fold_long": "folds those of the destinations that have many",
+    "fold_atomic": "folds each update where it goes",
 }
 
 
@@ -33,9 +47,11 @@ class Listing:
 
     processors = 1
 
-    def __init__(self) -> None:
+    def __init__(self, scatters: bool) -> None:
+        self._scatters = scatters
         self.steps: list[str] = []
         self.kernels: list[Kernel] = []
+        self.lines: list[str] = []
 
     def allocate(self, nbytes: int) -> Buffer:
         """Return memory that is nowhere."""
@@ -48,6 +64,8 @@ class Listing:
         """Note a kernel."""
         self.steps.append(kernel.name)
         self.kernels.append(kernel)
+        copies = self._scatters and kernel.name == "gather"
+        self.lines.append(_line(kernel.name, dict(kernel.macros), copies))
 
     def sort(
         self,
@@ -60,6 +78,8 @@ class Listing:
     ) -> tuple[Buffer, Buffer]:
         """Note the sort."""
         self.steps.append("sort")
+        found = f"{bits} bits of keys of {key_width} bytes, payload of {payload_width} bytes"
+        self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {found}")
         return keys, payload
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
@@ -67,9 +87,24 @@ class Listing:
         return bytes(nbytes)
 
 
+def _line(name: str, macros: dict[str, str], copies: bool) -> str:
+    """Return a line on a kernel: what it does, and which variant of it."""
+    found = [_PURPOSES["copy" if copies else name]]
+    if (index := macros.get("INDEX")) and not copies:
+        order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
+        found.append(f"{index} indices{order}")
+    if "WIDTH" in macros:
+        found.append(f"{macros['WIDTH']} bytes at a time")
+    if "REDUCTION" in macros:
+        found.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
+    if int(macros.get("LANES", 1)) > 1:
+        found.append(f"{macros['LANES']} items at a time")
+    return f"{name:<14} {'; '.join(found)}; {macros['OFFSET_BITS']}-bit offsets"
+
+
 def listed(plan: Plan) -> Listing:
     """Return what a plan launches, for operands that are aligned as allocators align them."""
-    listing = Listing()
+    listing = Listing(plan.signature.operator.scatters)
     if not _raises(plan):
         run(listing, plan, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
     return listing
@@ -84,9 +119,10 @@ def _raises(plan: Plan) -> bool:
 
 def describe(plan: Plan) -> Description:
     """Return the launches of a plan in order, the reason for them, and its scratch in bytes."""
-    steps = listed(plan).steps
+    listing = listed(plan)
+    steps = listing.steps
     reason = next((why for name, why in _REASONS.items() if name in steps), "nothing moves")
-    return Description(" + ".join(steps) or "none", reason, scratch(plan))
+    return Description(" + ".join(steps) or "none", reason, scratch(plan), tuple(listing.lines))
 
 
 def plan(op: object, data: object, indices: object, updates: object = None, /,
@@ -122,7 +158,7 @@ def copy_bandwidth(number: int = 0) -> float:
     It takes half a gigabyte for a moment, and waits for the device.
     """
     driver = open_driver()
-    stream = 0
+    stream = LEGACY_STREAM
     with driver.on(number):
         one, other = (driver.allocate(_COPIED, stream) for _ in range(2))
         try:

@@ -6,15 +6,18 @@ Nothing here is imported or loaded before the first call on a device's arrays.
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
-from .. import errors
+from . import sentences
 
-# Streams that have numbers of their own.
+# The legacy default stream by a number of its own: 0 would be another stream where cuda.bindings
+# has been told, by an environment variable, that every thread has a default stream.
 LEGACY_STREAM = 1
 
 
@@ -44,8 +47,8 @@ class Driver:
         known = found == self.api.CUresult.CUDA_SUCCESS and words
         text = words.decode() if known else "an unknown error"
         if status == self.api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            return errors.no_device_memory(name, text)
-        return errors.driver_failed(name, getattr(status, "name", str(status)), text)
+            return sentences.no_device_memory(name, text)
+        return sentences.driver_failed(name, getattr(status, "name", str(status)), text)
 
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
@@ -101,7 +104,7 @@ class Driver:
             self.call("cuMemsetD8Async", address, 0, nbytes, stream)
 
     def copy_in(self, address: int, source: int, nbytes: int, stream: int) -> None:
-        """Copy from the host; pageable memory has been read when this returns."""
+        """Copy from the host, whose memory may still be read when this returns."""
         if nbytes:
             self.call("cuMemcpyHtoDAsync", address, source, nbytes, stream)
 
@@ -158,6 +161,26 @@ class Driver:
         self.destroy(event)
 
 
+class Kept:
+    """What streams may still use, until they have come past the point where it was put here."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[Any, object]] = deque()
+        self._lock = Lock()
+
+    def until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
+        """Keep `used` until all that a stream was given is done, and let go of what is done now."""
+        with driver.on(device):
+            event = driver.record(stream)
+        done = []
+        with self._lock:
+            self._kept.append((event, used))
+            while self._kept and driver.is_done(self._kept[0][0]):
+                done.append(self._kept.popleft())
+        for event, _ in done:
+            driver.destroy(event)
+
+
 class Compiler:
     """NVRTC, which compiles for any architecture, with a device or without.
 
@@ -174,7 +197,7 @@ class Compiler:
         """Call a function of NVRTC; return what it gives, or raise what its status says."""
         status, *given = getattr(self.api, name)(*arguments)
         if status != self.api.nvrtcResult.NVRTC_SUCCESS:
-            raise errors.driver_failed(name, status.name, "NVRTC")
+            raise sentences.driver_failed(name, status.name, "NVRTC")
         return given[0] if len(given) == 1 else tuple(given)
 
     def version(self) -> str:
@@ -211,7 +234,7 @@ class Compiler:
             given = [option.encode() for option in options]
             status, *_ = self.api.nvrtcCompileProgram(program, len(given), given)
             if status != self.api.nvrtcResult.NVRTC_SUCCESS:
-                raise errors.not_compiled(name, self._log(program))
+                raise sentences.not_compiled(name, self._log(program))
             code = bytes(self.call("nvrtcGetCUBINSize", program))
             self.call("nvrtcGetCUBIN", program, code)
             return code
@@ -231,7 +254,7 @@ def open_driver() -> Driver:
     try:
         return Driver(api)
     except RuntimeError as why:  # no library of the driver, or no device
-        raise errors.no_cuda_driver(why) from None
+        raise sentences.no_cuda_driver(why) from None
 
 
 @cache
@@ -241,7 +264,7 @@ def open_compiler() -> Compiler:
     try:
         compiler.version()
     except RuntimeError:  # no library of that name
-        raise errors.no_cuda_package("NVRTC") from None
+        raise sentences.no_cuda_package("NVRTC") from None
     return compiler
 
 
@@ -249,4 +272,4 @@ def _import(name: str) -> Any:
     try:
         return import_module(f"cuda.bindings.{name}")
     except ImportError:
-        raise errors.no_cuda_package("cuda.bindings") from None
+        raise sentences.no_cuda_package("cuda.bindings") from None

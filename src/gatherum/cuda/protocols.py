@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import deque
 from collections.abc import Sequence
-from threading import Lock
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,8 @@ from ..dtypes import AnyDType, Extension, dtype_of
 from ..errors import Shape
 from ..shapes import contiguous_strides
 from ..signature import Operand
-from .driver import LEGACY_STREAM, Driver, open_driver
+from . import sentences
+from .driver import LEGACY_STREAM, Driver, Kept, open_driver
 from .views import View
 
 # Devices of DLPack whose memory a CUDA device reads at its address: its own, and managed memory.
@@ -91,10 +91,12 @@ class Protocols:
     """Arrays of frameworks that have no room of their own, by protocol."""
 
     name = "cuda"
+    # The memory pool would take part in the graph, and whether operands have been read cannot be
+    # asked while it is captured.
+    captures_graphs = False
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[Any, Sequence[object]]] = deque()
-        self._lock = Lock()
+        self._kept = Kept()
 
     def owns(self, value: object) -> bool:
         """Whether a value has one of the protocols, and is on a CUDA device."""
@@ -106,7 +108,7 @@ class Protocols:
             return _by_interface(op, operand, value, interface)
         kind, _ = _dlpack_device(value)
         if kind not in _DLPACK_CUDA:
-            raise errors.not_on_cuda(op, operand, type(value).__name__, None)
+            raise sentences.not_on_cuda(op, operand, type(value).__name__, None)
         return _by_dlpack(op, operand, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
@@ -146,15 +148,13 @@ class Protocols:
 
         return radix_sort(self, keys, payload, count, widths, bits, device, stream)
 
+    def lasting(self, result: object, device: int, stream: int) -> AbstractContextManager[None]:
+        """Do nothing: no graph is captured."""
+        return nullcontext()
+
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep arrays until the stream has come to this point, and let go of earlier ones."""
-        driver = open_driver()
-        with driver.on(device):
-            event = driver.record(stream)
-        with self._lock:
-            self._kept.append((event, holders))
-            while self._kept and driver.is_done(self._kept[0][0]):
-                driver.destroy(self._kept.popleft()[0])
+        self._kept.until_done(open_driver(), device, stream, holders)
 
 
 def _interface(value: object) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from ..dtypes import AnyDType
@@ -38,6 +39,11 @@ class Framework(Protocol):
     @property
     def name(self) -> str:
         """The framework's name."""
+        ...
+
+    @property
+    def captures_graphs(self) -> bool:
+        """Whether calls can be part of a CUDA graph that their stream captures."""
         ...
 
     def owns(self, value: object) -> bool:
@@ -78,6 +84,14 @@ class Framework(Protocol):
         """Sort as `Device.sort` says; `keys` and `payload` come from `allocate`."""
         ...
 
+    def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
+        """Return a context: what memory is taken in it lasts as long as `result` where the stream
+        captures a graph, which will use that memory whenever it is replayed.
+        """
+        ...
+
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
-        """Keep memory for as long as what the stream has been given until now may use it."""
+        """Keep memory for as long as what the stream has been given until now may use it: that of
+        operands, and that of the host from which a copy is under way.
+        """
         ...

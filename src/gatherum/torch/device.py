@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..cuda import calls
+from ..cuda import calls, cub
+from ..cuda.driver import LEGACY_STREAM
 from ..cuda.transfers import OnDevice
 from ..cuda.views import View
 from ..dtypes import AnyDType
@@ -18,6 +20,9 @@ from ..errors import Shape
 from ..signature import Operand
 from . import dtypes, memory
 from .operands import fill_item
+
+# What torch.sort takes along a dimension on a CUDA device.
+_MOST_SORTED = (1 << 31) - 1
 
 
 class _Scratch:
@@ -36,6 +41,7 @@ class _Torch:
     """Tensors on a CUDA device."""
 
     name = "torch"
+    captures_graphs = True
 
     def owns(self, value: object) -> bool:
         """Whether a value is a tensor."""
@@ -53,7 +59,7 @@ class _Torch:
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
         """Return torch's current stream of a device."""
-        return int(torch.cuda.current_stream(device).cuda_stream)
+        return int(torch.cuda.current_stream(device).cuda_stream) or LEGACY_STREAM
 
     def empty(
         self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
@@ -79,10 +85,16 @@ class _Torch:
         device: int,
         stream: int,
     ) -> tuple[_Scratch, _Scratch]:
-        """Sort by `torch.sort`, asked to be stable."""
+        """Sort by `torch.sort`, asked to be stable, or, where that refuses so many, by CUB."""
+        if count > _MOST_SORTED:
+            return cub.radix_sort(self, keys, payload, count, widths, bits, device, stream)
         found, order = torch.sort(keys.integers(count, widths[0]), stable=True)
         moved = payload.integers(count, widths[1]).index_select(0, order)
         return tuple(_Scratch(each.view(torch.uint8)) for each in (found, moved))  # type: ignore[return-value]
+
+    def lasting(self, result: object, device: int, stream: int) -> AbstractContextManager[None]:
+        """Do nothing: torch gives each of its graphs a pool of its own."""
+        return nullcontext()
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep nothing: torch's allocator gives memory out again in the order of its stream."""

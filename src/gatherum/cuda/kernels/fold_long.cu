@@ -64,7 +64,8 @@ __device__ __forceinline__ Offset end_of(const Sorted& sorted, Offset inside) {
 
 struct Run {
   Offset begin, end;  // end 0: no long run
-  int first, parts;   // the stretch of the row
+  Offset first;       // the stretch of the row
+  int parts;
 };
 
 __device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
@@ -77,9 +78,9 @@ __device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
   const Offset begin = begin_of(sorted, j > 0 ? j - longest : -1, j);
   if (!sorted.has(begin + longest, key)) return {0, 0, 0, 0};
   const Offset stretch = number - candidate * static_cast<Offset>(call.stretches.extent);
-  const int first = static_cast<int>(stretch) * FOLDERS;
-  const int left = static_cast<int>(sorted.each.extent) - first;
-  return {begin, end_of(sorted, begin + longest), first, left < FOLDERS ? left : FOLDERS};
+  const Offset first = stretch * FOLDERS, left = static_cast<Offset>(sorted.each.extent) - first;
+  const int parts = left < FOLDERS ? static_cast<int>(left) : FOLDERS;
+  return {begin, end_of(sorted, begin + longest), first, parts};
 }
 
 // Fetches the updates of entries [begin, end), as far as the tile goes, by all threads but the folders.

@@ -1,0 +1,69 @@
+"""What calls on CUDA devices alone answer with; what others do, too, is in `errors`."""
+
+
+def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
+    place = "" if device is None else f" on {device}"
+    return TypeError(
+        f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
+        f"__cuda_array_interface__ or __dlpack__, got {found}{place}"
+    )
+
+
+def no_cuda_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for arrays on a CUDA device, except for tensors of torch; the "
+        "result is a new array"
+    )
+
+
+def raise_in_capture(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, because it waits "
+        "for the device; take 'clip', 'wrap', 'fill' or 'drop'"
+    )
+
+
+def no_capture(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: arrays that are known by __cuda_array_interface__ or __dlpack__ alone cannot be "
+        "part of a CUDA graph; capture the call on tensors of torch or on arrays of CuPy"
+    )
+
+
+def no_cuda_package(missing: str) -> ImportError:
+    return ImportError(
+        f"gatherum.cuda: {missing} is not installed; write pip install cuda-bindings "
+        "nvidia-cuda-nvrtc"
+    )
+
+
+def no_cuda_sort() -> ImportError:
+    return ImportError(
+        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
+        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
+    )
+
+
+def no_cuda_driver(why: object) -> RuntimeError:
+    return RuntimeError(
+        f"gatherum.cuda: no CUDA device answers ({why}); install NVIDIA's driver, or call it on "
+        "arrays in the host's memory"
+    )
+
+
+def no_cuda_arrays() -> OSError:
+    return OSError(
+        "gatherum.cuda: neither torch nor CuPy has a CUDA device here; install one of them for CUDA"
+    )
+
+
+def no_device_memory(name: str, why: str) -> MemoryError:
+    return MemoryError(f"gatherum.cuda: {name}: {why}")
+
+
+def driver_failed(name: str, status: str, why: str) -> RuntimeError:
+    return RuntimeError(f"gatherum.cuda: {name} failed with {status}: {why}")
+
+
+def not_compiled(name: str, log: str) -> RuntimeError:
+    return RuntimeError(f"gatherum.cuda: the kernel {name} does not compile: {log}")

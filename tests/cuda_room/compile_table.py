@@ -1,0 +1,168 @@
+"""What NVRTC makes of every variant of every kernel; it needs no GPU.
+
+    python tests/cuda_room/compile_table.py            # prints the table: a quarter of an hour
+    python tests/cuda_room/compile_table.py --write    # and puts it into docs/cuda.md
+    python tests/cuda_room/compile_table.py --only gather --architectures 75 90
+
+A variant that does not compile ends it. `test_compile_table.py` compiles by the same functions, and
+sees that the page has a table of the sources as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from variants import AXES, variants
+
+from gatherum.cuda import kernels
+from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
+from gatherum.cuda.driver import Compiler
+
+ARCHITECTURES = (75, 80, 90, 100, 120)
+PAGE = Path(__file__).parents[2] / "docs" / "cuda.md"
+BEGIN = "<!-- Written by `python tests/cuda_room/compile_table.py --write`. -->\n"
+END = "<!-- End of what is written. -->\n"
+
+
+class Compiled(NamedTuple):
+    """Code, and what the assembler says of it."""
+
+    code: bytes
+    log: str
+
+    def number(self, words: str) -> int:
+        """Return the number in front of words of the log, 0 without them."""
+        found = re.search(rf"(\d+) {words}", self.log)
+        return int(found[1]) if found else 0
+
+
+class Usage(NamedTuple):
+    """What a kernel takes of a multiprocessor: for each thread, and in shared memory a block."""
+
+    registers: int
+    stack: int
+    spilled: int
+    shared: int
+
+
+def compiled(compiler: Compiler, kernel: Kernel, architecture: int, kind: str) -> Compiled:
+    """Compile a kernel into PTX, or into machine code where `kind` is CUBIN."""
+    sources = kernels.sources()
+    headers = {name: text for name, text in sources.items() if name.endswith(".cuh")}
+    program = compiler.call(
+        "nvrtcCreateProgram",
+        sources[f"{kernel.name}.cu"].encode(),
+        f"{kernel.name}.cu".encode(),
+        len(headers),
+        [text.encode() for text in headers.values()],
+        [name.encode() for name in headers],
+    )
+    real = "sm" if kind == "CUBIN" else "compute"
+    options = [*COMPILER_OPTIONS, f"--gpu-architecture={real}_{architecture}"]
+    options += [f"-D{name}={value}" for name, value in kernel.macros]
+    options += ["--ptxas-options=-v"] if kind == "CUBIN" else []
+    status, *_ = compiler.api.nvrtcCompileProgram(program, len(options), _encoded(options))
+    log = _text(compiler, program, "ProgramLog")
+    if status != compiler.api.nvrtcResult.NVRTC_SUCCESS:
+        sys.exit(f"{kernel} for {architecture}: {log}")
+    code = bytes(compiler.call(f"nvrtcGet{kind}Size", program))
+    compiler.call(f"nvrtcGet{kind}", program, code)
+    compiler.call("nvrtcDestroyProgram", program)
+    return Compiled(code, log)
+
+
+def _encoded(options: Iterable[str]) -> list[bytes]:
+    return [option.encode() for option in options]
+
+
+def _text(compiler: Compiler, program: Any, what: str) -> str:
+    text = bytes(compiler.call(f"nvrtcGet{what}Size", program))
+    compiler.call(f"nvrtcGet{what}", program, text)
+    return text.rstrip(b"\0\n ").decode()
+
+
+def usage(compiler: Compiler, kernel: Kernel, architecture: int) -> Usage:
+    """Return what a kernel takes on an architecture, as the assembler says."""
+    found = compiled(compiler, kernel, architecture, "CUBIN")
+    if not found.code.startswith(b"\x7fELF") or "Used" not in found.log:
+        sys.exit(f"{kernel} for {architecture}: no machine code, or no word of it: {found.log}")
+    registers = re.search(r"Used (\d+) registers", found.log)
+    return Usage(
+        int(registers[1]) if registers else 0,
+        found.number("bytes stack frame"),
+        found.number("bytes spill stores") + found.number("bytes spill loads"),
+        found.number("bytes smem"),
+    )
+
+
+def row(compiler: Compiler, name: str, architectures: Iterable[int]) -> str:
+    """Compile all variants of a kernel; return its row of the table."""
+    cells, all_of_it = [], list(dict.fromkeys(variants(name)))
+    shared = 0
+    for architecture in architectures:
+        found = [usage(compiler, kernel, architecture) for kernel in all_of_it]
+        few, most = min(u.registers for u in found), max(u.registers for u in found)
+        memory = max(u.stack + u.spilled for u in found)
+        cells.append((f"{few}-{most}" if few < most else f"{most}")
+                     + (f", {memory} bytes of stack" if memory else ""))  # fmt: skip
+        shared = max(shared, *(u.shared for u in found))
+        print(f"{name}, sm_{architecture}: {cells[-1]}", file=sys.stderr, flush=True)
+    return f"| `{name}` | {len(all_of_it)} | {shared} | {' | '.join(cells)} |"
+
+
+def heading(architectures: Iterable[int]) -> str:
+    """Return the head of the table."""
+    names = [f"sm_{number}" for number in architectures]
+    return (f"| kernel | variants | shared memory | {' | '.join(names)} |\n"
+            f"|---|--:|--:|{'--:|' * len(names)}")  # fmt: skip
+
+
+def digest() -> str:
+    """Return what the kernels' sources are known by, without their comments."""
+    text = "".join(name + text for name, text in sorted(kernels.sources().items()))
+    text = "\n".join(re.sub(r"//.*|\s+", " ", line).strip() for line in text.splitlines())
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def table(compiler: Compiler, names: Iterable[str], architectures: Iterable[int]) -> str:
+    """Compile everything; return the table and the line about it."""
+    rows = [row(compiler, name, architectures) for name in names]
+    today = datetime.datetime.now(datetime.UTC).date()
+    line = f"By NVRTC {compiler.version()} on {today}, of the sources {digest()}."
+    return "\n".join([line, "", heading(architectures), *rows, ""])
+
+
+def written(page: str, text: str) -> str:
+    """Return a page with a text between the marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        sys.exit(f"{PAGE}: the marks of the table are not there")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=sorted(AXES), default=sorted(AXES))
+    parser.add_argument("--architectures", nargs="+", type=int, default=ARCHITECTURES)
+    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
+    options = parser.parse_args()
+    from cuda.bindings import nvrtc
+
+    found = table(Compiler(nvrtc), options.only, options.architectures)
+    print(found)
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(written(page, found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
