@@ -1,5 +1,7 @@
 """Every sentence that the operators can answer with, worded once.
 
+Those of one framework alone stand in its room, in `sentences.py`.
+
 Each function returns the exception to raise: operator, operand, what was expected, what came,
 where.
 """
@@ -124,123 +126,8 @@ def no_whole_items(op: str, operand: str, framework: str, found: object) -> Type
     )
 
 
-def no_jax_out(op: str) -> TypeError:
-    return TypeError(f"{op}: `out` must be None for JAX arrays, which nothing can write to")
-
-
-def no_jax_platform(op: str, platform: str) -> NotImplementedError:
-    if platform in ("cuda", "gpu"):
-        why = "XLA cannot call the kernels of gatherum.cuda yet"
-    else:
-        why = "gatherum has no kernels for it"
-    return NotImplementedError(
-        f"{op}: JAX arrays must be on the CPU, got {platform}, and {why}; write "
-        "jax.device_put(data, jax.devices('cpu')[0])"
-    )
-
-
-def explicit_shards(op: str, operand: str, spec: object) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must not be sharded along explicit axes of a mesh, got {spec}; call it "
-        "in jax.shard_map, or through jax.sharding.auto_axes"
-    )
-
-
-def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any]) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must fit in {known}, the widest that JAX has without jax_enable_x64, "
-        f"got {found}"
-    )
-
-
-def not_one_item(op: str, operand: str, shape: Shape) -> ValueError:
-    return ValueError(f"{op}: `{operand}` must be one item, of shape (), got shape {shape}")
-
-
 def unread_values(op: str, operand: str, found: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
-
-
-def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must have chunks of known sizes, got shape {shape}; write "
-        f"{operand}.compute_chunk_sizes()"
-    )
-
-
-def other_chunks(op: str, operand: str, found: type) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must have chunks that are NumPy arrays, got {found.__module__}."
-        f"{found.__name__}"
-    )
-
-
-def no_dask_out(op: str) -> TypeError:
-    return TypeError(
-        f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "
-        "result.to_zarr, or gatherum.dask.scatter_nd_into and its sisters"
-    )
-
-
-def not_a_store(op: str, store: object) -> TypeError:
-    return TypeError(
-        f"{op}_into: `store` must be a Zarr array in a directory, or its path, got "
-        f"{type(store).__name__}"
-    )
-
-
-def no_zarr_output(op: str, out: object) -> ValueError:
-    return ValueError(
-        f"{op}: the output {out} cannot be written on a cluster, whose workers write Zarr "
-        "directories such as 'x.zarr'"
-    )
-
-
-def no_scheduler(address: str, seconds: int, error: BaseException) -> ConnectionError:
-    why = str(error) or "it does not say what it is"
-    return ConnectionError(
-        f"no scheduler of Dask answers at {address} within {seconds} seconds ({why})"
-    )
-
-
-def no_workers(address: str) -> ConnectionError:
-    return ConnectionError(f"the scheduler at {address} has no workers")
-
-
-def lost_scheduler() -> ConnectionError:
-    return ConnectionError(
-        "gatherum.dask: the scheduler went away before all tasks were done; start the call again "
-        "on one that runs"
-    )
-
-
-def dead_workers(number: int) -> OSError:
-    return OSError(
-        f"gatherum.dask: every worker that ran one of the tasks died, {number} in all, most likely "
-        "for want of memory; give workers more of it, or arrays smaller chunks"
-    )
-
-
-def full_disk(error: OSError) -> OSError:
-    return OSError(
-        f"gatherum.dask: a worker's disk does not take the rows that it receives ({error}); give "
-        "its local_directory more room"
-    )
-
-
-def compressed_member(location: object) -> ValueError:
-    return ValueError(
-        f"from_file: {location} is compressed, so that no part of it can be read alone; write it "
-        "with np.savez or np.save"
-    )
-
-
-def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
-
-
-def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
 
 
 def other_device(op: str, operand: str, expected: str, found: str, instead: str) -> TypeError:
@@ -249,111 +136,11 @@ def other_device(op: str, operand: str, expected: str, found: str, instead: str)
     )
 
 
-def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
-    place = "" if device is None else f" on {device}"
-    return TypeError(
-        f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
-        f"__cuda_array_interface__ or __dlpack__, got {found}{place}"
-    )
-
-
-def no_cuda_out(op: str) -> TypeError:
-    return TypeError(
-        f"{op}: `out` must be None for arrays on a CUDA device, except for tensors of torch; the "
-        "result is a new array"
-    )
-
-
-def raise_in_capture(op: str) -> RuntimeError:
-    return RuntimeError(
-        f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, because it waits "
-        "for the device; take 'clip', 'wrap', 'fill' or 'drop'"
-    )
-
-
 def copy_in_capture(op: str, operand: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: `{operand}` must be on the device while a CUDA graph is captured, got values on "
         "the host; copy them before the capture"
     )
-
-
-def no_cuda_package(missing: str) -> ImportError:
-    return ImportError(
-        f"gatherum.cuda: {missing} is not installed; write pip install cuda-bindings "
-        "nvidia-cuda-nvrtc"
-    )
-
-
-def no_cuda_sort() -> ImportError:
-    return ImportError(
-        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
-        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
-    )
-
-
-def no_cuda_driver(why: object) -> RuntimeError:
-    return RuntimeError(
-        f"gatherum.cuda: no CUDA device answers ({why}); install NVIDIA's driver, or call it on "
-        "arrays in the host's memory"
-    )
-
-
-def no_cuda_arrays() -> OSError:
-    return OSError(
-        "gatherum.cuda: neither torch nor CuPy has a CUDA device here; install one of them for CUDA"
-    )
-
-
-def no_device_memory(name: str, why: str) -> MemoryError:
-    return MemoryError(f"gatherum.cuda: {name}: {why}")
-
-
-def driver_failed(name: str, status: str, why: str) -> RuntimeError:
-    return RuntimeError(f"gatherum.cuda: {name} failed with {status}: {why}")
-
-
-def not_compiled(name: str, log: str) -> RuntimeError:
-    return RuntimeError(f"gatherum.cuda: the kernel {name} does not compile: {log}")
-
-
-def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
-        f"got {found}"
-    )
-
-
-def no_segments(op: str, size: int) -> ValueError:
-    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]")
-
-
-def no_device(op: str, found: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{op}: tensors must be on the CPU or on a CUDA device, got {found}; write data.cpu()"
-    )
-
-
-def no_onnx(op: str, what: str, instead: str) -> NotImplementedError:
-    return NotImplementedError(f"{op}: ONNX has no {what} for it; {instead}")
-
-
-def out_of_gradients(op: str) -> RuntimeError:
-    return RuntimeError(
-        f"{op}: `out` cannot be given where a gradient is recorded; leave `out` out, or call it "
-        "under torch.no_grad()"
-    )
-
-
-def fill_needs_gradient(op: str) -> ValueError:
-    return ValueError(
-        f"{op}: `fill_value` must not need a gradient, because it would get none; write "
-        "fill_value.item()"
-    )
-
-
-def out_of_vmap(op: str) -> RuntimeError:
-    return RuntimeError(f"{op}: `out` cannot be given inside torch.func.vmap; leave it out")
 
 
 def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import gatherum
 
-from . import corpus, errors, native
+from . import corpus, native
 from .corpus import Call
 
 EXPECTED = Path(__file__).parent / "digests.json"
@@ -113,7 +113,9 @@ def _on_cuda() -> Any:
 
         if (found := of_cupy()) is not None:
             return found
-    raise errors.no_cuda_arrays()
+    from .cuda import sentences
+
+    raise sentences.no_cuda_arrays()
 
 
 def digests(functions: Any = gatherum) -> dict[str, str]:

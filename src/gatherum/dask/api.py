@@ -10,9 +10,9 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import ArrayLike
 
-from .. import errors
 from ..names import ModeName, ReductionName
 from ..signature import is_description
+from . import sentences
 from .costs import cost
 from .graphs import Calls
 from .operands import normalise
@@ -152,7 +152,7 @@ def room(
 ) -> Array:  # fmt: skip
     """Take the arguments of a functional call on Dask's arrays."""
     if out is not None:
-        raise errors.no_dask_out(op)
+        raise sentences.no_dask_out(op)
     return _lazy(
         op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
     )

@@ -14,6 +14,7 @@ from ..dtypes import MODES, REDUCTIONS
 from ..operators import OPERATORS
 from ..plan import planned
 from ..signature import check_before_updates
+from . import sentences
 from .call import Call
 from .entries import owners_of
 from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
@@ -39,11 +40,11 @@ def look(op: str, operand: str, value: object) -> object:
     if not is_dask(array):  # Dask's other collections
         arrays.refuse(op, operand, type(value))
     if any(isnan(n) for n in array.shape):
-        raise errors.unknown_sizes(op, operand, array.shape)
+        raise sentences.unknown_sizes(op, operand, array.shape)
     if arguments.is_masked(array._meta):
         raise errors.masked_array(op, operand)
     if not isinstance(array._meta, np.ndarray):
-        raise errors.other_chunks(op, operand, type(array._meta))
+        raise sentences.other_chunks(op, operand, type(array._meta))
     return tuple(int(n) for n in array.shape), array.dtype
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from dask.delayed import delayed
 
-from .. import errors
 from ..errors import Shape
 from ..files.durable.build import Build
 from ..files.formats import locate
@@ -19,7 +18,7 @@ from ..files.run import check_target
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes, filled_first
 from ..operators import OPERATORS
-from . import api
+from . import api, sentences
 from .files import BUDGET, finished, lazy
 from .layout import places
 from .operands import KNOWN_MOST
@@ -57,7 +56,7 @@ class FileCall:
     def __post_init__(self) -> None:
         out = locate(self.out)
         if out.format.name != "zarr":
-            raise errors.no_zarr_output(self.op, out)
+            raise sentences.no_zarr_output(self.op, out)
         out.format.require()
 
     def run(self, compute: Compute) -> int:

@@ -20,10 +20,10 @@ from distributed.shuffle._exceptions import DataUnavailable
 from distributed.shuffle._pickle import unpickle_bytestream
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
-from .. import errors
 from ..dtypes import DType
 from ..errors import Shape
 from ..signature import Array
+from . import sentences
 from .full_disks import DiskError
 
 __all__ = ["Received", "RowsSpec", "Shard", "packed", "unpacked"]
@@ -138,7 +138,7 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
         except Exception as error:
             self._exception = error
             if isinstance(error, OSError):
-                raise DiskError(str(errors.full_disk(error))) from error
+                raise DiskError(str(sentences.full_disk(error))) from error
             raise
 
     def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:

@@ -14,7 +14,6 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
-from .. import errors
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
 from ..files.durable.marker import is_marked, mark
@@ -25,7 +24,7 @@ from ..files.tables.boxes import chunk_boxes
 from ..names import ModeName, ReductionName
 from ..operators import OPERATORS
 from ..signature import Array
-from . import api
+from . import api, sentences
 from .files import BUDGET, FileArray, lazy
 from .running import at_once
 from .staging import Box, Compute, Staging, discarded_when_failed, write
@@ -184,7 +183,7 @@ def _directory(op: str, store: Any) -> str:
     root = getattr(getattr(store, "store", None), "root", None)
     inner = getattr(store, "path", None)
     if not isinstance(root, (str, os.PathLike)) or not isinstance(inner, str):
-        raise errors.not_a_store(op, store)
+        raise sentences.not_a_store(op, store)
     return os.path.realpath(os.path.join(os.fspath(root), inner))
 
 

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax import Array
 from numpy.typing import ArrayLike
 
-from .. import errors, native
+from .. import native
 from ..names import ModeName, OperatorName, ReductionName
 from ..operators import GATHERS
+from . import sentences
 from .operands import is_jax, normalise
 from .ops import Tracer, bind, direct, eager
 from .partials import Places
@@ -163,7 +164,7 @@ def room(
 ) -> Array:  # fmt: skip
     """Take the arguments of a functional call on JAX's arrays."""
     if out is not None:
-        raise errors.no_jax_out(op)
+        raise sentences.no_jax_out(op)
     return _run(
         op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
     )

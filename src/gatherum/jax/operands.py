@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import arguments, arrays, errors
 from ..dtypes import MODES, REDUCTIONS, is_index
 from ..signature import check_before_updates
-from . import dtypes
+from . import dtypes, sentences
 from .ops import Array, Call, Tracer, described, planned
 
 
@@ -60,7 +60,7 @@ def is_jax(value: object) -> bool:
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
     """Refuse an array that is no item of the data's dtype; Python's numbers, traced, take it."""
     if fill_value.shape != ():
-        raise errors.not_one_item(op, "fill_value", fill_value.shape)
+        raise sentences.not_one_item(op, "fill_value", fill_value.shape)
     taken = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
     if taken != dtype:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
@@ -73,7 +73,7 @@ def look(op: str, operand: str, value: Any) -> object:
     if not is_jax(value) and not isinstance(value, jax.ShapeDtypeStruct):
         return value  # a type of JAX that is no array
     if operand == "out":
-        raise errors.no_jax_out(op)
+        raise sentences.no_jax_out(op)
     shape_and_dtype = described(op, operand, value)
     if not is_jax(value) or isinstance(value, Tracer):
         return shape_and_dtype
@@ -109,5 +109,5 @@ def _known(op: str, operand: str, array: Any) -> Array:
     else:
         fits = native.size == 0
     if not fits:
-        raise errors.needs_x64(op, operand, native.dtype, known)
+        raise sentences.needs_x64(op, operand, native.dtype, known)
     return native.astype(known)

@@ -12,7 +12,7 @@ from .. import arguments, errors
 from ..names import ModeName, ReductionName
 from ..native import entry
 from ..operators import OPERATORS
-from . import memory, operands
+from . import memory, operands, sentences
 
 _ops = torch.ops.gatherum
 
@@ -197,7 +197,7 @@ def _traced_updates(op: str, data: Tensor, updates: Any) -> Tensor:
         return updates
     if not isinstance(updates, (bool, int, float, complex)):
         instead = "write torch.as_tensor(updates, dtype=data.dtype)"
-        raise errors.no_tensor(op, "updates", type(updates).__name__, instead)
+        raise sentences.no_tensor(op, "updates", type(updates).__name__, instead)
     if _rank(torch.as_tensor(updates).dtype) > _rank(data.dtype):
         raise errors.loses_kind(op, "updates", data.dtype, "of its kind", updates)
     return torch.full((), updates, dtype=data.dtype, device=data.device)

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .. import errors
 from ..operators import OPERATORS, SLICES, Operator
+from . import sentences
 from .ops import LIBRARY, forms, gather_call, moved_shape, overload, scatter_call
 
 Batched: TypeAlias = tuple[Tensor, int]
@@ -91,7 +91,7 @@ def _register(operator: Operator) -> None:
         return (_scatter if operator.scatters else _gather)(operator, info, dims, *operands)
 
     def refused(*_: Any) -> Any:
-        raise errors.out_of_vmap(operator.name)
+        raise sentences.out_of_vmap(operator.name)
 
     for name in forms(operator):
         chosen = rule if name == operator.name else refused

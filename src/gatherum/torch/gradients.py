@@ -19,9 +19,9 @@ from torch._functorch.autograd_function import enable_single_level_autograd_func
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from .. import errors, native
+from .. import native
 from ..operators import OPERATORS, Operator
-from . import dtypes, fused
+from . import dtypes, fused, sentences
 from .memory import fills
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 from .partials import Partials, Places, keeps, partials
@@ -300,7 +300,7 @@ def _refused(operator: Operator, name: str) -> Callable[..., Any]:
     def kernel(keyset: Any, *operands: Any) -> Any:
         recorded = _C.is_grad_enabled() and _C._any_requires_grad(*operands)
         if recorded or _has_tangent(operands):
-            raise errors.out_of_gradients(operator.name)
+            raise sentences.out_of_gradients(operator.name)
         return _below(op, keyset, operands)
 
     return kernel

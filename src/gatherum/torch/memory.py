@@ -10,7 +10,7 @@ from torch import _C, Tensor
 from torch.autograd import forward_ad
 
 from .. import errors, native
-from . import dtypes
+from . import dtypes, sentences
 from .operands import fill_item
 
 
@@ -20,7 +20,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
         layout = str(tensor.layout).removeprefix("torch.")
         found = "quantized tensor" if tensor.is_quantized else f"tensor of layout {layout}"
         instead = "dequantize" if tensor.is_quantized else "to_dense"
-        raise errors.no_tensor(op, operand, found, f"write {operand}.{instead}()")
+        raise sentences.no_tensor(op, operand, found, f"write {operand}.{instead}()")
     if tensor.device != device:
         instead = f"write {operand}.to(data.device)"
         raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
@@ -71,6 +71,7 @@ def open_exchange(record: Callable[..., Tensor]) -> None:
         torch.uint8,
         watchers,
         torch.is_grad_enabled,
+        Tensor.requires_grad,
         Tensor.is_neg,
         record,
         forward_ad,

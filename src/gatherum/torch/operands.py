@@ -12,19 +12,19 @@ from torch import Tensor
 from .. import arguments, arrays, errors
 from ..dtypes import is_index
 from ..operators import OPERATORS
-from . import dtypes
+from . import dtypes, sentences
 
 
 def check_data(op: str, value: object) -> None:
     """Raise TypeError for `data` that is no tensor."""
     if not isinstance(value, Tensor):
-        raise errors.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
+        raise sentences.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
 
 
 def check_out(op: str, value: object) -> None:
     """Raise TypeError for an `out` that is no tensor."""
     if value is not None and not isinstance(value, Tensor):
-        raise errors.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
+        raise sentences.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
 
 
 def is_indirect(tensor: Tensor) -> bool:
@@ -67,7 +67,7 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
     """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
     if isinstance(value, Tensor) and value.shape == ():
         if value.requires_grad and torch.is_grad_enabled():
-            raise errors.fill_needs_gradient(op)
+            raise sentences.fill_needs_gradient(op)
         value = value.item()
     return _fill(op, value, data.dtype).item()
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import errors
 from ..operators import OPERATORS, Operator
 from ..signature import Operand, Signature, check_symbolic
-from . import inductor, memory
+from . import inductor, memory, sentences
 from .dtypes import planned
 
 Kernel: TypeAlias = Callable[..., Any]
@@ -43,7 +43,9 @@ def _define_one(name: str, schema: str) -> None:
     LIBRARY.define(name + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
 
 
-_TAGS = (torch.Tag.pt2_compliant_tag,)
+# Mode "raise", the default, waits for the device, which no CUDA graph can. So those that inductor
+# makes (mode="reduce-overhead") leave the ops out.
+_TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
 
 
 # Every kernel below takes what a schema says, in its order; `split` gives the attributes names.
@@ -178,7 +180,7 @@ def _elsewhere(op: str) -> Kernel:
         for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
             if isinstance(tensor, Tensor):
                 memory.check_dense(op, name, tensor, data.device)
-        raise errors.no_device(op, str(data.device))
+        raise sentences.no_device(op, str(data.device))
 
     return kernel
 

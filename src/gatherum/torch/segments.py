@@ -22,7 +22,7 @@ from torch import Tensor
 
 from .. import arguments, errors
 from ..operators import OPERATORS
-from . import memory, operands
+from . import memory, operands, sentences
 from .ops import overload
 from .partials import Places, keeps
 
@@ -284,7 +284,7 @@ def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, d
 
 def _dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
     if not isinstance(value, Tensor):
-        raise errors.no_tensor(op, name, type(value).__name__, f"write torch.as_tensor({name})")
+        raise sentences.no_tensor(op, name, type(value).__name__, f"write torch.as_tensor({name})")
     memory.check_dense(op, name, value, src.device)
     return value
 
@@ -329,7 +329,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if len(whole) > len(moved) or any(n not in (1, m) for n, m in zip(whole, moved, strict=True)):
-        raise errors.no_broadcast(op, "index", given, "src", tuple(moved))
+        raise sentences.no_broadcast(op, "index", given, "src", tuple(moved))
     index = index.reshape(whole)
     if any(n != 1 for n in whole[dim + 1 :]):
         name, axis, index = "scatter_elements", dim, index.expand(moved)
@@ -412,7 +412,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     else:
         ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if ends or bool((indptr.diff(dim=-1) < 0).any()):
-            raise errors.no_segments(op, size)
+            raise sentences.no_segments(op, size)
     shape = (*indptr.shape[:-1], size + 1)
     begin = Places(OPERATORS["scatter_elements"], indptr, shape, indptr.dim() - 1, "raise", False)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .. import errors
+from . import sentences
 from .ops import overload
 
 Value: TypeAlias = Any  # of a graph that is made: it knows its shape and its dtype
@@ -85,7 +85,7 @@ def _scatter_nd(data: Value, indices: Value, updates: Value, batch_dims: int = 0
                 negative: bool = True) -> Value:  # fmt: skip
     _refuse("scatter_nd", bounds, reduction)
     if batch_dims != 0:
-        raise errors.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
+        raise sentences.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
     return _scatter_tuples("scatter_nd", data, indices, updates, reduction, include_self, negative)
 
 
@@ -160,7 +160,7 @@ def _tuples(name: str, data: Value, indices: Value, batch_dims: int, negative: b
     op = _opset()
     k = indices.shape[-1]
     if k == 0:
-        raise errors.no_onnx(name, "tuples of no index", "give them an index")
+        raise sentences.no_onnx(name, "tuples of no index", "give them an index")
     ends = {"start": batch_dims, "end": batch_dims + k}
     return _checked(indices, negative, lambda: op.Shape(data, **ends))
 
@@ -190,13 +190,13 @@ def _refuse(name: str, bounds: str, reduction: str) -> None:
     _refuse_bounds(name, bounds)
     if reduction not in _SCATTERED:
         instead = "divide a sum by a count of the updates"
-        raise errors.no_onnx(name, f"`reduction` {reduction!r}", instead)
+        raise sentences.no_onnx(name, f"`reduction` {reduction!r}", instead)
 
 
 def _refuse_bounds(name: str, bounds: str) -> None:
     if bounds != "raise":
         instead = "make the indices valid before the call"
-        raise errors.no_onnx(name, f"`mode` {bounds!r}", instead)
+        raise sentences.no_onnx(name, f"`mode` {bounds!r}", instead)
 
 
 def _opset() -> Any:

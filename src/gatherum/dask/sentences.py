@@ -1,0 +1,75 @@
+"""What Dask's arrays and clusters alone answer with; what others do, too, is in `errors`."""
+
+
+def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have chunks of known sizes, got shape {shape}; write "
+        f"{operand}.compute_chunk_sizes()"
+    )
+
+
+def other_chunks(op: str, operand: str, found: type) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have chunks that are NumPy arrays, got {found.__module__}."
+        f"{found.__name__}"
+    )
+
+
+def no_dask_out(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "
+        "result.to_zarr, or gatherum.dask.scatter_nd_into and its sisters"
+    )
+
+
+def not_a_store(op: str, store: object) -> TypeError:
+    return TypeError(
+        f"{op}_into: `store` must be a Zarr array in a directory, or its path, got "
+        f"{type(store).__name__}"
+    )
+
+
+def no_zarr_output(op: str, out: object) -> ValueError:
+    return ValueError(
+        f"{op}: the output {out} cannot be written on a cluster, whose workers write Zarr "
+        "directories such as 'x.zarr'"
+    )
+
+
+def no_scheduler(address: str, seconds: int, error: BaseException) -> ConnectionError:
+    why = str(error) or "it does not say what it is"
+    return ConnectionError(
+        f"no scheduler of Dask answers at {address} within {seconds} seconds ({why})"
+    )
+
+
+def no_workers(address: str) -> ConnectionError:
+    return ConnectionError(f"the scheduler at {address} has no workers")
+
+
+def lost_scheduler() -> ConnectionError:
+    return ConnectionError(
+        "gatherum.dask: the scheduler went away before all tasks were done; start the call again "
+        "on one that runs"
+    )
+
+
+def dead_workers(number: int) -> OSError:
+    return OSError(
+        f"gatherum.dask: every worker that ran one of the tasks died, {number} in all, most likely "
+        "for want of memory; give workers more of it, or arrays smaller chunks"
+    )
+
+
+def full_disk(error: OSError) -> OSError:
+    return OSError(
+        f"gatherum.dask: a worker's disk does not take the rows that it receives ({error}); give "
+        "its local_directory more room"
+    )
+
+
+def compressed_member(location: object) -> ValueError:
+    return ValueError(
+        f"from_file: {location} is compressed, so that no part of it can be read alone; write it "
+        "with np.savez or np.save"
+    )

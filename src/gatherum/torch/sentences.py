@@ -1,0 +1,46 @@
+"""What calls on tensors alone answer with; what others do, too, is in `errors`."""
+
+from ..errors import Shape
+
+
+def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
+
+
+def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
+        f"got {found}"
+    )
+
+
+def no_segments(op: str, size: int) -> ValueError:
+    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]")
+
+
+def no_device(op: str, found: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: tensors must be on the CPU or on a CUDA device, got {found}; write data.cpu()"
+    )
+
+
+def no_onnx(op: str, what: str, instead: str) -> NotImplementedError:
+    return NotImplementedError(f"{op}: ONNX has no {what} for it; {instead}")
+
+
+def out_of_gradients(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `out` cannot be given where a gradient is recorded; leave `out` out, or call it "
+        "under torch.no_grad()"
+    )
+
+
+def fill_needs_gradient(op: str) -> ValueError:
+    return ValueError(
+        f"{op}: `fill_value` must not need a gradient, because it would get none; write "
+        "fill_value.item()"
+    )
+
+
+def out_of_vmap(op: str) -> RuntimeError:
+    return RuntimeError(f"{op}: `out` cannot be given inside torch.func.vmap; leave it out")
