@@ -133,7 +133,7 @@ inline constexpr int64_t kIndexBytesAhead = 4096;
 // Only where the indices go on: a shorter block is the end of a line.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
   if (n != kBlock || !nest.fetches_indices) return;
-  for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch_once(at + kIndexBytesAhead + r);
+  for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
 }
 
 inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
@@ -319,7 +319,7 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_
   auto steps = std::bit_cast<Words>(first);
   Words outside{};
   for (int i = 0; i < n; i += kTogether) {
-    prefetch_once(values + i * width + fetch.ahead);
+    prefetch(values + i * width + fetch.ahead);
     if (fetch.beside != nullptr)
       for (int64_t r = 0; r < kTogether * fetch.width; r += kCacheLine)
         prefetch(fetch.beside + i * fetch.width + r);

@@ -70,8 +70,8 @@ bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, c
   __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), outside = _mm256_setzero_si256();
   int kept = 0;
   for (int i = 0; i < n; i += 8, number = _mm256_add_epi32(number, step)) {
-    prefetch_once(values + i * static_cast<int64_t>(sizeof(T)) + kIndexBytesAhead);
-    prefetch_once(beside + i * width + kIndexBytesAhead);
+    prefetch(values + i * static_cast<int64_t>(sizeof(T)) + kIndexBytesAhead);
+    prefetch(beside + i * width + kIndexBytesAhead);
     const __m256i all = load_slots<T>(values + i * static_cast<int64_t>(sizeof(T)), size - 1, outside);
     const __m256i slot = _mm256_sub_epi32(all, first);
     const __m256i other = _mm256_or_si256(slot, _mm256_sub_epi32(last, slot));
