@@ -165,3 +165,45 @@ def test_many_units_have_memory_of_their_own_on_each_thread(settings_restored, t
     for _ in range(3):
         found = gatherum.scatter_elements(*call, **how)
         assert found.tobytes() == np.array(expected).tobytes()
+
+
+def _with_nans(rng, shape, name):
+    """Numbers, and NaNs of many payloads: one alone keeps its bits, a sum with one is canonical."""
+    numbers = _numbers(rng, shape, name)
+    bits = numbers.view(f"u{numbers.itemsize}")
+    nan = np.array(np.nan, numbers.dtype).view(bits.dtype)
+    payloads = rng.integers(1, 60, shape).astype(bits.dtype)
+    bits[...] = np.where(rng.random(shape) < 0.02, nan | payloads, bits)
+    return numbers
+
+
+@pytest.mark.parametrize("columns", [15, 16, 17, 32, 63, 64, 65, 80, 128, 145, 255, 256, 257, 300])
+@pytest.mark.parametrize("name", ["f2", "bfloat16", "f4", "f8"])
+@pytest.mark.parametrize(
+    ("reduction", "include_self"), [("add", False), ("add", True), ("mean", True)]
+)
+def test_sums_in_registers_and_on_the_stack(columns, name, reduction, include_self):
+    rng = np.random.default_rng(columns)
+    data, updates = (_with_nans(rng, (n, columns), name) for n in (40, 150))
+    # Of one destination more than a long group, of others one, and of some none.
+    indices = np.concatenate([np.full(60, 7), rng.integers(0, 30, 60), np.arange(10, 40)])
+    rng.shuffle(indices)
+    how = {"reduction": reduction, "include_self": include_self}
+    found = gatherum.scatter_nd(data, indices[:, None], updates, **how)
+    expected = gatherum.reference.scatter_nd(data, indices[:, None], updates, **how)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_updates_of_many_units_are_counted_out_one_unit_after_the_other(settings_restored, threads):
+    rng = np.random.default_rng(9)
+    data, updates = (_numbers(rng, (12, n, 200), "f2") for n in (30, 500))
+    indices = rng.integers(0, 30, (12, 500, 1))
+    gatherum.set_num_threads(threads)
+    plan = gatherum.plan("scatter_nd", data, indices, updates, batch_dims=1, reduction="add")
+    assert plan.algorithm == "counted_groups"
+    found = gatherum.scatter_nd(data, indices, updates, batch_dims=1, reduction="add")
+    expected = [
+        _folded(*unit, "add", True) for unit in zip(data, indices[..., 0], updates, strict=True)
+    ]
+    assert found.tobytes() == np.array(expected).tobytes()

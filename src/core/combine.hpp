@@ -267,6 +267,7 @@ struct Bytes {
 
 template <class V, Reduction R>
 struct Fold : Arithmetic<V, R> {
+  using Value = V;
   using Base = Arithmetic<V, R>;
   using typename Base::Stored;
   using typename Base::Sum;

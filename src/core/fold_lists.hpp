@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "row_sums.hpp"
 #include "scatter_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -23,14 +24,15 @@ auto by_number(bool wide, const Visit& visit) {
 
 // The units of a piece.
 inline Range piece_range(const ListStage& call, int64_t piece) {
-  const int64_t begin = piece * call.piece_units;
-  return {call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+  const int64_t begin = piece * call.piece_units, end = std::min(begin + call.piece_units, call.units);
+  return {call.chunk, call.first + begin, call.first + end};
 }
 
 // The number of the first edge of a unit.
 inline int64_t first_edge(const ListStage& call, int64_t unit) {
   const int64_t line = call.targets->line_loop().extent, chunks = (line - 1) / call.chunk + 1;
-  return unit / chunks * line + unit % chunks * call.chunk;
+  const auto edges_before = [=, &call](int64_t u) { return u / chunks * line + u % chunks * call.chunk; };
+  return edges_before(unit) - edges_before(call.first);
 }
 
 template <class Number>
@@ -82,12 +84,6 @@ void place_edges(const ListStage& call, int64_t piece) {
 template <class V, Reduction R>
 Fold<V, Reduction::mul> product_of(Fold<V, R>);
 
-// Whether sums of the stored type itself are folded: they can stay in registers, and one look for NaNs at the
-// end gives the same bits as one a step, since a NaN stays one.
-template <class F>
-inline constexpr bool kInRegisters = GATHERUM_LANES > 1 && (std::is_same_v<F, Fold<float, Reduction::add>> ||
-                                                            std::is_same_v<F, Fold<double, Reduction::add>>);
-
 // W bytes of the weights, put in the order of the lists.
 template <int W>
 void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
@@ -131,22 +127,22 @@ class FoldLists {
 
   template <class F>
   int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
-    if constexpr (kInRegisters<F>) {
-      using T = typename F::Stored;
-      const bool weighted = call_.weights != nullptr;
-      if (rest >= 4 * kVector)
-        return weighted ? in_registers<T, 4, true>(begin, end, to, from, r)
-                        : in_registers<T, 4, false>(begin, end, to, from, r);
-      if (rest >= kVector)
-        return weighted ? in_registers<T, 1, true>(begin, end, to, from, r)
-                        : in_registers<T, 1, false>(begin, end, to, from, r);
+    const bool weighted = call_.weights != nullptr;
+    if constexpr (kSumsRows<F>) {
+      if (!weighted && rest >= RowSums<F, 4>::kBytes)
+        return in_registers<F, 4, false>(begin, end, to, from, r);
+      if (!weighted && rest >= RowSums<F, 1>::kBytes)
+        return in_registers<F, 1, false>(begin, end, to, from, r);
+    }
+    if constexpr (kSumsProducts<F>) {
+      if (rest >= RowSums<F, 4>::kBytes) return in_registers<F, 4, true>(begin, end, to, from, r);
+      if (rest >= RowSums<F, 1>::kBytes) return in_registers<F, 1, true>(begin, end, to, from, r);
     }
     return on_stack<F>(begin, end, to, from, r, rest);
   }
 
  private:
-  static constexpr int64_t kPart = 256;   // elements whose accumulators lie on the stack
-  static constexpr int64_t kVector = 64;  // bytes
+  static constexpr int64_t kPart = 256;  // elements whose accumulators lie on the stack
 
   // The message of the i-th row: n elements, or their products with its weight, written to `scaled`.
   template <class Product>
@@ -189,42 +185,31 @@ class FoldLists {
     return n * step;
   }
 
-  // Sums of K vectors (rows of 64 float32: 33 ns each on the stack, 25 so).
-  template <class T, int K, bool Weighted>
+  // Rows of 64 float32: 33 ns each on the stack, 25 so.
+  template <class F, int K, bool Weighted>
   int64_t in_registers(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
-#if GATHERUM_LANES > 1
-    using V = typename Vector<T, kVector / sizeof(T)>::Type;
-    const auto weight = [&](int64_t i) {
-      return Weighted ? load_value<T>(call_.weights + i * int64_t{sizeof(T)}) : T{};
-    };
-    V sums[K];
+    using T = typename F::Stored;
+    constexpr int64_t bytes = RowSums<F, K>::kBytes;
+    RowSums<F, K> sums;
+    const auto weight = [&](int64_t i) { return load_value<T>(call_.weights + i * int64_t{sizeof(T)}); };
     const bool self = from != nullptr && call_.combine.include_self;
     int64_t i = begin;
-    const char* first = self ? from : row(i, r, K * kVector);
-    const T w = self ? T{} : weight(i);
-    GATHERUM_UNROLL(4)
-    for (int k = 0; k < K; ++k) {
-      sums[k] = load_lanes<V>(first + k * kVector);
-      if (Weighted && !self) sums[k] *= w - V{};  // to every lane; a sum would lose the sign of -0
-    }
-    if (!self) ++i;
+    if (self)
+      sums.begin(from);
+    else if constexpr (Weighted)
+      sums.begin(row(i, r, bytes), weight(i)), ++i;
+    else
+      sums.begin(row(i, r, bytes)), ++i;
     for (; i < end; ++i) {
-      const char* src = row(i, r, K * kVector);
-      const T scale = weight(i);
-      GATHERUM_UNROLL(4)
-      for (int k = 0; k < K; ++k) {
-        V x = load_lanes<V>(src + k * kVector);
-        if (Weighted) x *= scale - V{};
-        sums[k] += x;
-      }
+      const char* src = row(i, r, bytes);
+      if constexpr (Weighted)
+        sums.add(src, weight(i));
+      else
+        sums.add(src);
     }
-    T values[K * kVector / sizeof(T)];
-    std::memcpy(values, sums, sizeof values);
-    if (Weighted || self || end - begin > 1)  // else the one row is copied as it is
-      for (T& v : values) v = Selected::canonical(v);
-    std::memcpy(to, values, sizeof values);
-#endif
-    return K * kVector;
+    // One row alone is copied as it is.
+    sums.finish(to, end - begin + (self ? 1 : 0), Weighted || self || end - begin > 1);
+    return bytes;
   }
 
   // The i-th row of the lists, `bytes` from the r-th on; those of a later one are fetched.

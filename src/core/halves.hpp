@@ -28,22 +28,43 @@ GATHERUM_INLINE T select(bool c, T a, T b) {
   return (a & mask) | (b & ~mask);
 }
 
-// kBranches: what is rare costs a branch, where elements come one by one; else all cases are computed and one
-// selected, where they come side by side in vectors.
+// All ones where a < b, else zeros: of a word, or of each of a vector's.
+template <class Words>
+GATHERUM_INLINE Words is_less(Words a, Words b) {
+  if constexpr (std::is_integral_v<Words>)
+    return Words{0} - static_cast<Words>(a < b);
+  else
+    return std::bit_cast<Words>(a < b);
+}
+
+// In place the exponent of a half is 112 too small, that of infinity and NaN 224. One exact multiplication
+// mends the former, and normalises subnormals on the way.
+template <class Floats, class Words>
+GATHERUM_INLINE Words mend_exponent(Words magnitude) {
+  return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);
+}
+constexpr uint32_t kHalfInfinity = 0x7C00u << 13;  // in place
+
+// Halves in words of 32 bits, one or a vector of them, to floats.
+template <class V, class Floats, class Words>
+GATHERUM_INLINE Floats widen_halves(Words h) {
+  if constexpr (std::is_same_v<V, Bfloat16>) return std::bit_cast<Floats>(h << 16);
+  const Words sign = (h & 0x8000u) << 16, magnitude = (h & 0x7FFFu) << 13;
+  const Words is_finite = is_less(magnitude, Words{} + kHalfInfinity);
+  return std::bit_cast<Floats>(sign | (mend_exponent<Floats>(magnitude) & is_finite) |
+                               ((magnitude + 0x70000000u) & ~is_finite));
+}
+
+// kBranches: what is rare costs a branch, where elements come one by one (20M float16 into 256 bins: 1.1 ns
+// each, selected 1.7); else all cases are computed and one selected, where they come side by side in vectors.
 template <bool kBranches>
 GATHERUM_INLINE float half_to_float(uint16_t h) {
+  if constexpr (!kBranches) return widen_halves<Half, float>(uint32_t{h});
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(h & 0x7FFFu) << 13;
-  constexpr uint32_t infinity = 0x7C00u << 13;
-  // In place the exponent is 112 too small, that of infinity and NaN 224. One exact multiplication mends it,
-  // and normalises subnormals on the way.
-  const auto finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  if constexpr (kBranches) {
-    if (magnitude >= infinity) [[unlikely]]
-      return std::bit_cast<float>(sign | (magnitude + 0x70000000u));
-    return std::bit_cast<float>(sign | finite);
-  }
-  return std::bit_cast<float>(sign | select(magnitude < infinity, finite, magnitude + 0x70000000u));
+  if (magnitude >= kHalfInfinity) [[unlikely]]
+    return std::bit_cast<float>(sign | (magnitude + 0x70000000u));
+  return std::bit_cast<float>(sign | mend_exponent<float>(magnitude));
 }
 
 template <bool kBranches>
@@ -62,9 +83,7 @@ GATHERUM_INLINE uint16_t float_to_half(float f) {
   return static_cast<uint16_t>(select(magnitude > 0x7F800000u, nan, number) | (bits >> 16 & 0x8000u));
 }
 
-GATHERUM_INLINE float bfloat16_to_float(uint16_t b) {
-  return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
-}
+GATHERUM_INLINE float bfloat16_to_float(uint16_t b) { return widen_halves<Bfloat16, float>(uint32_t{b}); }
 
 // A NaN must have zeros in its lower half, as the canonical one and those of bfloat16_to_float have: rounding
 // then leaves it as it is.

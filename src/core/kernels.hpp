@@ -90,6 +90,7 @@ struct GroupedScatter {
   int units;                      // as in Range
   int64_t updates, destinations;  // of one unit
   bool counted;                   // updates are counted out to their destinations; else sorted
+  int64_t pieces;                 // that they are counted out in
   bool fetches;                   // updates are fetched ahead
   Combine combine;
 };
@@ -111,7 +112,8 @@ struct ListStage {
   const Nest* targets;
   const Nest* sources;         // of the same loops; null: an edge's row has its own number
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
-  int64_t units, pieces;
+  int64_t first, units;        // these units; edges are numbered from the first of them on
+  int64_t pieces;
   int64_t destinations;
   bool wide;
   char* went;    // [edges]: the destination of each
@@ -204,11 +206,11 @@ struct Kernels {
   int64_t (*entry_bytes)(int64_t item);
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
-  // The two passes of a scatter by groups, of one unit. `group_updates` puts its updates in order, in
-  // `grouped_bytes` of scratch, and returns how many there are to fold, invalid ones left out; `fold_groups`
-  // folds one of `shares`.
+  // The two passes of a scatter by groups, of one unit, in `grouped_bytes` of scratch. `sort_updates` puts
+  // its updates in order where they are not counted out (order_edges() does that), and returns how many there
+  // are to fold, invalid ones left out; `fold_groups` folds one of `shares`.
   int64_t (*grouped_bytes)(const GroupedScatter&);
-  int64_t (*group_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
+  int64_t (*sort_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
   void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,
                       int64_t shares, char* scratch);
   // As fold_groups: the gradients of a share of the groups. Only where has_gradients().

@@ -7,8 +7,8 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-int64_t group_updates(const GroupedScatter& call, const Operands& at, int64_t unit, char* scratch) {
-  return with_groups(call, scratch, [&](const auto& groups) { return groups.group(at.index, unit); });
+int64_t sort_updates(const GroupedScatter& call, const Operands& at, int64_t unit, char* scratch) {
+  return SortedGroups(call, scratch).sort(at.index, unit);
 }
 
 void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, int64_t kept, int64_t share,
@@ -74,7 +74,7 @@ void merge_sums(const Combine& how, const Merge& m) {
 
 void add_fold_kernels(Kernels& all) {
   all.grouped_bytes = grouped_bytes;
-  all.group_updates = group_updates;
+  all.sort_updates = sort_updates;
   all.fold_groups = fold_groups;
   all.accumulate = accumulate;
   all.accumulate_owned = accumulate_owned;

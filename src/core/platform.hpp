@@ -94,15 +94,6 @@ GATHERUM_INLINE void prefetch_second(const void* p) {
 #endif
 }
 
-// The same of what is read once: it shall not drive out of the cache what is read again.
-GATHERUM_INLINE void prefetch_once(const void* p) {
-#if defined(_MSC_VER) && !defined(__clang__)
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_NTA);
-#else
-  __builtin_prefetch(p, 0, 0);
-#endif
-}
-
 GATHERUM_INLINE void prefetch_write(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);

@@ -16,14 +16,16 @@ constexpr int64_t kSharesAThread = 8;
 // The positions where each piece's edges begin in the lists: behind those of earlier pieces, destination by
 // destination. Returns how many there are.
 template <class Number>
-int64_t count_out(Number* starts, Number* counts, int64_t destinations, int64_t pieces) {
+int64_t count_out(const ListStage& stage, char* to) {
+  auto* const starts = reinterpret_cast<Number*>(to);
+  auto* const counts = reinterpret_cast<Number*>(stage.counts);
   Number at = 0;
-  for (int64_t d = 0; d < destinations; ++d) {
-    starts[d] = at;
-    for (int64_t piece = 0; piece < pieces; ++piece)
-      at += std::exchange(counts[piece * destinations + d], at);
+  for (int64_t d = 0; d < stage.destinations; ++d) {
+    if (starts != nullptr) starts[d] = at;
+    for (int64_t piece = 0; piece < stage.pieces; ++piece)
+      at += std::exchange(counts[piece * stage.destinations + d], at);
   }
-  starts[destinations] = at;
+  if (starts != nullptr) starts[stage.destinations] = at;
   return static_cast<int64_t>(at);
 }
 
@@ -33,6 +35,28 @@ int64_t number(const Room& numbers, bool wide, int64_t i) {
 }
 
 }  // namespace
+
+void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
+  // Counters of all pieces together are at most four times as many as edges, or there is one piece.
+  const int64_t most = std::clamp<int64_t>(4 * edges / std::max<int64_t>(stage.destinations, 1), 1, threads);
+  stage.piece_units = (stage.units + most - 1) / most;
+  stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
+}
+
+Ordered order_edges(const ListStage& stage, char* starts, const char* targets, const char* sources,
+                    int threads, const Poll& poll) {
+  All valid;
+  Ordered ordered{};
+  ordered.finished = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().list_stage(stage, targets, sources, piece);
+  });
+  ordered.valid = static_cast<bool>(valid);
+  if (!ordered.finished) return ordered;
+  ordered.kept = stage.wide ? count_out<uint64_t>(stage, starts) : count_out<uint32_t>(stage, starts);
+  ordered.finished = run_tasks(stage.pieces, threads, poll,
+                               [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
+  return ordered;
+}
 
 Room::Room(int64_t bytes)
     : start_(static_cast<char*>(static_cast<size_t>(bytes) >= kLargeResult
@@ -86,12 +110,9 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
   stage.sources = sources.program ? &sources.program->checks : nullptr;
   stage.chunk = std::min(kPieceChunk, line.extent);
   stage.units = nest.outer_count() * ((line.extent - 1) / stage.chunk + 1);
-  // Counters of all pieces together are at most four times as many as edges, or there is one piece.
-  const int64_t most = std::clamp<int64_t>(4 * edges / std::max<int64_t>(destinations_, 1), 1, threads);
-  stage.piece_units = (stage.units + most - 1) / most;
-  stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
   stage.destinations = destinations_;
   stage.wide = wide_;
+  cut_in_pieces(stage, edges, threads);
 
   starts_ = Room(times(destinations_ + 1, width));
   if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
@@ -105,27 +126,17 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
   stage.rows = rows_.get();
   stage.edges = edges_.get();
 
-  All valid;
-  const bool staged = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().list_stage(stage, targets.indices, sources.indices, piece);
-  });
-  if (!staged) return {Status::interrupted, {}};
-  if (!valid && to.raises) {
-    Outcome found;
-    if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
-    invalid = 1;
-    if (found.status != Status::done) return found;
-    found = check_indices(to, targets.indices, poll);
-    invalid = 0;
-    return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
-  }
-  kept_ = wide_ ? count_out(reinterpret_cast<uint64_t*>(starts_.get()),
-                            reinterpret_cast<uint64_t*>(counts.get()), destinations_, stage.pieces)
-                : count_out(reinterpret_cast<uint32_t*>(starts_.get()),
-                            reinterpret_cast<uint32_t*>(counts.get()), destinations_, stage.pieces);
-  const bool placed = run_tasks(stage.pieces, threads, poll,
-                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
-  return {placed ? Status::done : Status::interrupted, {}};
+  const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
+  if (!ordered.finished) return {Status::interrupted, {}};
+  kept_ = ordered.kept;
+  if (ordered.valid || !to.raises) return {};
+  Outcome found;
+  if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
+  invalid = 1;
+  if (found.status != Status::done) return found;
+  found = check_indices(to, targets.indices, poll);
+  invalid = 0;
+  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
 }
 
 bool RowLists::fold(ListFold call, const Poll& poll) const {

@@ -7,6 +7,19 @@
 
 namespace gatherum {
 
+// The lengths and the number of the pieces that the units of a stage are counted out in, on so many threads.
+void cut_in_pieces(ListStage& stage, int64_t edges, int threads);
+
+// What became of edges: whether all were looked at, each was valid, and how many were kept.
+struct Ordered {
+  bool finished, valid;
+  int64_t kept;
+};
+// Puts edges in order of their targets, by a stable counting sort. `starts`: where each destination's begin,
+// and end; null: nobody asks.
+Ordered order_edges(const ListStage& stage, char* starts, const char* targets, const char* sources,
+                    int threads, const Poll& poll);
+
 // Memory that knows its size; large ones on huge pages.
 class Room {
  public:

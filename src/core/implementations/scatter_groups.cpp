@@ -1,5 +1,6 @@
 // A scatter whose updates are put in order of their destination first, so that each destination folds its own
 // in registers (scatter_grouped.hpp): for folds that need accumulators where updates are few or rows long.
+#include "../row_lists.hpp"
 #include "groups.hpp"
 #include "implementations.hpp"
 #include "items.hpp"
@@ -28,15 +29,22 @@ bool counts_out(const Program& p) {
 // above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
 constexpr int64_t kNearUpdates = int64_t{512} << 10;
 
-GroupedScatter grouped(const Program& p, const Nest& ids) {
+// How the updates of a unit are counted out, of which there may be one for all threads.
+ListStage stage_of(const Program& p, const Nest& ids, int threads) {
+  const int64_t line = ids.line_loop().extent;
+  ListStage stage{};
+  stage.targets = &ids;
+  stage.destinations = p.destinations;
+  stage.chunk = std::min(kPieceChunk, line);
+  stage.units = points(ids, ids.line) / points(ids, p.whole_units) * ((line - 1) / stage.chunk + 1);
+  cut_in_pieces(stage, updates_of(p), points(p.whole, p.whole_units) == 1 ? threads : 1);
+  return stage;
+}
+
+GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
   const int64_t updates = updates_of(p);
-  return {&p.whole,
-          &ids,
-          p.whole_units,
-          updates,
-          p.destinations,
-          counts_out(p),
-          times(updates, row_bytes(p.whole)) > kNearUpdates,
+  return {&p.whole,       &ids,          p.whole_units, updates,
+          p.destinations, counts_out(p), pieces,        times(updates, row_bytes(p.whole)) > kNearUpdates,
           p.combine};
 }
 
@@ -62,35 +70,48 @@ bool applies_sorted_groups(const Program& p, int, std::string* why) {
 }
 
 int64_t scratch_groups(const Program& p, int threads) {
-  const Nest none;
-  const int64_t each = chosen_kernels().grouped_bytes(grouped(p, none));
-  return times(each, std::min<int64_t>(threads, points(p.whole, p.whole_units)));
+  const int64_t units = points(p.whole, p.whole_units);
+  const GroupedScatter groups = grouped(p, p.whole, stage_of(p, p.whole, threads).pieces);
+  return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
-// Many units: one after the other on each thread. One unit: threads share its groups.
+// Many units: one after the other on each thread. One unit: threads share its updates, and then its groups.
 Run run_shares_of_groups(const Program& p, const Call& call, const ShareOfGroups& share) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),
                         call.threads);
-  const GroupedScatter groups = grouped(p, ids);
+  const ListStage stage = stage_of(p, ids, s.threads);
+  const GroupedScatter groups = grouped(p, ids, stage.pieces);
   const bool alone = s.units == 1;
   const WorkerScratch scratch(chosen_kernels().grouped_bytes(groups), alone ? 1 : s.threads);
   if (!scratch) return {.memory = false};
   All valid;
-  const auto group = [&](int64_t unit, int worker) {
-    const int64_t kept = chosen_kernels().group_updates(groups, call.at, unit, scratch.of(worker));
-    valid &= kept == groups.updates;
-    return kept;
+  const auto group = [&](int64_t unit, int threads, char* to, const Poll& poll) {
+    Ordered ordered{true, true, 0};
+    if (groups.counted) {
+      ListStage of_unit = stage;
+      of_unit.first = unit * stage.units;
+      of_unit.counts = to;
+      of_unit.went = to + 4 * stage.pieces * stage.destinations;
+      of_unit.rows = of_unit.went + 4 * groups.updates;
+      ordered = order_edges(of_unit, nullptr, call.at.index, nullptr, threads, poll);
+    } else {
+      ordered.kept = chosen_kernels().sort_updates(groups, call.at, unit, to);
+    }
+    valid &= ordered.kept == groups.updates;
+    return ordered;
   };
   Run run;
   if (alone) {
-    const int64_t kept = group(0, 0), shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
-    run.finished = run_tasks(shares, s.threads, call.poll,
-                             [&](int64_t i, int) { share(groups, 0, kept, i, shares, scratch.of(0)); });
+    const Ordered ordered = group(0, s.threads, scratch.of(0), call.poll);
+    const int64_t shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
+    run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
+                     share(groups, 0, ordered.kept, i, shares, scratch.of(0));
+                   });
   } else {
     run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
-        share(groups, unit, group(unit, worker), 0, 1, scratch.of(worker));
+        share(groups, unit, group(unit, 1, scratch.of(worker), {}).kept, 0, 1, scratch.of(worker));
     });
   }
   run.valid = static_cast<bool>(valid);
