@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
@@ -34,6 +33,9 @@ from gatherum.bench import machine, peers
 from gatherum.bench.cases import Case
 from gatherum.bench.workloads import WORKLOADS, Workload, select
 from gatherum.operators import OPERATORS
+
+sys.path.insert(0, str(Path(__file__).parent))
+from report import Report, Row
 
 HERE = Path(__file__).parent
 FLAGS = ["-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread"]
@@ -174,42 +176,6 @@ def best_peers(case: Case, answer: Any) -> Iterator[tuple[str, Callable[[], obje
             yield family, peers.load(family).ways(case)[min(able, key=able.__getitem__)]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What a report says of a case: milliseconds."""
-
-    name: str
-    limit: float
-    out: float
-    recycled: float
-    peer: str
-    best: float
-    spread: float  # of ours over the limit: the quartiles' distance
-    goal: float
-    settings: dict[str, int]
-
-    @property
-    def ratio(self) -> float:
-        """How many times its limit a call with `out=` takes."""
-        return self.out / self.limit
-
-    @property
-    def verdict(self) -> str:
-        """Whether the goal is met, as far as the spread lets one say."""
-        if abs(self.ratio - self.goal) < self.spread / 2:
-            return "open"
-        return "met" if self.ratio <= self.goal else "missed"
-
-    def line(self) -> str:
-        """Return the row as text."""
-        return (
-            f"{self.name:<25}{self.limit:>9.2f}{self.out:>9.2f}{self.recycled:>10.2f}"
-            f"{self.best:>9.2f} {self.peer:<12}{self.ratio:>7.2f}{self.spread:>7.2f}"
-            f"{self.goal:>6.2f}  {self.verdict:<7}{self.best / self.recycled:>7.2f}  "
-            f"{' '.join(f'{name}={value}' for name, value in self.settings.items())}"
-        )
-
-
 def measured(workload: Workload, library: ctypes.CDLL, scale: float, rounds: int) -> Row:
     """Run one workload in turns with its limit and its peers."""
     case = workload.make(scale, np.random.default_rng(0))
@@ -255,27 +221,22 @@ def main() -> None:
     clock = CLOCKS[given.clock]
     chosen = select([workload.name for workload in WORKLOADS], given.only)
     about = machine.describe(sys.argv)
-    print(f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}")
-    print(about["command"])
-    threads = f"{gatherum.get_num_threads()} threads, {given.clock} time"
-    print(f"load {os.getloadavg()[0]:.1f}, scale {given.scale}, {threads}")
-    print("milliseconds; x limit: out= over the limit kernel; x peer: the best peer over recycled")
-    print(f"{'case':<25}{'limit':>9}{'out=':>9}{'recycled':>10}{'peer':>9} {'':<12}{'x limit':>7}"
-          f"{'spread':>7}{'goal':>6}  {'':<7}{'x peer':>7}  settings")  # fmt: skip
-    rows = []
+    report = Report(
+        f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}, "
+        f"load {os.getloadavg()[0]:.1f}, scale {given.scale}, "
+        f"{gatherum.get_num_threads()} threads, {given.clock} time, {given.rounds} rounds",
+        about["command"],
+    )
+    print(report.head())
     with tempfile.TemporaryDirectory() as folder:
         library = compiled(folder)
         for workload in WORKLOADS:
             if workload.name in chosen:
-                rows.append(measured(workload, library, given.scale, given.rounds))
-                print(rows[-1].line(), flush=True)
-    for what, ratios in (
-        ("x limit", [row.ratio for row in rows]),
-        ("x peer", [row.best / row.recycled for row in rows]),
-    ):
-        print(f"geometric mean {what}: {geometric_mean(ratios):.2f}")
+                report.rows.append(measured(workload, library, given.scale, given.rounds))
+                print(report.rows[-1].line(), flush=True)
+    print(report.means())
     if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        report.save(given.json)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "counterparts": counterparts.render,
     "files": benchmarks.render_files,
     "goals": benchmarks.render_goals,
+    "limits": benchmarks.render_limits,
     "picture": pictures.render,
     "reductions": reductions.render,
     "roofline": benchmarks.render_roofline,

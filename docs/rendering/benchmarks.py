@@ -59,3 +59,9 @@ def render_files() -> str:
     """Return what ``python benchmarks/files_bench.py --show benchmarks/files.json`` prints."""
     markdown = runpy.run_path(str(FOLDER / "files_bench.py"))["markdown"]
     return str(markdown(json.loads((FOLDER / "files.json").read_text())))
+
+
+def render_limits() -> str:
+    """Return what ``python benchmarks/limits/report.py benchmarks/limits.json`` prints."""
+    load = runpy.run_path(str(FOLDER / "limits" / "report.py"))["load"]
+    return str(load(FOLDER / "limits.json").markdown())
