@@ -6,7 +6,8 @@
 The expectation counts bytes. Of a call on n threads, the busiest thread has
 
     split   1/n of all bytes: threads have parts of the output, or of the updates, to themselves
-    looks   all indices, and 1/n of the rest: each thread finds its own share of the updates
+    looks   all indices, and 1/n of the rest: each thread finds its own share of the updates (where
+            they are folded in cache an index costs less than its bytes: too little is expected)
     one     everything
 
 and takes as long as its bytes take on one thread, if the memory gives every thread as much as it

@@ -16,6 +16,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "commands": commands.render,
     "comparison": comparison.render,
     "counterparts": counterparts.render,
+    "curve": benchmarks.render_curve,
     "files": benchmarks.render_files,
     "goals": benchmarks.render_goals,
     "limits": benchmarks.render_limits,

@@ -65,3 +65,9 @@ def render_limits() -> str:
     """Return what ``python benchmarks/limits/report.py benchmarks/limits.json`` prints."""
     load = runpy.run_path(str(FOLDER / "limits" / "report.py"))["load"]
     return str(load(FOLDER / "limits.json").markdown())
+
+
+def render_curve() -> str:
+    """Return what ``python benchmarks/limits/curve.py --show benchmarks/curve.json`` prints."""
+    markdown = runpy.run_path(str(FOLDER / "limits" / "curve.py"))["markdown"]
+    return str(markdown(json.loads((FOLDER / "curve.json").read_text())))
