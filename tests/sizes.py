@@ -12,7 +12,7 @@ BY_EIGHTS = native.level() in ("v3", "v4")
 
 SIZES: tuple[dict[str, int], ...] = (
     {},
-    {"small": 0, "own": 0},
+    {"small": 0, "own": 0, "columns": 128},
     {"small": 0, "many": 1, "far": 0},
     {"small": 0, "many": 1},
     {"small": 0, "cache": 1 << 9, "stretch": 1 << 4, "stream": 0},

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from sizes import chosen_from
 
 
 def _gather(shape, count, axis, dtype="f4"):
@@ -134,7 +135,8 @@ def test_on_one_thread(call, name):
 def test_on_several_threads(call, names):
     for threads, name in names.items():
         gatherum.set_num_threads(threads)
-        assert _chosen(*call) == name, threads
+        with chosen_from({"columns": 128}):  # on any processor
+            assert _chosen(*call) == name, threads
 
 
 def test_columns_that_lie_backwards_or_apart_are_not_packed():

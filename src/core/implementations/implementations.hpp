@@ -63,6 +63,9 @@ Choice describe(const Program& program);
 // The name of the i-th, gathers first; null behind the last.
 const char* implementation_name(int i);
 
+// Bytes of a row for each of the threads that share its columns.
+int64_t least_columns();
+
 // Sizes, in bytes unless said otherwise, from which on implementations pay. Tests make them small.
 struct Thresholds {
   int64_t own = 1 << 19;      // about what a core keeps to itself
@@ -72,6 +75,7 @@ struct Thresholds {
   int64_t many = 1 << 18;     // updates from which on the two passes of a partition pay
   int64_t small = 1 << 16;    // a call that moves less is too small for another implementation to pay
   int64_t stream = 4 << 20;   // a result that is written past the cache
+  int64_t columns = least_columns();
 };
 Thresholds& thresholds();
 
