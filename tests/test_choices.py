@@ -194,3 +194,19 @@ def test_destinations_at_uneven_steps_get_no_accumulators():
         out = data[:, :columns]
         plan = gatherum.plan("scatter_nd", out, indices, updates, reduction="add", out=out)
         assert plan.algorithm == name
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype", "name"),
+    [
+        (8 << 20, "f4", "streamed"),
+        ((8 << 20) + 1, "f4", "units"),  # waited for, in the buffers of what is written
+        (4 << 20, "f8", "streamed"),
+        ((4 << 20) + 1, "f8", "units"),
+        (4 << 20, "c16", "streamed"),  # whatever the size
+        (8 << 20, "f2", "units"),  # too small an item
+    ],
+)
+def test_items_of_far_tables_are_not_written_past_the_cache(size, dtype, name):
+    plan = gatherum.plan("gather", ((size,), dtype), ((3 << 20,), "i8"))
+    assert plan.algorithm == name
