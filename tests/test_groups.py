@@ -207,3 +207,16 @@ def test_updates_of_many_units_are_counted_out_one_unit_after_the_other(settings
         _folded(*unit, "add", True) for unit in zip(data, indices[..., 0], updates, strict=True)
     ]
     assert found.tobytes() == np.array(expected).tobytes()
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("destinations", [3, 700, 30_000])
+@pytest.mark.parametrize("mode", ["raise", "drop"])
+def test_updates_of_one_unit_are_counted_out_in_pieces(
+    settings_restored, threads, destinations, mode
+):
+    rng = np.random.default_rng(11)
+    updates = _numbers(rng, (70_001, 17), "f2")  # pieces are whole chunks of 16,384, and a rest
+    data = _numbers(rng, (destinations, 17), "f2")
+    indices = rng.integers(0, destinations + (mode == "drop"), len(updates))
+    _check(data, indices, updates, mode=mode, threads=threads)
