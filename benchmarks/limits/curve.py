@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 import gatherum
+from gatherum import native
 from gatherum.bench import machine
 from gatherum.bench.cases import Case
 from gatherum.bench.workloads import WORKLOADS, Workload, select
 
 THREADS = (2, 4, 8, 16)
 LOOKS, ONE = ("shared_slabs", "columns", "owned"), ("one_slab",)
-COLUMNS = 128  # bytes of a row that a thread has at least
 
 
 def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
@@ -45,7 +45,7 @@ def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
     if name in ONE:
         return name, 1.0
     if name == "columns":
-        threads = min(threads, case.data[0].nbytes // COLUMNS)
+        threads = min(threads, case.data[0].nbytes // native.thresholds()["columns"])
     return name, (indices + (1 - indices) / threads) if name in LOOKS else 1 / threads
 
 

@@ -130,8 +130,8 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
 // reads indices twice as long.
 inline constexpr int64_t kIndexBytesAhead = 4096;
 
-// A page is but two blocks of 8-byte indices.
-// Only where the indices go on: a shorter block is the end of a line.
+// A page is but two blocks of 8-byte indices. Only where the indices go on: a shorter block is the end of a
+// line.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
   if (n != kBlock || !nest.fetches_indices) return;
   for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);

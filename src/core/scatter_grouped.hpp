@@ -168,8 +168,8 @@ struct Positions {
 };
 
 // The updates are counted out to their destinations, in order (order_edges()). 4 bytes a destination and
-// piece: in the end, where the piece's last one is followed; 8 an update: its destination, and its number in
-// the new order.
+// piece: where its next update goes, and so, in the end, behind its last one; 8 an update: its destination,
+// and its number in the new order.
 class CountedGroups {
  public:
   CountedGroups(const GroupedScatter& call, char* scratch)
