@@ -91,7 +91,7 @@ struct Answered {
   vectorcallfunc by_python = nullptr;  // runs its body
 };
 std::array<Answered, 7> answered;
-size_t answered_count = 0;
+[[maybe_unused]] size_t answered_count = 0;
 
 // Puts what a call was given into `a`. False: it is no such call.
 bool bind(const Answered& function, PyObject* const* given, size_t n, PyObject* keywords, Arguments& a) {
@@ -120,7 +120,7 @@ PyObject* answer(PyObject* self, PyObject* const* given, size_t flags, PyObject*
   return guarded([&] { return function.runs_plan ? run(a) : call(a.data()); });
 }
 
-constexpr auto kAnswers = []<size_t... I>(std::index_sequence<I...>) {
+[[maybe_unused]] constexpr auto kAnswers = []<size_t... I>(std::index_sequence<I...>) {
   return std::array{answer<I>...};
 }(std::make_index_sequence<answered.size()>{});
 

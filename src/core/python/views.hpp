@@ -48,7 +48,7 @@ inline View view_of(PyArrayObject* a) {
   return {PyArray_BYTES(a),       PyArray_NDIM(a),
           PyArray_DIMS(a),        PyArray_STRIDES(a),
           dtype_of(dtype),        static_cast<int64_t>(PyDataType_ELSIZE(dtype)),
-          PyArray_ISWRITEABLE(a), dtype};
+          PyArray_ISWRITEABLE(a) != 0, dtype};
 }
 
 // Arrays as views: only as long as no Python code runs, which can give an array another shape.
