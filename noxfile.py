@@ -307,6 +307,13 @@ def portability(session: nox.Session) -> None:
 
 
 @nox.session
+def systems(session: nox.Session) -> None:
+    """Compile the core for macOS, or for the systems that ``--`` names; nothing is run."""
+    session.install(*PROJECT["build-system"]["requires"], *group("systems"), "cmake", "ninja")
+    session.run("python", "tests/systems.py", *session.posargs)
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
     """See a test fail for each of many small mistakes; what follows ``--`` goes to the runner."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
