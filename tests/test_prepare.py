@@ -1,6 +1,8 @@
 """Calls whose indices are prepared once: the bits of the plain calls."""
 
+import importlib
 import threading
+from unittest import mock
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,17 +11,31 @@ from hypothesis import given
 
 import gatherum
 from canaries import guarded_copy, strays
+from gatherum.edges import Edges, End
 from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
 
 pytestmark = pytest.mark.slow
 
 INT32 = np.dtype(np.int32)
+module = importlib.import_module("gatherum.prepare")
+# With these, a few items have lists of a few blocks.
+SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "BLOCK_BYTES": 16}
 
 
 @pytest.mark.parametrize("op", OPERATORS)
 @given(data=st.data())
 def test_any_call_has_the_bits_of_the_operator(op, data):
-    call = data.draw(calls([op]))
+    assert_bits(op, data.draw(calls([op])))
+
+
+@pytest.mark.parametrize("op", SCATTERS)
+@given(data=st.data())
+def test_any_scatter_of_few_items_has_them_too(op, data):
+    with mock.patch.multiple(module, **SMALL):
+        assert_bits(op, data.draw(calls([op])))
+
+
+def assert_bits(op, call):
     expected = outcome(gatherum, call)
     attributes = dict(call.kwargs)
     fill = {"fill_value": attributes.pop("fill_value")} if "fill_value" in attributes else {}
@@ -66,6 +82,72 @@ def test_rows_on_any_threads(reduction, include_self, dtype, threads):
     assert same_bits(
         gatherum.scatter_slices(data, indices, updates[0, 0], **how), prepared(data, updates[0, 0])
     )
+
+
+ITEM_REDUCTIONS = [*REDUCTIONS, ("mul", True), ("mul", False), ("min", True), ("max", False)]
+
+
+@pytest.mark.parametrize(("reduction", "include_self"), ITEM_REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8", "u1"])
+@pytest.mark.parametrize("op", SCATTERS)
+@pytest.mark.usefixtures("settings_restored")
+def test_items_on_any_threads(op, reduction, include_self, dtype, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_BYTES", 32 << 10)
+    rng = np.random.default_rng(1)
+    bins, places = 40_003, rng.zipf(1.2, 90_000) % 40_003
+    data = (9 * rng.standard_normal(bins)).astype(dtype)
+    updates = (9 * rng.standard_normal(places.shape)).astype(dtype)
+    indices = places[:, None] if op == "scatter_nd" else places - bins
+    how = {"reduction": reduction, "include_self": include_self}
+    expected = getattr(gatherum, op)(data, indices, updates, **how)
+    for threads in (2, 3, 7):
+        gatherum.set_num_threads(threads)
+        prepared = gatherum.prepare(op, (data.shape, dtype), indices, **how)
+        assert prepared.nbytes >= 2 * places.size * INT32.itemsize  # their order is kept
+        for now in (threads, 1, 5):
+            gatherum.set_num_threads(now)
+            assert same_bits(expected, prepared(data, updates))
+        across = np.stack([data, data], 1)[:, 1]
+        out = np.stack([data, data], 1)[:, 0]
+        gatherum.set_num_threads(threads)
+        assert same_bits(expected, prepared(across, updates, out=out))
+        assert same_bits(expected, prepared(data, updates[::-1].copy()[::-1]))
+
+
+@pytest.mark.usefixtures("settings_restored")
+def test_items_without_lists():
+    gatherum.set_num_threads(2)
+
+    def kept(bins, updates, **how):
+        like, indices = ((bins,), "f4"), np.zeros(updates, np.int32)
+        made = gatherum.prepare("scatter_slices", like, indices, **{"reduction": "add", **how})
+        return made.nbytes - indices.nbytes
+
+    many = 1 << 16
+    assert kept(1 << 13, many) == 4 * many + 4 * 3 + 8 * 4  # two blocks, one stretch
+    more = 1 << 18  # four stretches; places of more than 16 bits
+    assert kept(more, more) == 6 * more + 4 * 3 + 8 * 10
+    assert kept((1 << 13) - 1, many) == 0  # one thread is as fast
+    assert kept(1 << 13, many - 1) == 0  # too few
+    assert kept(many + 1, many) == 0  # some destinations would stay as they are
+    assert kept(1 << 13, many, reduction="none") == 0
+    gatherum.set_num_threads(1)
+    assert kept(1 << 13, many) == 0  # the indices tell as much
+
+
+def test_lists_that_there_cannot_be():
+    indices = np.array([2, 0])
+    edges, end = Edges.of(indices, indices, (8,)), End("indices", indices, 3)
+    with pytest.raises(ValueError, match="a list is of 1 to 4294967295 destinations"):
+        edges.make_lists("prepare", end, None, False, "drop", False, 0)
+    with pytest.raises(ValueError, match="a list of several destinations has no sources"):
+        edges.make_lists("prepare", end, end, False, "drop", False, 2)
+    lists = edges.make_lists("prepare", end, None, False, "drop", False, 2)
+    items, rows, fill = np.zeros(3), np.zeros((3, 2)), np.zeros(())
+    for table, start, weights in [(items, None, None), (items, items, items), (rows, rows, None)]:
+        program = edges.row_program(table, table, "add", True)
+        with pytest.raises(ValueError, match="fold items into what there is"):
+            lists.fold(program, table, weights, start, fill, table.copy(), True)
 
 
 def test_what_happens_to_the_indices_later_changes_nothing():

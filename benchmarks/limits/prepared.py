@@ -32,6 +32,8 @@ def main() -> None:
     compare("row add 1M x 64 into 100k", (100_000, 64), 1_000_000, "add")
     compare("row mean 1M x 64 into 100k", (100_000, 64), 1_000_000, "mean")
     compare("add 5M into 256 bins", (256,), 5_000_000, "add")
+    compare("add 5M into 10k bins", (10_000,), 5_000_000, "add")
+    compare("add 5M into 100k bins", (100_000,), 5_000_000, "add")
     compare("add 5M into 1M bins", (1_000_000,), 5_000_000, "add")
     report(runs, given)
 

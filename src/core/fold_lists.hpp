@@ -43,13 +43,18 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   auto* came = reinterpret_cast<Number*>(call.came);
   Number* const counts = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
   std::memset(counts, 0, sizeof(Number) * static_cast<size_t>(call.destinations));
+  const auto block = static_cast<Number>(call.block);
   int64_t edge = first_edge(call, range.begin);
   const auto count = [&](const Block& to, const Block* from) {
     for (int j = 0; j < to.n; ++j, ++edge) {
       const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
-      went[edge] = valid ? static_cast<Number>(to.offsets[j]) : none;
-      if (from != nullptr) came[edge] = static_cast<Number>(from->offsets[j]);
-      if (valid) ++counts[to.offsets[j]];
+      auto list = static_cast<Number>(to.offsets[j]);
+      if (from != nullptr)
+        came[edge] = static_cast<Number>(from->offsets[j]);
+      else if (block > 1)
+        came[edge] = list % block, list /= block;
+      went[edge] = valid ? list : none;
+      if (valid) ++counts[list];
     }
   };
   Walk to(*call.targets, call.targets->line, range, targets);

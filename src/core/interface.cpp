@@ -302,7 +302,7 @@ static RowReads reads_of(const gatherum_rows& r) {
           r.scratch};
 }
 
-gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_ends* targets,
+gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const gatherum_edge_ends* targets,
                                     const gatherum_edge_ends* sources, int32_t numbered,
                                     const gatherum_poll* poll, gatherum_lists** lists,
                                     gatherum_error* error) noexcept {
@@ -310,6 +310,10 @@ gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_en
   const Program* from = sources == nullptr ? nullptr : &sources->program->value;
   if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
     return fail(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
+  if (block < 1 || block > 0xFFFFFFFF)
+    return fail(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
+  if (block > 1 && from != nullptr)
+    return fail(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
   const auto ends = [](const gatherum_edge_ends* one) {
     if (one == nullptr) return EdgeEnds{};
     return EdgeEnds{&one->program->value, static_cast<const char*>(one->indices)};
@@ -319,7 +323,7 @@ gatherum_status gatherum_lists_make(int64_t destinations, const gatherum_edge_en
   gatherum_status status = GATHERUM_NO_MEMORY;
   if (made != nullptr) try {
       status = report(
-          made->value.make(destinations, ends(targets), ends(sources), numbered != 0, poll_of(poll), which),
+          made->value.make(destinations, block, ends(targets), ends(sources), numbered != 0, poll_of(poll), which),
           error);
     } catch (const std::bad_alloc&) {
     }
@@ -342,6 +346,9 @@ gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_
   const bool weighs = at->weights == nullptr || lists->value.numbered();
   if (!reduces || !weighs || p.item > kWidestBlock)
     return fail(GATHERUM_INVALID_PROGRAM, error, "this program says nothing of rows that are folded");
+  const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
+  if (lists->value.block() > 1 && !(items && at->start != nullptr && at->weights == nullptr))
+    return fail(GATHERUM_INVALID_PROGRAM, error, "lists of several destinations fold items into what there is");
   ListFold call{};
   call.combine = p.combine;
   call.rows = &p.copy;

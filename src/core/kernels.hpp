@@ -114,14 +114,18 @@ struct ListStage {
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
   int64_t first, units;        // these units; edges are numbered from the first of them on
   int64_t pieces;
-  int64_t destinations;
+  int64_t destinations;  // or blocks of them, where a list is one of a block
+  int64_t block;         // destinations of a block; with one, or none: of a list
   bool wide;
-  char* went;    // [edges]: the destination of each
-  char* came;    // [edges]: its row; null without sources
+  char* went;    // [edges]: the destination of each, or its block
+  char* came;    // [edges]: its row, or the place of the destination in its block; null without either
   char* counts;  // [pieces][destinations]: how many edges; then where the next one goes
   char* rows;    // [edges]: the rows of all lists
   char* edges;   // [edges]: the numbers of their edges; null: nobody asks
 };
+
+// Updates whose numbers differ in 16 bits alone.
+inline constexpr int64_t kStretch = int64_t{1} << 16;
 
 // Lists of rows, each folded into its destination. `rows` has the loops of one row: its strides in the table
 // (data) and in the result (other), which are also those of `start`.
@@ -131,6 +135,11 @@ struct ListFold {
   bool wide;
   const char *starts, *numbers, *edges;
   int64_t kept;
+  // Of lists of blocks: `numbers` are places in the block, of 16 bits where it has no more (`narrow`), else of
+  // 32; `edges` are 16 bits, the numbers of the updates in their stretch of kStretch.
+  int64_t destinations, block, stretches;
+  bool narrow;
+  const int64_t* bounds;  // [lists][stretches + 1]: where the stretches of a list begin, and the last one ends
   const char* table;
   int64_t table_step;
   const char* start;  // null: `fill`, and a destination starts from its first row
@@ -218,11 +227,13 @@ struct Kernels {
                           int64_t shares, char* scratch);
   // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when
   // it met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in
-  // their order; `fold` folds the lists of destinations [begin, end), with weights in that order.
+  // their order; `fold` folds the lists of destinations [begin, end), with weights in that order; `items` folds
+  // the list of a block, in so much scratch as a slab of its destinations takes.
   bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
   void (*list_place)(const ListStage&, int64_t piece);
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);
   void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
+  void (*list_items)(const ListFold&, int64_t list, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid.
   void (*number)(const Nest& ids, const char* index, int64_t* numbers);
   // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.

@@ -1,6 +1,7 @@
 // The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: scatters into
 // slabs.
 #include "dispatch.hpp"
+#include "fold_items.hpp"
 #include "scatter_partition.hpp"
 #include "scatter_private.hpp"
 
@@ -63,6 +64,16 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   });
 }
 
+void list_items(const ListFold& call, int64_t list, char* scratch) {
+  const FloatMode mode;
+  by_slab(call.combine, call.rows->item, [&](auto fold, auto counted) {
+    using F = decltype(fold);
+    constexpr bool kCounted = decltype(counted)::value;
+    call.narrow ? fold_items<F, kCounted, uint16_t>(call, list, scratch)
+                : fold_items<F, kCounted, uint32_t>(call, list, scratch);
+  });
+}
+
 }  // namespace
 
 void add_slab_kernels(Kernels& all) {
@@ -76,6 +87,7 @@ void add_slab_kernels(Kernels& all) {
   all.entry_bytes = entry_bytes;
   all.partition_spread = partition_spread;
   all.partition_apply = partition_apply;
+  all.list_items = list_items;
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

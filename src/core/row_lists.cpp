@@ -86,9 +86,11 @@ bool RowLists::fit(int64_t destinations, const Program& targets, const Program* 
   return targets.checks.line == targets.checks.rank - 1;
 }
 
-Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const EdgeEnds& sources, bool numbered,
-                       const Poll& poll, int& invalid) {
+Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
+                       bool numbered, const Poll& poll, int& invalid) {
   destinations_ = destinations;
+  block_ = block;
+  lists_ = (destinations + block - 1) / block;
   const Program& to = *targets.program;
   const Nest& nest = to.checks;
   const Loop& line = nest.line_loop();
@@ -110,18 +112,20 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
   stage.sources = sources.program ? &sources.program->checks : nullptr;
   stage.chunk = std::min(kPieceChunk, line.extent);
   stage.units = nest.outer_count() * ((line.extent - 1) / stage.chunk + 1);
-  stage.destinations = destinations_;
+  stage.destinations = lists_;
+  stage.block = block_;
   stage.wide = wide_;
   cut_in_pieces(stage, edges, threads);
 
-  starts_ = Room(times(destinations_ + 1, width));
+  starts_ = Room(times(lists_ + 1, width));
   if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
   rows_ = Room(times(edges, width));
-  if (numbered) edges_ = Room(times(edges, width));
-  const Room went(times(edges, width)), came(stage.sources ? times(edges, width) : 0);
-  const Room counts(times(times(stage.pieces, destinations_), width));
+  if (numbered || block_ > 1) edges_ = Room(times(edges, width));
+  const bool comes = stage.sources != nullptr || block_ > 1;
+  const Room went(times(edges, width)), came(comes ? times(edges, width) : 0);
+  const Room counts(times(times(stage.pieces, lists_), width));
   stage.went = went.get();
-  stage.came = stage.sources ? came.get() : nullptr;
+  stage.came = comes ? came.get() : nullptr;
   stage.counts = counts.get();
   stage.rows = rows_.get();
   stage.edges = edges_.get();
@@ -129,7 +133,10 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
   const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
   if (!ordered.finished) return {Status::interrupted, {}};
   kept_ = ordered.kept;
-  if (ordered.valid || !to.raises) return {};
+  if (ordered.valid || !to.raises) {
+    if (block_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
+    return {};
+  }
   Outcome found;
   if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
   invalid = 1;
@@ -139,12 +146,56 @@ Outcome RowLists::make(int64_t destinations, const EdgeEnds& targets, const Edge
   return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
 }
 
+// Lists of blocks as short as they can be: the fold waits for them.
+bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
+  stretches_ = (edges + kStretch - 1) / kStretch;
+  bounds_ = Room(times(times(lists_, stretches_ + 1), 8));
+  Room places(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
+  const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
+    auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
+    const int64_t end = number(starts_, wide_, list + 1);
+    int64_t s = 0;
+    for (int64_t i = number(starts_, wide_, list); i < end; ++i) {
+      const int64_t edge = number(edges_, wide_, i), place = number(rows_, wide_, i);
+      for (; s <= edge / kStretch; ++s) bounds[s] = i;
+      reinterpret_cast<uint16_t*>(numbers.get())[i] = static_cast<uint16_t>(edge % kStretch);
+      if (is_narrow())
+        reinterpret_cast<uint16_t*>(places.get())[i] = static_cast<uint16_t>(place);
+      else
+        reinterpret_cast<uint32_t*>(places.get())[i] = static_cast<uint32_t>(place);
+    }
+    for (; s <= stretches_; ++s) bounds[s] = end;
+  });
+  std::swap(rows_, places);
+  std::swap(edges_, numbers);
+  return finished;
+}
+
 bool RowLists::fold(ListFold call, const Poll& poll) const {
   call.wide = wide_;
   call.starts = starts_.get();
   call.numbers = rows_.get();
   call.edges = edges_.get();
   call.kept = kept_;
+  call.destinations = destinations_;
+  call.block = block_;
+  call.stretches = stretches_;
+  call.narrow = is_narrow();
+  call.bounds = reinterpret_cast<const int64_t*>(bounds_.get());
+  return block_ > 1 ? fold_blocks(call, poll) : fold_rows(call, poll);
+}
+
+// A block is a slab; where accumulators are what is stored, the result itself is it.
+bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
+  const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, block_);
+  const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
+  const WorkerScratch slabs(slab, threads);
+  if (!slabs) throw std::bad_alloc();
+  return run_tasks(lists_, threads, poll,
+                   [&](int64_t list, int worker) { chosen_kernels().list_items(call, list, slabs.of(worker)); });
+}
+
+bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
   const int64_t row = times(points(*call.rows, call.rows->rank), call.rows->block);
   const int64_t work = times(kept_ + destinations_, row + kTupleBytes);
   const int threads = threads_for(work);

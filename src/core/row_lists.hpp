@@ -54,22 +54,31 @@ class RowLists {
   // Whether two programs describe the two ends of the same edges.
   static bool fit(int64_t destinations, const Program& targets, const Program* sources);
 
-  // Reads and checks every index once. `numbered`: the numbers of the edges are kept, for weights. `invalid`:
+  // Reads and checks every index once. `block`: how many destinations share a list; more than one for folds of
+  // items alone, and without sources. `numbered`: the numbers of the edges are kept, for weights. `invalid`:
   // which end the outcome speaks of, 0 the targets. Throws std::bad_alloc.
-  Outcome make(int64_t destinations, const EdgeEnds& targets, const EdgeEnds& sources, bool numbered,
-               const Poll& poll, int& invalid);
+  Outcome make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
+               bool numbered, const Poll& poll, int& invalid);
 
   // Folds the rows of a table; `call` says all but the lists. False: cut short by poll.
   bool fold(ListFold call, const Poll& poll) const;
 
   int64_t destinations() const { return destinations_; }
+  int64_t block() const { return block_; }
   bool numbered() const { return edges_.get() != nullptr || kept_ == 0; }
-  int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes(); }
+  int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes() + bounds_.bytes(); }
 
  private:
-  int64_t destinations_ = 0, kept_ = 0;
+  bool is_narrow() const { return block_ <= kStretch; }
+  bool pack(int64_t edges, int threads, const Poll& poll);
+  bool fold_rows(ListFold& call, const Poll& poll) const;
+  bool fold_blocks(const ListFold& call, const Poll& poll) const;
+
+  int64_t destinations_ = 0, block_ = 1, lists_ = 0, kept_ = 0;
   bool wide_ = false;
   Room starts_, rows_, edges_;
+  int64_t stretches_ = 0;  // of lists of blocks, as bounds_
+  Room bounds_;
 };
 
 }  // namespace gatherum

@@ -160,6 +160,7 @@ class RowLists:
 
 def make_lists(
     destinations: int,
+    block: int,
     targets: Program,
     target_indices: object,
     sources: object,

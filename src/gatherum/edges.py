@@ -52,15 +52,26 @@ class Edges(NamedTuple):
         return native.Program(**how, checks=nest if loops else lowering.EMPTY)
 
     def make_lists(
-        self, op: str, targets: End, sources: End | None, numbered: bool, mode: str, negative: bool
+        self,
+        op: str,
+        targets: End,
+        sources: End | None,
+        numbered: bool,
+        mode: str,
+        negative: bool,
+        block: int = 1,
     ) -> native.RowLists:
-        """Return the edges in order of their targets, or raise IndexError."""
+        """Return the edges in order of their targets, or raise IndexError.
+
+        With a block of more than one: in order of the blocks of so many targets, for items alone.
+        """
         to = self.end_program(targets, [loop.data for loop in self.loops], mode, negative)
         of = None
         if sources is not None:
             of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
         made = native.make_lists(
             targets.size,
+            block,
             to,
             targets.indices,
             of,

@@ -25,6 +25,12 @@ from .signature import Array, Operand, Signature, check_out, is_description
 NAME = "prepare"
 # Rows of fewer bytes are folded sooner where they come: their lists would be as long as they are.
 SHORTEST_ROW = 32
+# Items have lists where there are so many updates, at least one for each destination, and so many
+# bytes of results: one thread folds fewer in the time that two take. Those of about BLOCK_BYTES of
+# results share a list: their accumulators stay in a core's own cache.
+FEWEST_ITEMS = 1 << 16
+FEWEST_BYTES = 32 << 10
+BLOCK_BYTES = 1 << 20
 
 
 class Prepared:
@@ -97,7 +103,7 @@ class Prepared:
             raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
         if data.dtype != s.data.dtype:
             raise errors.other_prepared_dtype(s.op, s.data.dtype, data.dtype)
-        if self._rows is not None and updates is not None and self._pays():
+        if self._rows is not None and updates is not None and self._pays(self._rows):
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
                 return done
@@ -117,11 +123,11 @@ class Prepared:
             **attributes,
         )
 
-    def _pays(self) -> bool:
+    def _pays(self, rows: _Rows) -> bool:
         """Whether the order of the updates helps: one thread adds sooner where they come."""
         s = self._signature
         fresh = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
-        return fresh or native.get_num_threads() > 1
+        return native.get_num_threads() > 1 or (fresh and rows.block == 1)
 
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
         """Fold updates by the lists; None where they, or a result, do not lie in rows."""
@@ -151,10 +157,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The updates of a scatter in order of their destinations."""
+    """The updates of a scatter in order of their destinations, or of blocks of them."""
 
     lists: native.RowLists
     edges: Edges
+    block: int
     keyed: int  # so many leading dimensions of the data are addressed
     entries: int  # so many of the updates' have an index
 
@@ -177,13 +184,18 @@ def _rows_of(array: Array, leading: int) -> Array | None:
 
 def _row_lists(s: Signature, indices: Array, axis: int) -> _Rows | None:
     """Return the lists of a scatter that folds rows from the first dimension on, else None."""
-    if s.updates is None or s.reduction == "none" or s.operator.elements or axis != 0:
+    if s.updates is None or s.reduction == "none" or axis != 0:
+        return None
+    if s.operator.elements and len(s.data.shape) != 1:
         return None
     keyed = s.operator.keyed(s.data.shape, indices.shape, axis)
     row = prod(s.data.shape[keyed:]) * s.data.dtype.itemsize
     sizes = s.data.shape[:keyed]
     entries = s.operator.entries(Layout(indices.shape, indices.strides)).shape
-    if row < SHORTEST_ROW or keyed == 0 or 0 in sizes or 0 in entries:
+    if keyed == 0 or 0 in sizes or 0 in entries:
+        return None
+    block = 1 if row >= SHORTEST_ROW else _block(s, prod(sizes), prod(entries))
+    if block == 0:
         return None
     numbers = indices
     if s.operator.tuples:
@@ -191,8 +203,23 @@ def _row_lists(s: Signature, indices: Array, axis: int) -> _Rows | None:
         numbers = np.where((indices < 0).any(-1), -1, within)
     end = End("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
     edges = Edges.of(end.indices, end.indices, (0,))
-    lists = edges.make_lists(s.op, end, None, False, "drop", False)
-    return _Rows(lists, edges, keyed, len(entries))
+    lists = edges.make_lists(s.op, end, None, False, "drop", False, block)
+    return _Rows(lists, edges, block, keyed, len(entries))
+
+
+def _block(s: Signature, destinations: int, updates: int) -> int:
+    """Return how many destinations share a list, 0 where lists of items do not pay.
+
+    Then each thread reads only what goes to its own destinations: one alone reads the indices.
+    """
+    threads, result = native.get_num_threads(), destinations * s.data.dtype.itemsize
+    items = prod(s.data.shape) == destinations
+    if not items or threads == 1 or result < FEWEST_BYTES:
+        return 0
+    if updates < max(FEWEST_ITEMS, destinations):
+        return 0
+    blocks = max(threads, -(-result // BLOCK_BYTES))
+    return -(-destinations // blocks)
 
 
 def prepare(
@@ -240,7 +267,9 @@ def prepare(
     Indices are checked here, and kept as 32-bit integers where they fit. Where a scatter reduces
     rows, of at least 32 bytes, along the first dimensions, their order by destination is kept as
     well: 4 bytes an index and 4 a destination. Every row of the result is then written once, after
-    a fold in registers. Threads may share what is prepared.
+    a fold in registers. Where it reduces many items on several threads, 4 or 6 bytes an index keep
+    which of them each thread folds, for the number of threads that is set now. Threads may share
+    what is prepared.
 
     Examples
     --------

@@ -44,6 +44,8 @@ FIRST = {
     "programs.py": ("plan", "errors"),
     "pool.cpp": ("threads", "processes"),
     "report.py": ("report",),
+    "fold_items.hpp": ("prepare",),
+    "fold_lists.hpp": ("prepare", "aggregate"),
     "row_lists.cpp": ("groups", "aggregate", "prepare"),
     "row_sums.hpp": ("groups", "aggregate", "prepare"),
     "gradients.cpp": ("c_gradients",),

@@ -50,7 +50,7 @@ gatherum_status run(bool is_long, gatherum_error& error,
 }
 
 // Lists, or (operand, position, value) of an invalid index.
-nb::object make(int64_t destinations, const BoundProgram& targets, nb::handle target_indices,
+nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets, nb::handle target_indices,
                 nb::handle sources, nb::handle source_indices, bool numbered) {
   const gatherum_edge_ends to{targets.core(), memory_of(target_indices)};
   gatherum_edge_ends from{};
@@ -59,8 +59,8 @@ nb::object make(int64_t destinations, const BoundProgram& targets, nb::handle ta
   gatherum_error error{};
   const bool is_long = gatherum_program_is_long(targets.core()) != 0;
   const gatherum_status status = run(is_long, error, [&](const gatherum_poll* poll) {
-    return gatherum_lists_make(destinations, &to, from.program == nullptr ? nullptr : &from, numbered ? 1 : 0,
-                               poll, &lists, &error);
+    return gatherum_lists_make(destinations, block, &to, from.program == nullptr ? nullptr : &from,
+                               numbered ? 1 : 0, poll, &lists, &error);
   });
   if (status == GATHERUM_INVALID_INDEX)
     return nb::make_tuple(nb::str(error.operand), error.position, error.value);
@@ -94,7 +94,7 @@ void bind_lists(nb::module_& m) {
       .def_prop_ro("nbytes", [](const BoundLists& lists) { return gatherum_lists_bytes(lists.get()); })
       .def("fold", fold, nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(),
            nb::arg("start").none(), nb::arg("fill"), nb::arg("out"), nb::arg("fresh"));
-  m.def("make_lists", make, nb::arg("destinations"), nb::arg("targets"), nb::arg("target_indices"),
+  m.def("make_lists", make, nb::arg("destinations"), nb::arg("block"), nb::arg("targets"), nb::arg("target_indices"),
         nb::arg("sources").none(), nb::arg("source_indices").none(), nb::arg("numbered"));
   // A new array as the operators make it: a large one on huge pages.
   m.def(
