@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +293,20 @@ def test_an_output_that_fits_in_memory_is_written_and_synced_once(
     assert stats.bytes_written == out.stat().st_size
     assert written == [128, 4000 * 512]
     assert synced == [f"{out}.partial"]
+
+
+def test_one_window_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.arange(40000, dtype=np.int32).reshape(10000, 4)
+    path = put(tmp_path, "table", table)
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    for rows, threads in ((np.array([7, -1, 7]), 0), (np.arange(10000)[::-1].copy(), 2)):
+        files.gather_file(path, rows, tmp_path / "o.npy", memory="64KiB")
+        assert np.array_equal(np.load(tmp_path / "o.npy"), table[rows])
+        assert len(started) == threads

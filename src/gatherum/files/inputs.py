@@ -1,5 +1,6 @@
 """The opened operands of a call, and what any output asks of them."""
 
+import copy
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from gatherum.files.formats.storage import Source
 from gatherum.files.requests import IndexRule, Requests
 from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
-from gatherum.files.tables.table import Layout, Panel
+from gatherum.files.tables.table import Layout, Panel, RowTable
 from gatherum.operators import OPERATORS
 from gatherum.plan import apply, plan
 
@@ -47,9 +48,25 @@ class Inputs:
         self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
         self.table = sources["table"]
         self._laid: dict[str, FlatArray] = {}
+        self._fill: NDArray[Any] | None = None
+        self._panels: list[tuple[Panel, RowTable]] | None = None
         # or what the operator in memory would raise
         described = [(source.shape, source.dtype) for source in sources.values()]
         self.shape = plan(self.row.name, *described, **attributes).shape
+
+    def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
+        """Return the same call on other indices, of the same shape and dtype.
+
+        What the table and these alone decide is known already.
+        """
+        other = copy.copy(self)
+        other.sources, other.opening, other._laid = sources, opening, {}
+        return other
+
+    def is_like(self, indices: Source) -> bool:
+        """Whether `again` takes these indices."""
+        mine = self.sources["indices"]
+        return (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
 
     def check_unchanged(self) -> None:
         """Raise OSError when an operand changed since it was opened."""
@@ -58,6 +75,18 @@ class Inputs:
 
     def fill(self) -> NDArray[Any]:
         """Return the item that an invalid index gives, checked as in memory."""
+        if self._fill is None:
+            self._fill = self._checked_fill()
+        return self._fill
+
+    def panels(self, depth: int) -> list[tuple[Panel, RowTable]]:
+        """Return the table's rows, whose leading `depth` dimensions are keyed, panel by panel."""
+        if self._panels is None:
+            layout = self.table.storage.layout(depth, self.budget)
+            self._panels = [(panel, layout.rows(panel)) for panel in layout.panels()]
+        return self._panels
+
+    def _checked_fill(self) -> NDArray[Any]:
         if self.attributes["mode"] not in ("fill", "drop") or self.row.scatters:
             return np.zeros(1, self.table.dtype)
         beyond = np.array([[1]] if self.row.tuples else [1])

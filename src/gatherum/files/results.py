@@ -12,7 +12,6 @@ from gatherum.files.durable.stores import FlatTarget
 from gatherum.files.inputs import Inputs
 from gatherum.files.memory import MemoryBuild, MemoryFile
 from gatherum.files.tables.table import Panel, RowTable
-from gatherum.files.windows import best_order
 
 __all__ = ["gathered", "scattered"]
 
@@ -25,10 +24,9 @@ def gathered(inputs: Inputs) -> NDArray[Any]:
         context.requests.check(context.budget.entries)
         return result
     context.meter.expect(result.nbytes)
-    layout = inputs.table.storage.layout(context.requests.depth, context.budget)
     rows = result.reshape(context.requests.count, -1)
-    for panel in layout.panels():
-        _fill_panel(context, layout.rows(panel), rows, panel, inputs.fill())
+    for panel, table in inputs.panels(context.requests.depth):
+        _fill_panel(context, table, rows, panel, inputs.fill())
     return result
 
 
@@ -48,7 +46,7 @@ def _fill_panel(
             byte_view(rows)[:] = bytes(fill.tobytes()) * rows.size
             places = np.flatnonzero(~invalid)
             numbers = numbers[places]
-        wanted = best_order(table, numbers, places)
+        wanted = table.ordered(numbers, places)
         context.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
         if not whole:
             done = 0

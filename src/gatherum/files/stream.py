@@ -111,12 +111,17 @@ def _gathered(
 ) -> Iterator[NDArray[Any]]:  # fmt: skip
     """Gather one batch after another."""
     looked = time.monotonic()
+    inputs: Inputs | None = None
     for batch in batches:
         with ExitStack() as stack:  # what a batch opens is closed with it
             own = replace(opening, at_end=stack.callback)
             held = {"indices": find("indices", as_indices("gather", batch))}
             sources = {"table": table, **open_all(held, own)}
-            result = gathered(Inputs("gather", sources, attributes, fill_value, own))
+            if inputs is not None and inputs.is_like(sources["indices"]):
+                inputs = inputs.again(sources, own)
+            else:
+                inputs = Inputs("gather", sources, attributes, fill_value, own)
+            result = gathered(inputs)
         if time.monotonic() - looked > PAUSE:
             table.opened.check_unchanged()
             looked = time.monotonic()

@@ -98,8 +98,8 @@ def sync_directory(path: str) -> None:
 def peak_memory() -> int:
     """Return the largest resident set of this process so far, in bytes."""
     try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            lines = [line.split() for line in status if line.startswith("VmHWM:")]
+        with open("/proc/self/status", "rb") as status:
+            lines = [line.split() for line in status if line.startswith(b"VmHWM:")]
     except OSError:
         lines = []
     # on Linux the other number may be that of the process that forked

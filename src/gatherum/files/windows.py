@@ -1,6 +1,6 @@
 """Gathers window by window: rows fetched in the order of the storage, placed as requested."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +14,7 @@ from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.table import Panel, RowTable, Wanted, ahead
 from gatherum.files.tables.writer import Writer
 
-__all__ = ["Windows", "best_order", "valid"]
+__all__ = ["Windows", "valid"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -26,8 +26,7 @@ class Windows:
     """The windows of a gather's output, and the way to fill them one after another.
 
     For each window, its requests are sorted by row number, those rows read, and placed; where the
-    table waits in memory, rows are read in the order of the requests instead, a piece of the
-    window at a time.
+    table waits in memory and they lie far apart, a piece of the window at a time is.
 
     Parameters
     ----------
@@ -87,30 +86,33 @@ class Windows:
         in_pieces = cached >= CACHED_SHARE and self.table.is_far_apart(self.length)
         block = self.context.budget.block
         longest = max(1, block // self.row_bytes) if in_pieces else self.length
-        pieces = self._pieces(longest, Wanted.as_asked if in_pieces else self.table.ordered)
-        with closing(ahead(pieces)) as prepared:
+        pieces = self._pieces(longest)
+        alone = longest >= self.requests.count  # nothing goes on beside it: no thread is started
+        do = _at_once if alone else writer.put
+        with closing(pieces if alone else ahead(pieces)) as prepared:
             for start, stop, wanted, bad in prepared:
                 if wanted is not None:
                     rows = writer.rows(stop - start)
                     self.blank(rows, bad)
                     self.fetch(wanted, rows)
-                    writer.put(self.write, start, rows)
+                    do(self.write, start, rows)
                 self.context.meter.advance((stop - start) * self.row_bytes)
                 window = (stop - 1) // self.length * self.length
                 if stop == min(window + self.length, self.requests.count) and wanted is not None:
                     nbytes = (stop - window) * self.row_bytes
-                    writer.put(self.build.finish, self._part(window), nbytes)
+                    do(self.build.finish, self._part(window), nbytes)
 
     def _part(self, window: int) -> Record:
         return {"window": window, "columns": self.label}
 
     def _pieces(
-        self, longest: int, way: Callable[[Ints, Ints | None], Wanted]
-    ) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
+        self, longest: int
+    ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
         """Cut the windows into pieces: start, stop, what is wanted, and what has no row.
 
         Nothing is wanted of a window that an earlier run has finished.
         """
+        order = self.table.ordered
         for start, stop in self.requests.windows(self.length):
             if self.build.has(self._part(start)):
                 yield start, stop, None, None
@@ -120,10 +122,10 @@ class Windows:
                 piece = slice(at, min(at + longest, stop - start))
                 wanted, bad = numbers[piece], None if invalid is None else invalid[piece]
                 if bad is None or not bad.any():
-                    yield start + at, start + piece.stop, way(wanted, None), None
+                    yield start + at, start + piece.stop, order(wanted, None), None
                 else:
                     places = np.flatnonzero(~bad)
-                    yield start + at, start + piece.stop, way(wanted[places], places), bad
+                    yield start + at, start + piece.stop, order(wanted[places], places), bad
 
     def fetch(self, wanted: Wanted, into: NDArray[Any]) -> None:
         """Read rows of the table into their places in `into`."""
@@ -149,11 +151,8 @@ class Windows:
                 self.out.write(row * self.row_length + first, values)
 
 
-def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
-    """Put rows in the order that is cheapest to read them in."""
-    if table.is_far_apart(numbers.size) and table.cached_share(numbers) >= CACHED_SHARE:
-        return Wanted.as_asked(numbers, places)
-    return table.ordered(numbers, places)
+def _at_once(job: Callable[..., object], *arguments: Any) -> None:
+    job(*arguments)
 
 
 def valid(numbers: Ints, invalid: Mask | None) -> Ints:

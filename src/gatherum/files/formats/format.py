@@ -193,6 +193,8 @@ class Format(Protocol):
 
 def split_member(text: str, suffix: str) -> tuple[str, str] | None:
     """Return the two parts of ``x.suffix:member``, unless there is a file of the whole name."""
+    if ":" not in text:
+        return None  # most paths, for which no pattern need be compiled
     match = re.fullmatch(rf"(.+?\.{suffix}):(.+)", text, re.DOTALL | re.IGNORECASE)
     return None if match is None or os.path.lexists(text) else (match[1], match[2])
 

@@ -107,7 +107,7 @@ class Wanted:
 
     @classmethod
     def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
-        """Leave rows in the order of the requests: best where they wait in memory, far apart."""
+        """Leave rows in the order of the requests: best where they are an array in memory."""
         return cls(numbers, places, False)
 
 
@@ -180,10 +180,19 @@ def ahead(
 
     `stop` is called when not all of them are wanted.
     """
-    with ThreadPoolExecutor(1) as thread, stopped_early(stop):
+
+    def give_up() -> None:
+        thread.shutdown(wait=False, cancel_futures=True)
+        stop()
+
+    with ThreadPoolExecutor(1) as thread, stopped_early(give_up):
         upcoming = thread.submit(next, items, None)
-        while (item := upcoming.result()) is not None:
-            upcoming = thread.submit(next, items, None)
+        while True:
+            # asked for early, so that the thread goes on at once when this one is made
+            later = thread.submit(next, items, None)
+            if (item := upcoming.result()) is None:
+                return
+            upcoming = later
             yield item
 
 
