@@ -86,6 +86,8 @@ FIRST = {
     "inflating.py": ("files/test_special",),
     "bounded.py": ("files/test_special",),
     "journal.py": ("files/test_outputs",),
+    "inputs.py": ("files/test_stream",),
+    "windows.py": ("files/test_call",),
 }
 OWN = {
     "accumulator.py": ("accumulator_states", "accumulator"),
