@@ -12,6 +12,7 @@ from gatherum.files.durable.stores import FlatTarget
 from gatherum.files.inputs import Inputs
 from gatherum.files.memory import MemoryBuild, MemoryFile
 from gatherum.files.tables.table import Panel, RowTable
+from gatherum.files.windows import best_order
 
 __all__ = ["gathered", "scattered"]
 
@@ -46,7 +47,7 @@ def _fill_panel(
             byte_view(rows)[:] = bytes(fill.tobytes()) * rows.size
             places = np.flatnonzero(~invalid)
             numbers = numbers[places]
-        wanted = table.ordered(numbers, places)
+        wanted = best_order(table, numbers, places)
         context.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
         if not whole:
             done = 0

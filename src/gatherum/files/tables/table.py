@@ -107,7 +107,7 @@ class Wanted:
 
     @classmethod
     def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
-        """Leave rows in the order of the requests: best where they are an array in memory."""
+        """Leave rows in the order of the requests: best where they wait in memory and are long."""
         return cls(numbers, places, False)
 
 
