@@ -14,7 +14,6 @@ import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files
 from gatherum.files import inputs, stream
-from gatherum.files.tables.table import ahead
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
@@ -147,27 +146,3 @@ def test_what_batches_share_is_found_once(tmp_path: Path, monkeypatch: pytest.Mo
     for batch, answer in zip(batches, found, strict=True):
         assert np.array_equal(answer, gatherum.gather(TABLE, batch, mode="fill", fill_value=7))
     assert planned == [(3,), (2,), (2,), (2,)]
-
-
-def test_an_item_is_begun_when_the_one_before_it_is_made_and_asked_for() -> None:
-    begun = [threading.Event() for _ in range(4)]
-    made = threading.Event()
-
-    def items() -> Iterator[int]:
-        for number, event in enumerate(begun):
-            event.set()
-            if number == 1:
-                assert made.wait(20)
-            yield number
-
-    found = ahead(items())
-    assert next(found) == 0
-    assert begun[1].wait(20)
-    later = threading.Thread(target=next, args=(found,))
-    later.start()
-    assert not begun[2].is_set()
-    made.set()
-    later.join(20)
-    assert begun[2].wait(20)
-    assert not begun[3].wait(0.1)
-    found.close()

@@ -180,19 +180,10 @@ def ahead(
 
     `stop` is called when not all of them are wanted.
     """
-
-    def give_up() -> None:
-        thread.shutdown(wait=False, cancel_futures=True)
-        stop()
-
-    with ThreadPoolExecutor(1) as thread, stopped_early(give_up):
+    with ThreadPoolExecutor(1) as thread, stopped_early(stop):
         upcoming = thread.submit(next, items, None)
-        while True:
-            # asked for early, so that the thread goes on at once when this one is made
-            later = thread.submit(next, items, None)
-            if (item := upcoming.result()) is None:
-                return
-            upcoming = later
+        while (item := upcoming.result()) is not None:
+            upcoming = thread.submit(next, items, None)
             yield item
 
 
