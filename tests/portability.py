@@ -57,7 +57,8 @@ class Platform:
     def _launcher(self) -> str:
         """Write a program that runs the Python of an unpacked system."""
         root = self.given.root.resolve()
-        loaders = {path.name: path for path in root.glob("lib*/ld-*.so.*")}
+        patterns = ("lib*/ld-*.so.*", "usr/lib*/ld-*.so.*")  # the first may be a link to the second
+        loaders = {path.name: path for pattern in patterns for path in root.glob(pattern)}
         (python,) = root.glob("usr/bin/python3.[0-9][0-9]")
         machine = platform.machine()
         own = next(

@@ -45,10 +45,14 @@ inline int dtype_of(PyArray_Descr* dtype) {
 
 inline View view_of(PyArrayObject* a) {
   PyArray_Descr* dtype = PyArray_DESCR(a);
-  return {PyArray_BYTES(a),       PyArray_NDIM(a),
-          PyArray_DIMS(a),        PyArray_STRIDES(a),
-          dtype_of(dtype),        static_cast<int64_t>(PyDataType_ELSIZE(dtype)),
-          PyArray_ISWRITEABLE(a) != 0, dtype};
+  return {PyArray_BYTES(a),
+          PyArray_NDIM(a),
+          PyArray_DIMS(a),
+          PyArray_STRIDES(a),
+          dtype_of(dtype),
+          static_cast<int64_t>(PyDataType_ELSIZE(dtype)),
+          PyArray_ISWRITEABLE(a) != 0,
+          dtype};
 }
 
 // Arrays as views: only as long as no Python code runs, which can give an array another shape.
