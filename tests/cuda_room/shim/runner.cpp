@@ -1,16 +1,20 @@
 // Runs the threads of a launch: one at a time in a random order, or many at once.
 //
 //   in turn   every thread of the grid runs to its end before another begins, in a seeded random order; where
-//             a kernel waits for its block, blocks come in random order, and the threads of one in a random
-//             order between every two barriers, each on a stack of its own
+//             threads wait for each other, blocks come in random order, and of one block any thread that need
+//             not wait runs next, up to its next barrier, each on a stack of its own
 //   at once   real threads, for ThreadSanitizer: four that share the grid's threads out at random, or, where
-//             a kernel waits for its block, one for each thread of a block, block after block
+//             threads wait for each other, one for each thread of a block, block after block
+//
+// Barriers are of a block or of a warp, which is 32 threads. A barrier that some of its threads never reach
+// is an error, as on a device; there the others might wait for ever, or not at all.
 #include <pthread.h>
 #include <ucontext.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -35,23 +39,57 @@ struct Launch {
   unsigned grid, block;
 };
 
+constexpr unsigned kWarp = 32;
+
 // Fibers: one for each thread of a block, which come back here when they wait for the others.
+struct Barrier {
+  unsigned threads = 0, waiting = 0;
+};
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack{new char[kStack]};
+  Barrier* waits_at = nullptr;
   bool done = false;
 };
+struct Block {
+  std::vector<Fiber> fibers;
+  std::vector<Barrier> warps;
+  Barrier all;
+};
 ucontext_t scheduler;
-Fiber* current = nullptr;
+Block* block = nullptr;
 const Launch* launched = nullptr;
+
 // Real threads wait at one of two in turn. At a single one, a thread that wakes up late from a wait would
 // seem to know what the others did before the next, and ThreadSanitizer would miss its race with them.
-pthread_barrier_t* barriers = nullptr;
-thread_local unsigned waits_done = 0;
+class RealBarrier {
+ public:
+  explicit RealBarrier(unsigned threads) {
+    for (pthread_barrier_t& one : both_) pthread_barrier_init(&one, nullptr, threads);
+  }
+  RealBarrier(const RealBarrier&) = delete;
+  ~RealBarrier() {
+    for (pthread_barrier_t& one : both_) pthread_barrier_destroy(&one);
+  }
+  void wait(unsigned& done) { pthread_barrier_wait(&both_[done++ % 2]); }
+
+ private:
+  pthread_barrier_t both_[2];
+};
+struct RealBarriers {
+  RealBarrier all;
+  std::deque<RealBarrier> warps;
+};
+RealBarriers* barriers = nullptr;
+thread_local unsigned block_waits = 0, warp_waits = 0;
 
 void run_fiber() {
   launched->entry(launched->arguments);
-  current->done = true;
+  block->fibers[threadIdx.x].done = true;
+}
+
+unsigned threads_of_warp(const Launch& launch, unsigned warp) {
+  return std::min(kWarp, launch.block - warp * kWarp);
 }
 
 std::vector<unsigned long long> shuffled(unsigned long long n, std::mt19937_64& random) {
@@ -61,28 +99,45 @@ std::vector<unsigned long long> shuffled(unsigned long long n, std::mt19937_64& 
   return order;
 }
 
-void run_block(const Launch& launch, std::vector<Fiber>& fibers, std::mt19937_64& random) {
-  for (Fiber& fiber : fibers) {
-    fiber.done = false;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStack;
-    fiber.context.uc_link = &scheduler;
-    makecontext(&fiber.context, run_fiber, 0);
-  }
-  for (size_t done = 0; done < fibers.size();) {
-    done = 0;
-    for (const auto t : shuffled(launch.block, random)) {
-      current = &fibers[t];
-      threadIdx.x = static_cast<unsigned>(t);
-      if (!current->done) swapcontext(&scheduler, &current->context);
-      done += current->done;
+void start(Fiber& fiber) {
+  fiber.done = false;
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = kStack;
+  fiber.context.uc_link = &scheduler;
+  makecontext(&fiber.context, run_fiber, 0);
+}
+
+// Lets a fiber run to its next barrier; tells all that may run on if it was the last one there.
+void run_on(unsigned t, std::vector<unsigned>& ready) {
+  Fiber& fiber = block->fibers[t];
+  threadIdx.x = t;
+  swapcontext(&scheduler, &fiber.context);
+  Barrier* const at = fiber.waits_at;
+  if (fiber.done || ++at->waiting < at->threads) return;
+  at->waiting = 0;
+  for (unsigned i = 0; i < block->fibers.size(); ++i)
+    if (block->fibers[i].waits_at == at) {
+      block->fibers[i].waits_at = nullptr;
+      ready.push_back(i);
     }
-    if (done != 0 && done != fibers.size()) {
-      std::fputs("shim: some threads of a block wait for others that have ended\n", stderr);
+}
+
+void run_block(const Launch& launch, Block& threads, std::mt19937_64& random) {
+  std::vector<unsigned> ready(launch.block);
+  std::iota(ready.begin(), ready.end(), 0u);
+  for (Fiber& fiber : threads.fibers) start(fiber);
+  while (!ready.empty()) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    const unsigned t = ready.back();
+    ready.pop_back();
+    run_on(t, ready);
+  }
+  for (const Fiber& fiber : threads.fibers)
+    if (!fiber.done) {
+      std::fputs("shim: some threads wait for others that have ended, or wait elsewhere\n", stderr);
       std::abort();
     }
-  }
 }
 
 void run_in_turn(const Launch& launch, bool waits, std::mt19937_64& random) {
@@ -94,13 +149,16 @@ void run_in_turn(const Launch& launch, bool waits, std::mt19937_64& random) {
     }
     return;
   }
-  std::vector<Fiber> fibers(launch.block);
+  Block threads{std::vector<Fiber>(launch.block), {}, {launch.block, 0}};
+  for (unsigned w = 0; w * kWarp < launch.block; ++w)
+    threads.warps.push_back({threads_of_warp(launch, w), 0});
   launched = &launch;
+  block = &threads;
   for (const auto b : shuffled(launch.grid, random)) {
     blockIdx.x = static_cast<unsigned>(b);
-    run_block(launch, fibers, random);
+    run_block(launch, threads, random);
   }
-  current = nullptr;
+  block = nullptr;
 }
 
 void run_at_once(const Launch& launch, bool waits, std::mt19937_64& random) {
@@ -119,9 +177,10 @@ void run_at_once(const Launch& launch, bool waits, std::mt19937_64& random) {
     return;
   }
   for (const auto b : shuffled(launch.grid, random)) {
-    pthread_barrier_t both[2];
-    for (pthread_barrier_t& one : both) pthread_barrier_init(&one, nullptr, launch.block);
-    barriers = both;
+    RealBarriers of_block{RealBarrier(launch.block), {}};
+    for (unsigned w = 0; w * kWarp < launch.block; ++w)
+      of_block.warps.emplace_back(threads_of_warp(launch, w));
+    barriers = &of_block;
     threads.clear();
     for (unsigned t = 0; t < launch.block; ++t)
       threads.emplace_back([&launch, b, t] {
@@ -130,18 +189,31 @@ void run_at_once(const Launch& launch, bool waits, std::mt19937_64& random) {
         launch.entry(launch.arguments);
       });
     for (std::thread& thread : threads) thread.join();
-    for (pthread_barrier_t& one : both) pthread_barrier_destroy(&one);
     barriers = nullptr;
   }
 }
 
+void wait_at(Barrier& barrier) {
+  Fiber& fiber = block->fibers[threadIdx.x];
+  fiber.waits_at = &barrier;
+  swapcontext(&fiber.context, &scheduler);
+}
+
 }  // namespace
 
-extern "C" void shim_sync() {
+extern "C" void shim_wait_for_block() {
   if (barriers != nullptr)
-    pthread_barrier_wait(&barriers[waits_done++ % 2]);
+    barriers->all.wait(block_waits);
   else
-    swapcontext(&current->context, &scheduler);
+    wait_at(block->all);
+}
+
+extern "C" void shim_wait_for_warp() {
+  const unsigned warp = threadIdx.x / kWarp;
+  if (barriers != nullptr)
+    barriers->warps[warp].wait(warp_waits);
+  else
+    wait_at(block->warps[warp]);
 }
 
 extern "C" void shim_launch(Entry entry, const void* arguments, unsigned grid, unsigned block, bool waits,

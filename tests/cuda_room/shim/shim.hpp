@@ -18,8 +18,10 @@ struct ShimIndex {
 extern thread_local ShimIndex threadIdx, blockIdx;
 extern ShimIndex blockDim, gridDim;
 
-extern "C" void shim_sync();
-inline void __syncthreads() { shim_sync(); }
+extern "C" void shim_wait_for_block();
+extern "C" void shim_wait_for_warp();
+inline void __syncthreads() { shim_wait_for_block(); }
+inline void __syncwarp() { shim_wait_for_warp(); }
 
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
