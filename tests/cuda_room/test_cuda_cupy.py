@@ -152,6 +152,22 @@ def test_a_graph_refuses_what_waits(on_core, cupy):
     assert not cupy.taken
 
 
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_a_graph_refuses_modes_that_have_no_place_to_go_to(on_core, cupy, mode):
+    data, index = cupy.array(np.zeros((3, 0))), cupy.array(np.array([1]))
+    with pytest.raises(IndexError):
+        gatherum.gather(data, index, axis=1, mode=mode)
+    on_core.capturing.add(60)
+    with pytest.raises(RuntimeError) as caught:
+        gatherum.gather(data, index, axis=1, mode=mode)
+    assert str(caught.value) == (
+        f"gather: mode {mode!r} has no place to go to in a dimension of size 0, and cannot wait "
+        "for the device to name the index while a CUDA graph is captured"
+    )
+    assert on_core.named("cuStreamSynchronize", "cuLaunchKernel") == []
+    assert gatherum.gather(data, index, mode=mode).shape == (1, 0)
+
+
 def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatch):
     def run(device, plan, data, indices, *_):
         keys, payload = device.allocate(4 * 4), device.allocate(4 * 4)

@@ -22,6 +22,7 @@ from .device import Device
 from .driver import open_driver
 from .nvidia import Nvidia
 from .views import Framework, View
+from .work import unaddressable, work_of
 
 # Takes the dtype of the data, returns what a gather stores for an invalid index, b"" for zeros.
 Fill: TypeAlias = Callable[[AnyDType], bytes]
@@ -104,7 +105,7 @@ def call(
     number = _one_device(op, operands)
     given = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(number, given)
-    _check_capture(framework, op, attributes.mode, operands, number, stream)
+    _check_capture(framework, plan, operands, number, stream)
     at, holders = _on_device(framework, operands, number, stream)
     result = out
     if target is None:
@@ -199,11 +200,14 @@ def _one_device(op: str, given: Operands) -> int:
 
 
 def _check_capture(
-    framework: Framework, op: str, mode: str, given: Operands, number: int, stream: int
+    framework: Framework, plan: Plan, given: Operands, number: int, stream: int
 ) -> None:
     """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
+    s = plan.signature
+    op, mode = s.operator.name, s.mode
     copied = [name for name, operand in given.named() if isinstance(operand, Values)]
-    if mode != "raise" and not copied and framework.captures_graphs:
+    nowhere = unaddressable(s, work_of(plan)) >= 0
+    if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
     driver = open_driver()
     with driver.on(number):
@@ -213,6 +217,8 @@ def _check_capture(
         raise sentences.no_capture(op)
     if mode == "raise":
         raise sentences.raise_in_capture(op)
+    if nowhere:
+        raise sentences.nowhere_in_capture(op, mode)
     raise errors.copy_in_capture(op, copied[0])
 
 

@@ -23,6 +23,13 @@ def raise_in_capture(op: str) -> RuntimeError:
     )
 
 
+def nowhere_in_capture(op: str, mode: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: mode {mode!r} has no place to go to in a dimension of size 0, and cannot wait for "
+        "the device to name the index while a CUDA graph is captured"
+    )
+
+
 def no_capture(op: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: arrays that are known by __cuda_array_interface__ or __dlpack__ alone cannot be "
