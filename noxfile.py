@@ -127,8 +127,9 @@ def cuda(session: nox.Session) -> None:
     install(session, "[cuda]", *group("test"))
     cache = str(Path("build", "shim").absolute())
     session.run("pytest", "tests/cuda_room", *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
+    kernels = "tests/cuda_room/test_kernels.py", "tests/cuda_room/test_kernel_folds.py"
     session.run(
-        "pytest", "-s", "tests/cuda_room/test_kernels.py", "-k", "not every", *session.posargs,
+        "pytest", "-s", *kernels, "-k", "not every", *session.posargs,
         env={
             "GATHERUM_SHIM_CACHE": cache,
             "GATHERUM_SHIM_AT_ONCE": "1",

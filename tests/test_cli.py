@@ -428,16 +428,18 @@ def test_explain_names_the_kernels_of_a_device(run):
     assert (status, err) == (0, "")
     expected = """
   device    cuda
-  launches  gather + keys + sort + fold + fold_long: the updates are sorted by destination, and \
-each run of them is taken in order
+  launches  gather + keys + sort + fold + fold_long + fold_long: the updates are sorted by \
+destination, and each run of them is taken in order
     gather         copies the data; 16 bytes at a time; 32-bit offsets
     keys           numbers the destinations of the updates; int64 indices; 32-bit offsets
     sort           puts them in order of their destination: torch.sort, cupy.argsort or CUB; 17 \
 bits of keys of 4 bytes, payload of 4 bytes
-    fold           folds each destination's updates in order; add of float32; 4 items at a time; \
-32-bit offsets
-    fold_long      folds those of the destinations that have many; add of float32; 4 items at a \
-time; 32-bit offsets
+    fold           folds each destination's updates in order, by a thread; add of float32; \
+4 items at a time; 32-bit offsets
+    fold_long      where a destination has more than 16 updates: by a warp; add of float32; \
+4 items at a time; 32-bit offsets
+    fold_long      where a destination has more than 512 updates: by a block; add of float32; \
+4 items at a time; 32-bit offsets
   moves     571,200,000 bytes, scratch 16,000,000 bytes
 
 Loops"""

@@ -75,7 +75,8 @@ def test_indices_and_results_far_apart(space, room):
 def test_scatters_of_items(space, room, dtype, reduction):
     sparse = space((2**32 + 4096) * np.dtype(dtype).itemsize)
     data = sparse.array(dtype)
-    places = np.tile(np.append(PLACES, data.size - 1), 30)
+    # Runs for a warp, and for a block.
+    places = np.tile(np.append(PLACES, data.size - 1), 600 if reduction == "add" else 30)
     updates = np.arange(places.size).astype(dtype) % 100 + 1
     assert room.scatter_elements(data, places, updates, reduction=reduction, out=data) is data
     narrow, where = np.unique(places, return_inverse=True)

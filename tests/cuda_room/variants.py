@@ -7,6 +7,7 @@ against the macros that calls use.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TypeAlias
 
 from gatherum.cuda.device import Kernel
@@ -62,7 +63,7 @@ AXES: dict[str, Axes] = {
     },
     "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
-    "fold_long": {**_FOLD, "THREADS": (128,), "FOLDERS": (32,)},
+    "fold_long": {**_FOLD, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (32,)},
     "fold_atomic": {**WRITING, "VALUE": ("value_int32",), "REDUCTION": ("add",)},
 }
 
@@ -76,8 +77,9 @@ def variants(name: str) -> Iterator[Kernel]:
             for reduction in ("add", "max", "min"):
                 yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold"):
-        for value, reduction in FOLDS:
+        for (value, reduction), group in product(FOLDS, axes.get("GROUP", (0,))):
             kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            kind |= {"GROUP": group} if group else {}
             size = BYTES[value]
             yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
             if size <= 8:

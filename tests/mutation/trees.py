@@ -104,7 +104,7 @@ OWN = {
     "check.py": ("directml/test_check", "directml/test_one_verdict"),
 }
 # The room of CUDA, whose files have the names of others.
-CUDA = ("cuda_room/test_kernels", "cuda_room/test_kernels_far")
+CUDA = ("cuda_room/test_kernels", "cuda_room/test_kernel_folds", "cuda_room/test_kernels_far")
 OPTIONS = (
     "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0",
     "--hypothesis-profile=mutants",

@@ -8,6 +8,7 @@ from ..operators import find
 from ..plan import Description, Plan, planned
 from .device import Buffer, Kernel
 from .driver import LEGACY_STREAM, open_driver
+from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN
 from .run import run, scratch
 
 # A multiple of every alignment that a kernel asks about.
@@ -30,9 +31,14 @@ _PURPOSES = {
     "keys": "numbers the destinations of the updates",
     "sort": "puts them in order of their destination: torch.sort, cupy.argsort or CUB",
     "scatter_sorted": "moves the last update of each destination",
-    "fold": "folds each destination's updates in order",
-    "fold_long": "folds those of the destinations that have many",
+    "fold": "folds each destination's updates in order, by a thread",
+    "fold_long": "where a destination has more than {above} updates: by a {group}",
     "fold_atomic": "folds each update where it goes",
+}
+# By the threads that share a run.
+_LONG: dict[str, dict[str, object]] = {
+    str(WARP): {"above": THREAD_RUN, "group": "warp"},
+    str(LONG_THREADS): {"above": WARP_RUN, "group": "block"},
 }
 
 
@@ -89,7 +95,8 @@ class Listing:
 
 def _line(name: str, macros: dict[str, str], copies: bool) -> str:
     """Return a line on a kernel: what it does, and which variant of it."""
-    found = [_PURPOSES["copy" if copies else name]]
+    purpose = _PURPOSES["copy" if copies else name]
+    found = [purpose.format(**_LONG.get(macros.get("GROUP", ""), {}))]
     if (index := macros.get("INDEX")) and not copies:
         order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
         found.append(f"{index} indices{order}")

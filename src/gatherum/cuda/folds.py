@@ -14,11 +14,15 @@ from .movement import WIDEST, writing_mode
 from .tables import Fields, Steps, points
 from .work import Work
 
-# Runs of more entries than this have a block of their own; so many of its threads fold, the others
-# fetch. All three wait for a measurement on a device.
-LONGEST = 64
-FOLDERS = 32
+# Runs of at most so many entries are folded by a thread for each part of the row, and by a warp;
+# longer ones by a block. Both numbers wait for a measurement on a device.
+THREAD_RUN = 16
+WARP_RUN = 512
+# Threads of a warp; of a block that folds longer runs; and of either, those that fold, the others
+# fetch. The last two wait as well.
+WARP = 32
 LONG_THREADS = 128
+FOLDERS = 32
 # Bytes of the largest item that a sort carries.
 _MOST_CARRIED = 8
 
@@ -94,14 +98,17 @@ def fold(call: Call, guard: Buffer | None) -> None:
         "CARRIED": carried_bytes(s, work),
     }
     parts = points(row)
-    longest = LONGEST if work.entries > LONGEST else 0
-    total = [work.entries * parts, longest, s.include_self]
+    # The threads of rows of so many parts are a warp that reads side by side as it is.
+    alone = THREAD_RUN if parts < WARP else WARP_RUN
+    total = [work.entries * parts, alone, s.include_self]
     _launch(call, "fold", pairs, row, guard, total, [], macros)
-    if longest:
-        macros |= {"THREADS": LONG_THREADS, "FOLDERS": FOLDERS}
-        stretches = -(-parts // FOLDERS)
-        total = [-(-work.entries // longest) * stretches, longest, s.include_self]
-        _launch(call, "fold_long", pairs, row, guard, total, [stretches], macros)
+    stretches = -(-parts // FOLDERS)
+    macros |= {"THREADS": LONG_THREADS, "FOLDERS": FOLDERS}
+    for group, above, longest in ((WARP, alone, WARP_RUN), (LONG_THREADS, WARP_RUN, 0)):
+        if work.entries > above != longest:
+            total = [-(-work.entries // above) * stretches, above, longest, s.include_self]
+            own = macros | {"GROUP": group}
+            _launch(call, "fold_long", pairs, row, guard, total, [stretches], own)
 
 
 def _value(s: Signature) -> str:
@@ -124,7 +131,7 @@ def _launch(
     work = call.work
     all_steps = work.to, work.tuples, row
     most = max(tables.reach(steps, (), WIDEST) for steps in all_steps)
-    most = max(most, total[0], work.entries + LONGEST, work.destinations)
+    most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
     bits, room = 32 if most < NARROW else 64, tables.room_for(all_steps)
     fields = [call.data, call.other, address(guard), *total]
     fields += [pairs.keys.address, pairs.payload.address, work.entries, work.destinations]

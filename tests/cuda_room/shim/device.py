@@ -32,7 +32,7 @@ NO_COMPILER = "needs g++ on Linux, which compiles the kernels"
 MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
 # Whether threads run at once, under ThreadSanitizer, which Python is then started with.
 AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
-# Kernels whose threads wait for each other.
+# Kernels whose threads wait for each other: those of a block, or of a warp.
 WAITING = ("fold_long",)
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
 _KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off", "-fvisibility=hidden"]
@@ -179,6 +179,10 @@ class ShimDevice:
     def read(self, buffer: ShimBuffer, nbytes: int) -> bytes:
         self.reads += 1
         return buffer.inside[:nbytes].tobytes()
+
+    def names(self) -> list[str]:
+        """The kernels launched, in order."""
+        return [kernel.name for kernel in self.launches]
 
     def scratch(self) -> int:
         """Bytes of all buffers together."""

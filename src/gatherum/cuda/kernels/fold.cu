@@ -4,12 +4,12 @@
 //
 // a is the old value, or, without include_self, the first update, copied. Destinations without a run keep
 // their bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. A run of more than
-// `longest` entries (0: no limit) is left to fold_long.cu: its thread alone would wait for each load.
+// `longest` entries is left to fold_long.cu: its thread alone would wait for each load.
 //
 // The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of
 // VALUE_ALIGN. Cost: keys read twice, payload once, the updates once, each destination read and written once.
 //
-// Waiting for a measurement on a device: kAhead and `longest`.
+// Waiting for a measurement on a device: `longest`.
 #include "folding.cuh"
 
 namespace gatherum {
@@ -24,9 +24,6 @@ struct Arguments {
   Sorted sorted;
 };
 
-// So many updates are under way at a time.
-inline constexpr int kAhead = 4;
-
 }  // namespace gatherum
 
 extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call) {
@@ -39,7 +36,7 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
     const Offset begin = sorted.each.divide(f);
     const Key key = sorted.keys[begin];
     if (!sorted.is_destination(key) || !sorted.begins(begin)) continue;
-    if (longest > 0 && sorted.has(begin + longest, key)) continue;
+    if (sorted.has(begin + longest, key)) continue;
     const Place p = place_of(sorted.row, f - begin * static_cast<Offset>(sorted.each.extent));
     char* const at = call.data + sorted.destination(key) + p.data;
     Sums a = widen(self ? load_items(at) : update_of(sorted, call.other, begin, p.other));

@@ -13,6 +13,9 @@ using F = Fold<VALUE, Reduction::REDUCTION>;
 using Stored = typename F::Stored;
 using Sum = typename F::Sum;
 
+// So many updates a thread has under way at a time; this waits for a measurement on a device.
+inline constexpr int kAhead = 4;
+
 struct Items {
   Stored item[LANES];
 };

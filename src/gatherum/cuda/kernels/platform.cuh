@@ -17,7 +17,7 @@
 //   LANES         neighbouring items of a row that a thread folds side by side
 //   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
 //   REDUCTION     add, mul, max, min or mean
-//   THREADS, FOLDERS   threads of a block, and how many of them fold, where the kernel depends on it
+//   THREADS, GROUP, FOLDERS   threads of a block, of those that share a run, and of those that fold it
 //   EACH          chunks that a thread has under way at a time
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
 #pragma once

@@ -1,0 +1,34 @@
+"""Values of every kind, for the kernels to move and to fold."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["RNG", "values"]
+
+RNG = np.random.default_rng(22)
+
+
+def values(
+    shape: tuple[int, ...], dtype: DTypeLike, rng: np.random.Generator = RNG
+) -> NDArray[Any]:
+    """Values of every size, with the special ones, and with bits of any kind."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        return np.frombuffer(rng.bytes(prod(shape) * dtype.itemsize), dtype).reshape(shape).copy()
+    part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    parts = (*shape, dtype.itemsize // part.itemsize)
+    found = rng.standard_normal(parts) * 10.0 ** rng.integers(-4, 5, parts)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, 6e-8, 65504, 3e38, 5e-324]
+    found = np.where(rng.random(parts) < 0.04, rng.choice(special, parts), found)
+    with np.errstate(over="ignore"):
+        found = found.astype(part)
+    bits = np.frombuffer(rng.bytes(found.nbytes), part).reshape(parts)
+    found = np.where(rng.random(parts) < 0.02, bits, found)
+    return np.ascontiguousarray(found).view(dtype).reshape(shape)

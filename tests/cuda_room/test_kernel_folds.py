@@ -1,0 +1,191 @@
+"""Folds by the kernels of CUDA, on this processor: every reduction, and runs of every length."""
+
+import numpy as np
+import pytest
+from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
+from shim.room import Room
+from shim.values import RNG, values
+
+import gatherum
+from gatherum import reference
+from gatherum.cuda import folds, launches
+from strategies import REDUCTIONS_OF, same_bits
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
+slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a third of a second
+
+
+@pytest.fixture
+def room():
+    return Room()
+
+
+def runs(*lengths):
+    """Indices in no order, so many of each."""
+    indices = np.repeat(np.arange(len(lengths)), lengths)
+    RNG.shuffle(indices)
+    return indices
+
+
+def spread(*shape):
+    """Numbers of many sizes: the order of their sum counts."""
+    return (RNG.standard_normal(shape) * 10.0 ** RNG.integers(-8, 8, shape)).astype("f4")
+
+
+def test_a_sum_is_a_left_fold_in_row_major_order(room):
+    indices = runs(0, 1, 5, 40, 700)
+    updates = spread(indices.size)
+    data = np.full(5, 0.1, np.float32)
+    found = room.scatter_elements(data, indices, updates, reduction="add", mode="drop")
+    expected = reference.scatter_elements(data, indices, updates, reduction="add", mode="drop")
+    assert same_bits(found, expected)
+    backwards = room.scatter_elements(
+        data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
+    )
+    assert not same_bits(found, backwards)  # so the order counts here
+    assert room.last.names() == ["gather", "keys", "fold", "fold_long", "fold_long"]
+    assert room.last.reads == 0
+
+
+def folded_without(left_out, indices, row):
+    """The destinations that are not folded where some launches are left out."""
+
+    class Partial(ShimDevice):
+        def launch(self, kernel, grid, block, arguments):
+            if dict(kernel.macros).get("GROUP", kernel.name) != left_out:
+                super().launch(kernel, grid, block, arguments)
+
+    data, updates = np.zeros((indices.max() + 1, *row), "f4"), spread(indices.size, *row)
+    how = {"reduction": "add", "mode": "drop"}
+    found = Room(Partial).scatter_slices(data, indices, updates, **how)
+    expected = gatherum.scatter_slices(data, indices, updates, **how)
+    missed = [n for n in range(len(data)) if found[n].tobytes() != expected[n].tobytes()]
+    assert same_bits(found[missed], data[missed])  # not in part either
+    return missed
+
+
+def test_a_thread_a_warp_or_a_block_folds_a_run_according_to_its_length():
+    few, many = folds.THREAD_RUN, folds.WARP_RUN
+    indices = runs(0, 1, few, few + 1, many, many + 1, 2 * many)
+    assert folded_without("fold", indices, ()) == [1, 2]
+    assert folded_without("32", indices, ()) == [3, 4]
+    assert folded_without("128", indices, ()) == [5, 6]
+
+
+@slow
+def test_threads_side_by_side_fold_what_a_warp_would_of_long_rows():
+    few, many = folds.THREAD_RUN, folds.WARP_RUN
+    indices = runs(0, 1, few + 1, many, many + 1)
+    for items, by_thread, by_warp in ((31 * 4, [1], [2, 3]), (32 * 4, [1, 2, 3], [])):
+        assert folded_without("fold", indices, (items,)) == by_thread
+        assert folded_without("32", indices, (items,)) == by_warp
+        assert folded_without("128", indices, (items,)) == [4]
+
+
+# Runs of every length: none, one, a few, as many as a thread or a warp folds and one more, more
+# than tiles hold; rows, which are folded several items at a time.
+SHAPES = [((0, 1, 2, 16, 17, 200, 512, 513, 3000), ()), ((0, 1, 2, 17, 60, 530), (17,)),
+          ((1, 3, 17, 100), (16,))]  # fmt: skip
+
+
+@slow
+@pytest.mark.parametrize("include_self", [True, False], ids=["with self", "without"])
+@pytest.mark.parametrize(
+    ("reduction", "dtype"),
+    [(r, d) for r, dtypes in REDUCTIONS_OF.items() if r != "none" for d in dtypes],
+    ids=str,
+)
+def test_every_fold(room, reduction, dtype, include_self):
+    how = {"reduction": reduction, "include_self": include_self}
+    for lengths, row in SHAPES:
+        indices = runs(*lengths)
+        data = values((len(lengths), *row), dtype)
+        updates = values((indices.size, *row), dtype)
+        with np.errstate(all="ignore"):
+            found = room.scatter_slices(data, indices, updates, **how)
+        assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "c8"])
+@pytest.mark.parametrize("reduction", ["add", "mul"])
+def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(room, dtype, reduction):
+    nan = np.full(3 * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
+    how = {"reduction": reduction, "include_self": False}
+    found = room.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
+    assert found[:1].tobytes() == nan[:1].tobytes()
+    assert found[2:].tobytes() != nan[:1].tobytes()
+    expected = gatherum.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
+    assert same_bits(found, expected)
+
+
+@slow
+@pytest.mark.parametrize(("few", "many"), [(folds.THREAD_RUN, folds.WARP_RUN), (7, 30), (20, 500)])
+@pytest.mark.parametrize("row", [(), (3,), (40,), (5, 4), (1300,)], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
+def test_long_runs_of_rows(room, dtype, row, few, many, monkeypatch):
+    monkeypatch.setattr(folds, "THREAD_RUN", few)
+    monkeypatch.setattr(folds, "WARP_RUN", many)
+    data, indices = values((4, *row), dtype), runs(40, 8, 90, 12) - 4
+    updates = values((150, *row), dtype)
+    if len(row) > 1:
+        updates = np.moveaxis(values((*row, 150), dtype), -1, 0)
+    how = {"reduction": "mean", "include_self": False}
+    found = room.scatter_slices(data, indices, updates, **how)
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+def test_rows_of_which_a_warps_tile_holds_one():
+    """Sums are as wide as they come here, eight bytes for one of the update's."""
+    indices, row = runs(3, 17, 40), (31 * 16,)
+    data, updates = values((3, *row), "i1"), values((indices.size, *row), "i1")
+    room = Room()
+    found = room.scatter_slices(data, indices, updates, reduction="mean")
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, reduction="mean"))
+    assert room.last.names()[-2:] == ["fold", "fold_long"]
+
+
+@slow
+def test_groups_take_more_runs_where_the_grid_is_small(room, monkeypatch):
+    monkeypatch.setattr(launches, "BLOCKS", 1)
+    monkeypatch.setattr(folds, "THREAD_RUN", 2)
+    monkeypatch.setattr(folds, "WARP_RUN", 5)
+    indices = runs(*RNG.integers(0, 8, 800))
+    data, updates = np.zeros(800, "f4"), spread(indices.size)
+    found = room.scatter_slices(data, indices, updates, reduction="add")
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, reduction="add"))
+
+
+@slow
+@pytest.mark.parametrize(("few", "many"), [(2, 3), (2, 40), (3, 31), (16, 32), (40, 512)])
+def test_long_runs_wherever_they_begin(room, few, many, monkeypatch):
+    monkeypatch.setattr(folds, "THREAD_RUN", few)
+    monkeypatch.setattr(folds, "WARP_RUN", many)
+    for seed in range(2 if AT_ONCE else 8):  # real threads wait long for each other
+        rng = np.random.default_rng(seed)
+        kinds = [0, 1, few, few + 1, 2 * few, many, many + 1, 2 * many, 520]
+        indices = np.repeat(np.arange(9), rng.choice(kinds, 9))
+        if seed % 2:
+            rng.shuffle(indices)
+        updates = rng.standard_normal((indices.size, 2))
+        data = np.zeros((8, 2))  # destination 8 is not there
+        for include_self in (True, False):
+            how = {"reduction": "add", "include_self": include_self, "mode": "drop"}
+            found = room.scatter_slices(data, indices, updates, **how)
+            assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+
+
+@slow
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("reduction", ["add", "max", "min"])
+def test_integers_fold_where_they_lie(room, reduction, dtype):
+    data, indices, updates = (
+        values((5, 2), dtype),
+        RNG.integers(-6, 7, 300),
+        values((300, 2), dtype),
+    )
+    how = {"reduction": reduction, "mode": "drop"}
+    found = room.scatter_slices(data, indices, updates, **how)
+    assert room.last.names() == ["gather", "fold_atomic"]
+    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
