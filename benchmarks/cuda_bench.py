@@ -147,7 +147,7 @@ def peers_of(**calls: Call | None) -> dict[str, Call]:
     return {name.replace("_", " "): call for name, call in calls.items() if call is not None}
 
 
-def with_cupy(function: Callable[[Any], Any], *tensors: Tensor) -> Call | None:
+def with_cupy(function: Callable[..., Any], *tensors: Tensor) -> Call | None:
     """Return a call of a function on CuPy's arrays of the same memory."""
     if not find_spec("cupy"):
         return None
@@ -203,12 +203,28 @@ def elements(scale: float) -> Iterator[Case]:
         ("local", near, 0.7),
         ("random", torch.randint(n, (n, n), device=GPU), 0.5),
     ):
-        peers = peers_of(gather=lambda index=index: torch.gather(table, 1, index))
+        peers = peers_of(
+            gather=lambda index=index: torch.gather(table, 1, index),
+            cupy_take_along_axis=with_cupy(
+                lambda cupy, t, i: cupy.take_along_axis(t, i, axis=1), table, index
+            ),
+        )
         yield Case(
             f"gather_elements 2^26 f32, {name}",
             lambda mode, index=index: gatherum.gather_elements(table, index, 1, mode=mode),
             peers, moved("gather_elements", table, index, axis=1), goal, None, None,
         )  # fmt: skip
+
+
+def set_rows(table: Any, index: Any, updates: Any) -> Any:
+    table[index] = updates
+    return table
+
+
+def added(cupy: Any, table: Any, index: Any, updates: Any) -> Any:
+    result = table.copy()
+    cupy.add.at(result, index, updates)
+    return result
 
 
 def rows_set(scale: float) -> Iterator[Case]:
@@ -217,7 +233,10 @@ def rows_set(scale: float) -> Iterator[Case]:
     table, updates = torch.randn(n, 128, device=GPU), torch.randn(n, 128, device=GPU)
     index = torch.randperm(n, device=GPU)
     tuples = index[:, None]
-    peers = peers_of(index_put_=lambda: table.index_put_((index,), updates))
+    peers = peers_of(
+        index_put_=lambda: table.index_put_((index,), updates),
+        cupy_set=with_cupy(lambda _, t, i, u: set_rows(t, i, u), table, index, updates),
+    )
     peers["index put, racy"] = peers.pop("index put ")
     yield Case(
         "scatter_nd rows of 512 B set, 2^20",
@@ -239,6 +258,7 @@ def fold(name: str, table: Tensor, index: Tensor, updates: Tensor, of_floor: flo
     peers = peers_of(
         torch_deterministic=deterministic(lambda: table.index_add(0, index, updates)),
         torch_racy=lambda: table.index_add(0, index, updates),
+        cupy_add_at_racy=with_cupy(added, table, index, updates),
         torch_scatter=with_torch_scatter(updates, index, size),
     )
     floor = fold_floor(len(index), size, updates[0].numel() * 4, table.numel() * 4)
