@@ -119,9 +119,13 @@ def test_strides(op, dtype):
     assert same_bits(back(getattr(gatherum, op)(*tensors, **fold), expected.dtype), expected)
 
 
+# Runs for threads, for warps, and for blocks; destinations, and updates.
+RUNS = [(1 << 16, 1 << 18), (1 << 16, 1 << 20), (1 << 12, 1 << 20), (7, 1 << 18), (1, 100_000)]
+
+
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i4", "u8"])
-@pytest.mark.parametrize(("bins", "updates"), [(1 << 16, 1 << 20), (7, 1 << 18), (1, 100_000)])
+@pytest.mark.parametrize(("bins", "updates"), RUNS)
 def test_long_runs(dtype, reduction, bins, updates):
     if dtype == "c8" and reduction in ("max", "min"):
         return
