@@ -70,6 +70,10 @@ def test_a_thread_a_warp_or_a_block_folds_a_run_according_to_its_length():
     assert folded_without("fold", indices, ()) == [1, 2]
     assert folded_without("32", indices, ()) == [3, 4]
     assert folded_without("128", indices, ()) == [5, 6]
+    for all_of_them, nothing_left in ((few + 1, "32"), (many + 1, "128")):
+        assert folded_without("", runs(all_of_them), ()) == []
+        assert folded_without(nothing_left, runs(all_of_them), ()) == [0]
+        assert folded_without(nothing_left, runs(all_of_them - 1), ()) == []
 
 
 @slow
