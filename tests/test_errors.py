@@ -655,6 +655,7 @@ def test_every_sentence_is_tested():
         "not_on_cuda",  # cuda_room/test_cuda_*.py
         "no_cuda_out",
         "raise_in_capture",
+        "nowhere_in_capture",
         "no_capture",
         "copy_in_capture",
         "no_cuda_package",

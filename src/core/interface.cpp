@@ -322,9 +322,9 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
   int which = 0;
   gatherum_status status = GATHERUM_NO_MEMORY;
   if (made != nullptr) try {
-      status = report(
-          made->value.make(destinations, block, ends(targets), ends(sources), numbered != 0, poll_of(poll), which),
-          error);
+      status = report(made->value.make(destinations, block, ends(targets), ends(sources), numbered != 0,
+                                       poll_of(poll), which),
+                      error);
     } catch (const std::bad_alloc&) {
     }
   if (status == GATHERUM_OK) return *lists = made, status;
@@ -348,7 +348,8 @@ gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_
     return fail(GATHERUM_INVALID_PROGRAM, error, "this program says nothing of rows that are folded");
   const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
   if (lists->value.block() > 1 && !(items && at->start != nullptr && at->weights == nullptr))
-    return fail(GATHERUM_INVALID_PROGRAM, error, "lists of several destinations fold items into what there is");
+    return fail(GATHERUM_INVALID_PROGRAM, error,
+                "lists of several destinations fold items into what there is");
   ListFold call{};
   call.combine = p.combine;
   call.rows = &p.copy;

@@ -135,11 +135,12 @@ struct ListFold {
   bool wide;
   const char *starts, *numbers, *edges;
   int64_t kept;
-  // Of lists of blocks: `numbers` are places in the block, of 16 bits where it has no more (`narrow`), else of
-  // 32; `edges` are 16 bits, the numbers of the updates in their stretch of kStretch.
+  // Of lists of blocks: `numbers` are places in the block, of 16 bits where it has no more (`narrow`), else
+  // of 32; `edges` are 16 bits, the numbers of the updates in their stretch of kStretch.
   int64_t destinations, block, stretches;
   bool narrow;
-  const int64_t* bounds;  // [lists][stretches + 1]: where the stretches of a list begin, and the last one ends
+  const int64_t*
+      bounds;  // [lists][stretches + 1]: where the stretches of a list begin, and the last one ends
   const char* table;
   int64_t table_step;
   const char* start;  // null: `fill`, and a destination starts from its first row
@@ -227,8 +228,8 @@ struct Kernels {
                           int64_t shares, char* scratch);
   // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when
   // it met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in
-  // their order; `fold` folds the lists of destinations [begin, end), with weights in that order; `items` folds
-  // the list of a block, in so much scratch as a slab of its destinations takes.
+  // their order; `fold` folds the lists of destinations [begin, end), with weights in that order; `items`
+  // folds the list of a block, in so much scratch as a slab of its destinations takes.
   bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
   void (*list_place)(const ListStage&, int64_t piece);
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);

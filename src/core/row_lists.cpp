@@ -191,8 +191,9 @@ bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
   const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
   const WorkerScratch slabs(slab, threads);
   if (!slabs) throw std::bad_alloc();
-  return run_tasks(lists_, threads, poll,
-                   [&](int64_t list, int worker) { chosen_kernels().list_items(call, list, slabs.of(worker)); });
+  return run_tasks(lists_, threads, poll, [&](int64_t list, int worker) {
+    chosen_kernels().list_items(call, list, slabs.of(worker));
+  });
 }
 
 bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {

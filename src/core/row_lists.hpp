@@ -54,9 +54,9 @@ class RowLists {
   // Whether two programs describe the two ends of the same edges.
   static bool fit(int64_t destinations, const Program& targets, const Program* sources);
 
-  // Reads and checks every index once. `block`: how many destinations share a list; more than one for folds of
-  // items alone, and without sources. `numbered`: the numbers of the edges are kept, for weights. `invalid`:
-  // which end the outcome speaks of, 0 the targets. Throws std::bad_alloc.
+  // Reads and checks every index once. `block`: how many destinations share a list; more than one for folds
+  // of items alone, and without sources. `numbered`: the numbers of the edges are kept, for weights.
+  // `invalid`: which end the outcome speaks of, 0 the targets. Throws std::bad_alloc.
   Outcome make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
                bool numbered, const Poll& poll, int& invalid);
 

@@ -94,8 +94,9 @@ void bind_lists(nb::module_& m) {
       .def_prop_ro("nbytes", [](const BoundLists& lists) { return gatherum_lists_bytes(lists.get()); })
       .def("fold", fold, nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(),
            nb::arg("start").none(), nb::arg("fill"), nb::arg("out"), nb::arg("fresh"));
-  m.def("make_lists", make, nb::arg("destinations"), nb::arg("block"), nb::arg("targets"), nb::arg("target_indices"),
-        nb::arg("sources").none(), nb::arg("source_indices").none(), nb::arg("numbered"));
+  m.def("make_lists", make, nb::arg("destinations"), nb::arg("block"), nb::arg("targets"),
+        nb::arg("target_indices"), nb::arg("sources").none(), nb::arg("source_indices").none(),
+        nb::arg("numbered"));
   // A new array as the operators make it: a large one on huge pages.
   m.def(
       "new_result",
