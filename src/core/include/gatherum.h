@@ -186,9 +186,9 @@ typedef struct gatherum_edge_ends {
 } gatherum_edge_ends;
 
 /* `sources` null: the i-th edge comes from row i. `block`: how many destinations share a list; with more than
- * one, `sources` is null, and the folds are of single items, with `start` and without weights. `numbered`, not
- * 0: the folds may have weights. After an error there are no lists; `operand` of an invalid index is "targets"
- * or "sources". */
+ * one, `sources` is null, and the folds are of single items, with `start` and without weights. `numbered`,
+ * not 0: the folds may have weights. After an error there are no lists; `operand` of an invalid index is
+ * "targets" or "sources". */
 GATHERUM_API gatherum_status gatherum_lists_make(int64_t destinations, int64_t block,
                                                  const gatherum_edge_ends* targets,
                                                  const gatherum_edge_ends* sources, int32_t numbered,
