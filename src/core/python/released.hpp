@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "../include/gatherum.h"
-#include "../platform.hpp"
 #include "arrays.hpp"
 
 namespace gatherum {
@@ -43,20 +42,12 @@ class Released {
     return interrupted_;
   }
 
-  // Sleeps in its destructor, for ever, if that comes before `is_awake`: every C++ runtime calls destructors
-  // when a thread's stack is unwound, while libc++'s catches nothing then.
-  struct Sleeper {
-    bool is_awake = false;
-    ~Sleeper() {
-      while (!is_awake) std::this_thread::sleep_for(std::chrono::hours(1));
+  void lock() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     }
-  };
-
-  // In a frame of its own: within a destructor, which must not throw, the sleeper's would not be called.
-  GATHERUM_NOINLINE void lock() {
-    Sleeper sleeper;
-    PyEval_RestoreThread(state_);
-    sleeper.is_awake = true;
   }
 
   PyThreadState* state_;
