@@ -136,11 +136,11 @@ struct ListFold {
   const char *starts, *numbers, *edges;
   int64_t kept;
   // Of lists of blocks: `numbers` are places in the block, of 16 bits where it has no more (`narrow`), else
-  // of 32; `edges` are 16 bits, the numbers of the updates in their stretch of kStretch.
+  // of 32; `edges` are 16 bits, the numbers of the updates in their stretch of kStretch; `bounds`, [lists]
+  // [stretches + 1], are where the stretches of a list begin, and the last one ends.
   int64_t destinations, block, stretches;
   bool narrow;
-  const int64_t*
-      bounds;  // [lists][stretches + 1]: where the stretches of a list begin, and the last one ends
+  const int64_t* bounds;
   const char* table;
   int64_t table_step;
   const char* start;  // null: `fill`, and a destination starts from its first row
