@@ -115,6 +115,13 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
             found = mmap.mmap(file.fileno(), 0)
         return Batches(found), len(found)
 
+    async def send(self, address: str, shards: list[Any]) -> Any:
+        """Hand shards to a worker; those for this one need no connection."""
+        if address == self.local_address:
+            self.raise_if_closed()
+            return await self.receive(shards)
+        return await super().send(address, shards)
+
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
         found: dict[str, list[Any]] = {}
         for receiver, shard in data:

@@ -192,9 +192,7 @@ def send_cut(
     most: int,
 ) -> int:
     """Send every owner the updates that a run of blocks has for it, in their order."""
-    values = work.cut(call, checked, way, shapes, blocks)
-    owners = np.flatnonzero(np.diff(way.starts)).tolist()
-    given = ((n, *work.values_of(call, way, values, n, n + 1)) for n in owners)
+    given = work.cut_each(call, way, shapes, blocks)
     shards = ((n, packed(number, part.rows, values)) for n, part, values in given)
     return send(id, number, shards, most)
 

@@ -5,7 +5,7 @@ none of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -125,6 +125,31 @@ def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequen
         apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
         offset += block.shape[1]
     return out
+
+
+def cut_each(
+    call: Call, way: Route, shapes: Sequence[Shape], blocks: Sequence[Array]
+) -> Iterator[tuple[int, Part, Array]]:
+    """Yield what `cut` returns owner by owner, each in memory of its own: (owner, part, updates).
+
+    Owners without entries are left out.
+    """
+    three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
+    offsets = np.cumsum([0, *(block.shape[1] for block in three)])
+    before, _entries, after = three[0].shape
+    for owner in np.flatnonzero(np.diff(way.starts)).tolist():
+        part = way.part(owner, owner + 1)
+        if call.one_update:
+            yield owner, part, three[0]
+            continue
+        places = way.order[way.starts[owner] : way.starts[owner + 1]]
+        out = np.empty((before, places.size, after), call.dtype)
+        ends = np.searchsorted(places, offsets)  # an owner's places ascend
+        for block, offset, first, last in zip(three, offsets, ends, ends[1:], strict=False):
+            if last > first:
+                here = places[first:last].astype(np.int64) - offset
+                apply("gather", block, here, axis=1, out=out[:, first:last])
+        yield owner, part, out
 
 
 def _three(call: Call, block: Array, shape: Shape) -> Array:

@@ -1,0 +1,74 @@
+"""What a shuffle hands over, and how."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import gatherum
+
+pytest.importorskip("distributed", reason="install distributed: pip install distributed")
+import dask.array as da
+from distributed.shuffle._rechunk import ArrayRechunkRun
+
+from gatherum.dask import work
+from gatherum.dask.entries import route
+from gatherum.dask.shards import RowsRun
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Return a run on worker "here", and a list of what it was given and handed on."""
+    seen = []
+
+    async def noted(kind, *given):
+        seen.append((kind, *given))
+        return {"status": "OK"}
+
+    monkeypatch.setattr(ArrayRechunkRun, "send", lambda _, *given: noted("sent", *given))
+    monkeypatch.setattr(ArrayRechunkRun, "receive", lambda _, *given: noted("received", *given))
+    made = object.__new__(RowsRun)
+    made.id = made.run_id = 1
+    made.local_address, made.closed, made._exception = "here", False, None
+    return made, seen
+
+
+def test_shards_for_the_same_worker_need_no_connection(run):
+    made, seen = run
+    for address in ("here", "there"):
+        assert asyncio.run(made.send(address, ["a shard"])) == {"status": "OK"}
+    assert seen == [("received", ["a shard"]), ("sent", "there", ["a shard"])]
+
+
+def test_nothing_is_kept_by_a_run_that_has_ended(run):
+    made, seen = run
+    made.closed = True
+    with pytest.raises(Exception, match="has already been closed"):
+        asyncio.run(made.send("here", ["a shard"]))
+    assert seen == []
+
+
+@pytest.mark.parametrize("one", [False, True], ids=["updates", "one update"])
+@pytest.mark.parametrize("sizes", [(50,), (20, 0, 30)])
+def test_owners_are_sent_what_would_be_cut_for_them(sizes, one):
+    rng = np.random.default_rng(3)
+    data = da.zeros((2, 40, 3), dtype=np.int64, chunks=(2, (8, 0, 12, 20), 3))
+    blocks = [rng.integers(-5, 20, size) for size in sizes]  # no entry for the last owner
+    updates = [rng.integers(0, 99, (2, size, 3)) for size in sizes]
+    given = 7 if one else da.zeros((2, sum(sizes), 3), dtype=int, chunks=(2, sizes, 3))
+    indices = da.from_array(np.concatenate(blocks), chunks=(sizes,))
+    drops = {"mode": "drop", "negative": False}
+    lazy = gatherum.scatter_slices(data, indices, given, 1, **drops)
+    layer = lazy.dask.layers[lazy.name]
+    origins = np.cumsum((0, *sizes)).tolist()[:-1]
+    call, shapes = layer.call, [(2, size, 3) for size in sizes]
+    way = route(call, layer.layout.keyed, data.shape, [(n,) for n in origins], blocks)
+    updates = [np.array(7)] * len(sizes) if one else updates
+    found = list(work.cut_each(call, way, shapes, updates))
+    assert [owner for owner, _, _ in found] == [0, 2]
+    whole = work.cut(call, None, way, shapes, updates)
+    for owner, part, values in found:
+        expected, cut = work.values_of(call, way, whole, owner, owner + 1)
+        np.testing.assert_array_equal(part.rows, expected.rows)
+        np.testing.assert_array_equal(values, cut)
+        assert one or (values.base is None and values.flags.c_contiguous)
