@@ -9,6 +9,7 @@ changes), on which instruction-set levels, by which command, its last line, and 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
 import subprocess
@@ -19,10 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE", "Record", "Run", "commit_of", "read", "write"]
+__all__ = ["FILE", "VERDICTS", "Record", "Run", "commit_of", "read", "sources", "write"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).resolve().with_name("records.toml")
+# What became of mutants: kept from one run to the next, and read by no test.
+VERDICTS = Path(__file__).resolve().parent / "mutation" / "verdicts.jsonl"
 HEAD = "# Written by the long tasks (--record), read by tests/records.py: not to be edited.\n"
 
 
@@ -82,12 +85,26 @@ def write(records: dict[str, Record], file: Path = FILE) -> None:
 def commit_of(root: Path = ROOT) -> str:
     """Return the commit of a tree, with "-dirty" where tracked files differ from it.
 
-    The records themselves do not count: otherwise one task would make the tree dirty for the next.
+    What tasks write does not count: otherwise one would make the tree dirty for the next.
     """
     commit = _git(root, "rev-parse", "HEAD").strip()
-    own = f":(exclude){FILE.relative_to(ROOT).as_posix()}"
-    changes = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", own)
-    return commit + "-dirty" * bool(changes)
+    return commit + "-dirty" * bool(changes(root, "."))
+
+
+def sources(root: Path, *paths: str) -> str:
+    """Return a digest of parts of a tree as they are committed; "" where they have changes."""
+    if changes(root, *paths):
+        return ""
+    listed = _git(root, "ls-files", "--stage", "--", *paths, *_WRITTEN)
+    return hashlib.sha256(listed.encode()).hexdigest()[:16]
+
+
+def changes(root: Path, *paths: str) -> str:
+    """Return the tracked files there that differ from the commit, but for what tasks write."""
+    return _git(root, "status", "--porcelain", "--untracked-files=no", "--", *paths, *_WRITTEN)
+
+
+_WRITTEN = [f":(exclude){file.relative_to(ROOT).as_posix()}" for file in (FILE, VERDICTS)]
 
 
 def _git(root: Path, *arguments: str) -> str:

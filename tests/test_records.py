@@ -1,7 +1,6 @@
 """What the long tasks write of themselves: entries come back as written, and tasks exist."""
 
 import datetime
-import json
 import re
 import shutil
 import subprocess
@@ -86,20 +85,70 @@ def test_a_tree_without_commits_cannot_be_recorded(tmp_path):
         records.commit_of(tmp_path / "nowhere")
 
 
-def test_only_verdicts_of_the_commit_count_for_a_record(tmp_path):
+def test_only_verdicts_of_the_same_sources_count_for_a_record(tmp_path):
     pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
     from mutation.mutants import mutants
     from mutation.run import Results, Verdict
 
-    file, commit = tmp_path / "verdicts", "0" * 40
+    file, now = tmp_path / "verdicts", "0" * 16
     first, second, third = [mutant for mutant in mutants() if not mutant.equivalent][:3]
-    file.write_text(json.dumps([first.file, first.old, first.new, "a killer"]) + "\n")
-    Results(file, commit).add(Verdict(second, "another", 7.25))
-    Results(file, f"{commit}-dirty").add(Verdict(third, "a third", 1.0))
-    every, own = Results(file), Results(file, commit)
+    Results(file, "1" * 16).add(Verdict(first, "a killer", 1.0))
+    Results(file, now).add(Verdict(second, "another", 7.25))
+    Results(file, "").add(Verdict(third, "a third", 1.0))
+    every, own = Results(file), Results(file, now)
     assert [found.killer for m in (first, second, third) if (found := every.of(m))] == [
         "a killer", "another", "a third",
     ]  # fmt: skip
     assert own.of(second) == Verdict(second, "another", 7.2)
     assert own.of(first) is own.of(third) is None
-    assert Results(file, f"{commit}-dirty").of(third) is None
+    assert own.killer(first) == "a killer" and own.killer(third) == "a third"
+    assert Results(file, "").of(third) is None
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_sources_are_the_same_until_one_of_them_changes(tmp_path):
+    for name in ("src/a", "tests/b", "docs/c", "tests/mutation/verdicts.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+
+    def found():
+        _git(tmp_path, "add", ".")
+        _git(tmp_path, "commit", "-q", "--allow-empty", "-m", "next")
+        return records.sources(tmp_path, "src", "tests")
+
+    _git(tmp_path, "init", "-q")
+    first = found()
+    assert re.fullmatch("[0-9a-f]{16}", first)
+    for name in ("docs/c", "tests/mutation/verdicts.jsonl"):
+        (tmp_path / name).write_text("2")
+        assert records.sources(tmp_path, "src", "tests") == first == found()
+    (tmp_path / "tests/b").write_text("2")
+    assert records.sources(tmp_path, "src", "tests") == ""
+    assert found() not in (first, "")
+
+
+def test_what_killed_a_mutant_is_tried_first(monkeypatch):
+    pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
+    from mutation.trees import Tree
+
+    tree = object.__new__(Tree)
+    tried = []
+
+    def tests(files):
+        tried.append(files)
+        return fails if files[0].removeprefix("tests/") in fails else None
+
+    monkeypatch.setattr(tree, "_build", lambda level: True, raising=False)
+    monkeypatch.setattr(tree, "_test", tests, raising=False)
+    for fails in ("test_a.py::test_b[c d]", "a crash (-11) in test_a.py::test_b"):
+        test = f"tests/{fails.rpartition(' in ')[2]}"
+        tried.clear()
+        assert tree._run(("tests/test_a.py",), "", fails) == fails
+        assert tried == [(test,)]
+    tried.clear()
+    fails = "nothing"
+    assert tree._run(("tests/test_a.py",), "", "test_a.py::test_b") is None
+    assert tried == [("tests/test_a.py::test_b",), ("tests/test_a.py",)]
+    tried.clear()
+    assert tree._run(("tests/test_a.py",), "", "the compiler") is None
+    assert tried == [("tests/test_a.py",)]

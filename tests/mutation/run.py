@@ -3,7 +3,10 @@
     python tests/mutation/run.py                       # all of them
     python tests/mutation/run.py combine slabs 17      # those of files so named, and one by number
     python tests/mutation/run.py --results R           # go on where the run before stopped
-    python tests/mutation/run.py --results R --record  # all of them on this commit; kept on record
+    python tests/mutation/run.py --results R --record  # all, on the sources as committed; on record
+
+With --record, verdicts count that were found on the same sources and tests. Of all others, what
+killed a mutant is tried first.
 
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
 one instruction-set level. The tests run from the likeliest to fail to the slowest and stop at the
@@ -23,7 +26,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -31,8 +34,8 @@ from typing import TextIO
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mutation.mutants import ROOT, Mutant, mutants
-from mutation.trees import LEVELS, Tree, tests_for
-from records import Run
+from mutation.trees import LEVELS, PARTS, Tree, tests_for
+from records import Run, sources
 
 
 @dataclass(frozen=True)
@@ -56,20 +59,27 @@ class Verdict:
 
 
 class Results:
-    """Verdicts, kept in a file if it is named, one a line. With a commit: those of it alone."""
+    """Verdicts, kept in a file if it is named, one a line; they count if they are of `sources`.
 
-    def __init__(self, file: Path | None, commit: str = "") -> None:
+    None: of any. The empty text: there are changes that no digest tells, and none counts.
+    """
+
+    def __init__(self, file: Path | None, sources: str | None = None) -> None:
         self.file = file
-        self.commit = commit
+        self.sources = sources or ""
         self.lock = threading.Lock()
         self.kept: dict[tuple[str, str, str], tuple[str | None, float]] = {}
+        self.killers: dict[tuple[str, str, str], str] = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
-                source, old, new, killer, *how = json.loads(line)
-                seconds, of = how or (0.0, "")
-                # Two trees that differ from a commit may differ from each other.
-                if not commit or (of == commit and not commit.endswith("-dirty")):
+                source, old, new, killer, seconds, of = json.loads(line)
+                self.killers[source, old, new] = killer or ""
+                if sources is None or (of == sources and sources):
                     self.kept[source, old, new] = killer, seconds
+
+    def killer(self, mutant: Mutant) -> str:
+        """Return what killed a mutant when it was last tried, on whatever sources."""
+        return self.killers.get((mutant.file, mutant.old, mutant.new), "")
 
     def of(self, mutant: Mutant) -> Verdict | None:
         """Return a verdict that needs no second look."""
@@ -83,7 +93,7 @@ class Results:
         """Keep a verdict."""
         if self.file is not None:
             mutant, seconds = verdict.mutant, round(verdict.seconds, 1)
-            entry = [mutant.file, mutant.old, mutant.new, verdict.killer, seconds, self.commit]
+            entry = [mutant.file, mutant.old, mutant.new, verdict.killer, seconds, self.sources]
             with self.lock, self.file.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")
 
@@ -101,7 +111,7 @@ def main() -> int:
         print("\n".join(f"{number} {mutant}" for number, mutant in chosen))
         return 0
     run = Run("mutants", f"nox -s mutants -- {shlex.join(sys.argv[1:])}") if given.record else None
-    results = Results(given.results, run.commit if run else "")
+    results = Results(given.results, sources(ROOT, *PARTS) if run else None)
     verdicts = [found for _, mutant in chosen if (found := results.of(mutant))]
     done = {verdict.mutant for verdict in verdicts}
     open_ones = [(number, mutant) for number, mutant in chosen if mutant not in done]
@@ -112,7 +122,7 @@ def main() -> int:
         print(f"{len(open_ones)} without a verdict")
         return summed_up(verdicts, None if open_ones else run)
     alone = only_run()
-    for number, verdict in tried(open_ones, given.jobs, given.tests):
+    for number, verdict in tried(open_ones, given.jobs, given.tests, results.killer):
         verdicts.append(verdict)
         if verdict.killer is not None or given.tests == "all":
             results.add(verdict)
@@ -151,7 +161,7 @@ def arguments() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--record", action="store_true",
-        help="write the figures to tests/records.toml; only verdicts of this commit count",
+        help="write the figures to tests/records.toml; only verdicts of these sources count",
     )  # fmt: skip
     given = parser.parse_args()
     if given.record and (given.files or given.tests != "all"):
@@ -159,7 +169,9 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[tuple[int, Verdict]]:
+def tried(
+    chosen: list[tuple[int, Mutant]], jobs: int, tests: str, killer: Callable[[Mutant], str]
+) -> Iterable[tuple[int, Verdict]]:
     """Try mutants, each job in a tree of its own; yield verdicts as they come."""
     compilers = max(1, (os.cpu_count() or 1) // jobs)
     waiting: queue.SimpleQueue[tuple[int, Mutant | None]] = queue.SimpleQueue()
@@ -176,21 +188,22 @@ def tried(chosen: list[tuple[int, Mutant]], jobs: int, tests: str) -> Iterable[t
                 return
             began = time.monotonic()
             try:
-                killer = tree.run(mutant, tests_for(mutant, tests))
+                known = killer(mutant) if mutant is not None else ""
+                found = tree.run(mutant, tests_for(mutant, tests), known)
             except Exception as error:  # a job that fails is told, not lost
-                killer, mutant = f"the run itself: {error!r}", None
-            ready.put((number, mutant, killer, time.monotonic() - began))
+                found, mutant = f"the run itself: {error!r}", None
+            ready.put((number, mutant, found, time.monotonic() - began))
 
     trees = [Tree(number, compilers) for number in range(jobs)]
     for tree in trees:
         threading.Thread(target=work, args=(tree,), daemon=True).start()
     try:
         for _ in range(len(chosen) + 1):
-            number, mutant, killer, seconds = ready.get()
+            number, mutant, found, seconds = ready.get()
             if mutant is not None:
-                yield number, Verdict(mutant, killer, seconds)
-            elif killer is not None:
-                raise SystemExit(f"without any mutant, this fails: {killer}")
+                yield number, Verdict(mutant, found, seconds)
+            elif found is not None:
+                raise SystemExit(f"without any mutant, this fails: {found}")
     finally:
         for tree in trees:
             tree.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mutation.mutants import ROOT, Mutant
 
-__all__ = ["LEVELS", "Tree", "tests_for"]
+__all__ = ["LEVELS", "PARTS", "Tree", "tests_for"]
 
 PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
@@ -143,15 +143,18 @@ class Tree:
         for part in PARTS:
             _copy(ROOT / part, self.root / part)
 
-    def run(self, mutant: Mutant | None, tests: tuple[str, ...]) -> str | None:
-        """Put a mutant into the tree; return what kills it, and leave the source as it was."""
+    def run(self, mutant: Mutant | None, tests: tuple[str, ...], known: str = "") -> str | None:
+        """Put a mutant into the tree; return what kills it, and leave the source as it was.
+
+        `known` is what killed it in an earlier run, and is tried first.
+        """
         if mutant is None:
-            return self._run(tests, "")
+            return self._run(tests, "", "")
         path = self.root / mutant.file
         text = path.read_text()
         self._write(path, mutant.applied(text))
         try:
-            return self._run(tests, "v3" if path.name in BY_EIGHTS else "")
+            return self._run(tests, "v3" if path.name in BY_EIGHTS else "", known)
         finally:
             self._write(path, text)
 
@@ -166,9 +169,14 @@ class Tree:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def _run(self, tests: tuple[str, ...], level: str) -> str | None:
+    def _run(self, tests: tuple[str, ...], level: str, known: str) -> str | None:
         # The core is built with this mutant in it, or at last without the one before.
-        return self._test(tests) if self._build(level) else "the compiler"
+        if not self._build(level):
+            return "the compiler"
+        test = known.rpartition(" in ")[2]
+        if "::" in test and self._test((f"tests/{test}",)) == known:
+            return known
+        return self._test(tests)
 
     def _build(self, level: str) -> bool:
         """Build the core of the copy, for portable and a level; False: it does not compile."""
