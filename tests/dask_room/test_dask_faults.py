@@ -136,6 +136,34 @@ def test_the_scheduler_goes_away(tmp_path, monkeypatch):
     assert stored(path) == BEFORE
 
 
+@pytest.mark.parametrize("error", [None, OSError(27, "File too large")])
+def test_a_task_that_outlives_its_run_leaves_nothing_behind(tmp_path, monkeypatch, error):
+    """The run has removed its directory, and zarr makes it again."""
+    from gatherum.dask import staging
+
+    folder = tmp_path / "table.zarr.partial.flat" / "run"
+
+    class Written:
+        def __init__(self, *_, **__):
+            pass
+
+        def write_box(self, box, values):
+            (folder / "c").mkdir(parents=True)
+            (folder / "c" / "0").write_bytes(b"")
+            if error:
+                raise error
+
+    monkeypatch.setattr(staging, "ZarrArray", Written)
+    with pytest.raises(OSError, match="File too large") if error else dask.config.set():
+        staging.write(str(folder), (), np.zeros(1))
+    assert list(tmp_path.iterdir()) == []
+    (folder / "other").mkdir(parents=True)  # of a later run
+    (folder / ".zarray").write_text("{}")
+    with pytest.raises(OSError, match="File too large") if error else dask.config.set():
+        staging.write(str(folder), (), np.zeros(1))
+    assert (folder / "c" / "0").exists() and (folder / "other").exists()
+
+
 def test_a_stale_task_writes_where_nobody_looks(tmp_path):
     """As one does whose client was killed, while the next run is at work."""
     from gatherum.dask.staging import write

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -87,8 +87,11 @@ def write(folder: str, box: Box, values: Array) -> None:
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, folder) from error  # zarr does not say where
-    if metadata_name(folder) is None:
-        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        if metadata_name(folder) is None:  # zarr has made the directories anew
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                os.rmdir(os.path.dirname(folder))
 
 
 def remove_cut_off(folder: str) -> None:

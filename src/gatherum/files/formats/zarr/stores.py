@@ -90,7 +90,7 @@ def start_copy(build: Build, table: ZarrArray, *, whole: bool) -> None:
 
 def copy_array(source: str, target: str, meter: Meter, *, whole: bool) -> None:
     """Copy an array's metadata to a new directory, and its chunks if that is to be whole."""
-    os.mkdir(target)
+    os.makedirs(target)
     with os.scandir(source) as entries:
         for entry in entries:
             if ".partial" in entry.name:
