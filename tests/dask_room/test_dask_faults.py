@@ -1,5 +1,6 @@
 """A fault of each kind in the middle of a call; `nox -s faults` has them all."""
 
+import errno
 import os
 import re
 import resource
@@ -162,6 +163,29 @@ def test_a_task_that_outlives_its_run_leaves_nothing_behind(tmp_path, monkeypatc
     with pytest.raises(OSError, match="File too large") if error else dask.config.set():
         staging.write(str(folder), (), np.zeros(1))
     assert (folder / "c" / "0").exists() and (folder / "other").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.ENOENT, errno.EACCES])
+def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monkeypatch):
+    from gatherum.dask import staging
+
+    class Build:
+        replacing, cleared, closed = False, 0, False
+
+        def clear(self):
+            self.cleared += 1
+            if self.cleared < 3:
+                raise OSError(number, "while it is removed")
+
+        def close(self):
+            self.closed = True
+
+    build = Build()
+    monkeypatch.setattr(staging, "_PAUSE", 0)
+    denied = number == errno.EACCES
+    with pytest.raises(OSError if denied else IndexError), staging.discarded_when_failed(build):
+        raise IndexError
+    assert (build.cleared, build.closed) == (1 if denied else 3, True)
 
 
 def test_a_stale_task_writes_where_nobody_looks(tmp_path):

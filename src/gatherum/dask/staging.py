@@ -73,8 +73,8 @@ def _discard(build: Build) -> None:
         try:
             build.clear()
             return
-        except OSError as error:  # a task has just written into it
-            if error.errno != errno.ENOTEMPTY or attempt == _ATTEMPTS - 1:
+        except OSError as error:  # a task has just written into it, or removed what it wrote
+            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or attempt == _ATTEMPTS - 1:
                 raise
         time.sleep(_PAUSE)
 
