@@ -1,5 +1,6 @@
 """Rows for one batch of indices after another."""
 
+import math
 import os
 import threading
 import weakref
@@ -37,6 +38,13 @@ def test_each_batch_is_a_gather(tmp_path: Path, form: str, memory: str) -> None:
     assert [bits(a)[0] for a in columns] == [(300, 2), (300, 1)]
 
 
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gather each batch with a call of its own."""
+    monkeypatch.setattr(stream, "TOGETHER", 1)
+
+
+@pytest.mark.usefixtures("one_by_one")
 def test_the_next_batch_is_read_ahead() -> None:
     asked: list[int] = []
     second = threading.Event()
@@ -54,6 +62,116 @@ def test_the_next_batch_is_read_ahead() -> None:
     assert second.wait(20)
     found.close()
     assert asked in ([0, 1], [0, 1, 2])
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note how many indices each call gathers, however slowly they come."""
+    noted: list[int] = []
+    gathered = stream.gathered
+
+    def counted(inputs: Any) -> Any:
+        noted.append(math.prod(inputs.sources["indices"].shape))
+        return gathered(inputs)
+
+    monkeypatch.setattr(stream, "gathered", counted)
+    monkeypatch.setattr(stream, "SOON", 1e9)
+    return noted
+
+
+def test_small_batches_are_gathered_together(
+    calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "TOGETHER", 8)
+    memory = 64 << 10
+    monkeypatch.setattr(stream, "SHARE", memory // (10 * TABLE[0].nbytes))  # ten rows
+    assert len(list(files.rows(TABLE, ([n] for n in range(30)), memory=memory))) == 30
+    assert calls == [1, 2, 4, 8, 8, 7]
+    calls.clear()
+    sizes = [1, 4, 6, 1, 10, 11, 3, 0, 25, 2]
+    found = list(files.rows(TABLE, (np.arange(size) for size in sizes), memory=memory))
+    assert all(np.array_equal(a, TABLE[:size]) for a, size in zip(found, sizes, strict=True))
+    assert calls == [1, 10, 1, 10, 11, 3, 25, 2]
+    calls.clear()
+    mixed = [np.array([n], "i4" if n % 3 else "u2") for n in range(9)]
+    assert [a[0, 0] for a in files.rows(TABLE, mixed)] == TABLE[:9, 0].tolist()
+    assert calls == [1, 2, 1, 2, 1, 2]
+
+
+def test_long_rows_are_gathered_while_the_cache_holds_them(
+    calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "CACHED", 8192)
+    for width, expected in [(4096, [1, 2, 2, 2]), (4095, [1, 2, 4])]:
+        table = np.zeros((9, width), np.uint8)
+        assert len(list(files.rows(table, [[n] for n in range(7)]))) == 7
+        assert calls == expected
+        calls.clear()
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("form", ["npy", "zarr"])
+def test_together_or_not_the_rows_are_the_same(
+    tmp_path: Path, calls: list[int], form: str, axis: int
+) -> None:
+    rng = np.random.default_rng(2)
+    shapes = [(3,), (), (2, 4), (0,), (1, 1, 1), (0, 2)]
+    batches = [rng.integers(-8, 8, shape) for shape in shapes]
+    found = list(files.rows(put(tmp_path, "t", TABLE, form), batches, axis))
+    assert calls == [3, 9, 1]
+    for batch, answer in zip(batches, found, strict=True):
+        assert bits(answer) == bits(gatherum.gather(TABLE, batch, axis))
+        assert answer.flags.c_contiguous
+        assert answer.base is None or answer.base.size == answer.size
+        answer[...] = -1
+
+
+@pytest.mark.usefixtures("calls")
+def test_batches_may_come_in_the_same_memory() -> None:
+    def batches() -> Iterator[Any]:
+        memory = np.empty(2, np.int64)
+        for number in range(10):
+            memory[:] = number
+            yield memory
+
+    for number, found in enumerate(files.rows(TABLE, batches())):  # [0], [1, 2], [3, ...
+        assert np.array_equal(found, TABLE[[number, number]])
+
+
+def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
+    for wrong, error, sentence in [
+        ([3, 300], IndexError, r"index 300 is out of bounds .* \(indices\[1\]\)"),
+        ([0.5], TypeError, "`indices` must have an integer dtype"),
+    ]:
+        found = files.rows(TABLE, [[0], [1], [2], [1], wrong, [4]])
+        for row in (0, 1, 2, 1):
+            assert np.array_equal(next(found), TABLE[[row]])
+        with pytest.raises(error, match=sentence):
+            next(found)
+    calls.clear()
+
+    def batches() -> Iterator[list[int]]:
+        yield [0]
+        yield [1]
+        yield [2]
+        yield [3]
+        raise KeyError("the caller's own")
+
+    found = files.rows(TABLE, batches())
+    assert [next(found)[0, 0] for _ in range(4)] == TABLE[:4, 0].tolist()
+    with pytest.raises(KeyError, match="the caller's own"):
+        next(found)
+    assert calls == [1, 2, 1]
+    with pytest.raises(ValueError, match=r"`axis` must be in \[-2, 2\), got 2"):
+        next(files.rows(TABLE, [[0], [1]], 2))
+
+
+def test_no_batch_waits_for_one_that_comes_late(
+    calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "SOON", -1.0)
+    assert len(list(files.rows(TABLE, [[n] for n in range(5)]))) == 5
+    assert calls == [1] * 5
 
 
 def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> None:
@@ -125,6 +243,7 @@ def test_nothing_stays_open_or_held(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_what_batches_share_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[tuple[int, ...]] = []
     plan = inputs.plan

@@ -1,17 +1,21 @@
 """Rows of a table for one batch of indices after another, the next one read ahead."""
 
+import math
 import os
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.arguments import as_indices
 from gatherum.files.budget import Budget
+from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.inputs import Inputs
@@ -25,6 +29,10 @@ from gatherum.names import ModeName
 __all__ = ["rows"]
 
 PAUSE = 1.0  # seconds between two looks at whether the table is still the same
+TOGETHER = 1024  # batches that one call gathers
+SHARE = 32  # and their rows' part of the memory,
+CACHED = 2 << 20  # or bytes, where rows of a page and more share no page with others
+SOON = 0.01  # seconds after which no further batch is waited for
 
 
 def rows(
@@ -49,7 +57,8 @@ def rows(
         As in `gather_file`.
     batches : iterable
         Index arrays, each of any shape; the next one is asked for in a thread of its own, while
-        the caller works with the rows of the one before it.
+        the caller works with the rows of the one before it. Small ones that come fast are asked
+        for, and read, several at a time: 1, 2, 4, and at last up to 1024.
     axis, memory, mode, negative, fill_value, spill_dir, storage_options
         As in `gather_file`.
 
@@ -67,8 +76,9 @@ def rows(
 
     Notes
     -----
-    Two batches are in memory at a time, beside ``memory``. A generator that is not used up is
-    closed, with the table, when it is deleted or by its method ``close``.
+    Two batches are in memory at a time, or small ones with twice a 32nd of ``memory``, beside
+    that. A generator that is not used up is closed, with the table, when it is deleted or by its
+    method ``close``.
 
     Examples
     --------
@@ -101,28 +111,101 @@ def _opened(
         table = open_all({"table": where}, opening)["table"]
         made = _gathered(table, iter(batches), attributes, fill_value, opening)
         with closing(ahead(made, table.opened.stop)) as found:
-            yield from found
+            for rows_of_some in found:
+                yield from rows_of_some
         table.opened.check_unchanged()
 
 
 def _gathered(
     table: Source, batches: Iterator[Any], attributes: dict[str, Any], fill_value: object,
     opening: Opening,
-) -> Iterator[NDArray[Any]]:  # fmt: skip
-    """Gather one batch after another."""
+) -> Iterator[list[NDArray[Any]]]:  # fmt: skip
+    """Gather one group of batches after another."""
     looked = time.monotonic()
     inputs: Inputs | None = None
-    for batch in batches:
-        with ExitStack() as stack:  # what a batch opens is closed with it
+
+    def gather(indices: NDArray[Any]) -> NDArray[Any]:
+        nonlocal inputs
+        with ExitStack() as stack:  # what a call opens is closed with it
             own = replace(opening, at_end=stack.callback)
-            held = {"indices": find("indices", as_indices("gather", batch))}
-            sources = {"table": table, **open_all(held, own)}
+            sources = {"table": table, **open_all({"indices": find("indices", indices)}, own)}
             if inputs is not None and inputs.is_like(sources["indices"]):
                 inputs = inputs.again(sources, own)
             else:
                 inputs = Inputs("gather", sources, attributes, fill_value, own)
-            result = gathered(inputs)
+            return gathered(inputs)
+
+    most = opening.budget.total // SHARE
+    for group in _groups(batches, table, attributes["axis"], most):
+        yield from _taken(group, gather, attributes["axis"])
         if time.monotonic() - looked > PAUSE:
             table.opened.check_unchanged()
             looked = time.monotonic()
-        yield result
+
+
+def _groups(
+    batches: Iterator[Any], table: Source, axis: int, most: int
+) -> Iterator[list[NDArray[Any]]]:
+    """Yield what one call gathers: a batch of more than `most` bytes, or small ones that come soon.
+
+    Small ones are copied, as their owner may write the next one into the same memory.
+    """
+    nbytes, many = _bytes_an_index(table, axis), 1  # the first rows are not waited for
+    if nbytes >= PAGE:
+        most = min(most, CACHED)
+    group: list[NDArray[Any]] = []
+    held, began = 0, time.monotonic()
+    try:
+        for batch in batches:
+            indices = as_indices("gather", batch)
+            size = indices.size * nbytes
+            if group and (held + size > most or indices.dtype != group[0].dtype):
+                yield group
+                group, held, began = [], 0, time.monotonic()
+            group.append(indices if size > most else indices.copy())
+            held += size
+            if held > most or len(group) == many or time.monotonic() - began > SOON:
+                yield group
+                group, held, began = [], 0, time.monotonic()
+                many = min(2 * many, TOGETHER)
+    except Exception:
+        if group:  # they come before it
+            yield group
+        raise
+    if group:
+        yield group
+
+
+def _bytes_an_index(table: Source, axis: int) -> int:
+    """Return how many bytes one index takes; what no call takes is left to the call to refuse."""
+    try:
+        return math.prod(table.shape) * table.dtype.itemsize // max(1, table.shape[axis])
+    except (IndexError, TypeError):
+        return 0
+
+
+def _taken(
+    group: list[NDArray[Any]], gather: Callable[[NDArray[Any]], NDArray[Any]], axis: int
+) -> Iterator[list[NDArray[Any]]]:
+    """Yield the rows of a group: of all batches at once, or, where one is refused, of each."""
+    if len(group) > 1:
+        try:
+            rows = gather(np.concatenate([indices.reshape(-1) for indices in group]))
+        except Exception:  # the batch that caused it says so when its turn comes
+            pass
+        else:
+            yield _cut(rows, group, range(rows.ndim)[axis])
+            return
+    for indices in group:
+        yield [gather(indices)]
+
+
+def _cut(rows: NDArray[Any], group: list[NDArray[Any]], axis: int) -> list[NDArray[Any]]:
+    """Return the rows of each batch, in memory of its own."""
+    before, after = rows.shape[:axis], rows.shape[axis + 1 :]
+    ends = list(accumulate(indices.size for indices in group))
+    parts = np.split(rows, ends[:-1], axis)
+    return [
+        np.array(part, order="C").reshape(before + indices.shape + after)
+        for part, indices in zip(parts, group, strict=True)
+    ]

@@ -20,6 +20,8 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 ENTRY = 48  # bytes for a request, as in Budget.entries
 CACHED_SHARE = 0.95  # from here on, rows are taken for cached
+PIECE = 1 << 20  # bytes that are written while they are still in the processor's cache
+ALONE = 8  # pieces that one thread reads and writes sooner than two
 FEW = 4096  # rows are sorted in less time than it takes to ask where they wait
 
 
@@ -86,12 +88,13 @@ class Windows:
     def run(self, cached: float, writer: Writer) -> None:
         """Make the output window by window."""
         in_pieces = cached >= CACHED_SHARE and self.table.is_far_apart(self.length)
-        block = self.context.budget.block
-        longest = max(1, block // self.row_bytes) if in_pieces else self.length
+        piece = min(PIECE, self.context.budget.block)
+        longest = max(1, piece // self.row_bytes) if in_pieces else self.length
         pieces = self._pieces(
             longest, Wanted.as_asked if in_pieces and is_long(self.table) else self.table.ordered
         )
-        alone = longest >= self.requests.count  # nothing goes on beside it: no thread is started
+        # Where nothing, or little, goes on beside it, no thread is started.
+        alone = (ALONE if in_pieces else 1) * longest >= self.requests.count
         do = _at_once if alone else writer.put
         with closing(pieces if alone else ahead(pieces)) as prepared:
             for start, stop, wanted, bad in prepared:

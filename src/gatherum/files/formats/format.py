@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any, Protocol
 
@@ -68,9 +69,9 @@ class Location:
     member: str | None = None
     remote: Address | None = None
 
-    @property
+    @cached_property
     def resolved(self) -> str:
-        """The file's absolute path without symbolic links."""
+        """The file's absolute path without symbolic links, as they are when it is first asked."""
         return self.file if self.remote else os.path.realpath(self.file)
 
     @property
