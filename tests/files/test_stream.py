@@ -2,6 +2,7 @@
 
 import math
 import os
+import queue
 import threading
 import weakref
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files
+from gatherum.files import batches as ahead
 from gatherum.files import inputs, stream
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
@@ -41,7 +43,7 @@ def test_each_batch_is_a_gather(tmp_path: Path, form: str, memory: str) -> None:
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gather each batch with a call of its own."""
-    monkeypatch.setattr(stream, "TOGETHER", 1)
+    monkeypatch.setattr(ahead, "TOGETHER", 1)
 
 
 @pytest.mark.usefixtures("one_by_one")
@@ -66,43 +68,66 @@ def test_the_next_batch_is_read_ahead() -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note how many indices each call gathers, however slowly they come."""
+    """Note how many indices each call gathers, where no batch is taken before there is no room."""
     noted: list[int] = []
-    gathered = stream.gathered
+    gathered, take = stream.gathered, ahead.Waiting.take
 
     def counted(inputs: Any) -> Any:
         noted.append(math.prod(inputs.sources["indices"].shape))
         return gathered(inputs)
 
+    def slow(self: ahead.Waiting) -> Any:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or not self._has_room())
+        return take(self)
+
     monkeypatch.setattr(stream, "gathered", counted)
-    monkeypatch.setattr(stream, "SOON", 1e9)
+    monkeypatch.setattr(ahead.Waiting, "take", slow)
     return noted
 
 
 def test_small_batches_are_gathered_together(
     calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "TOGETHER", 8)
+    monkeypatch.setattr(ahead, "TOGETHER", 8)
     memory = 64 << 10
     monkeypatch.setattr(stream, "SHARE", memory // (10 * TABLE[0].nbytes))  # ten rows
     assert len(list(files.rows(TABLE, ([n] for n in range(30)), memory=memory))) == 30
-    assert calls == [1, 2, 4, 8, 8, 7]
+    assert calls == [8, 8, 8, 6]
     calls.clear()
     sizes = [1, 4, 6, 1, 10, 11, 3, 0, 25, 2]
     found = list(files.rows(TABLE, (np.arange(size) for size in sizes), memory=memory))
     assert all(np.array_equal(a, TABLE[:size]) for a, size in zip(found, sizes, strict=True))
-    assert calls == [1, 10, 1, 10, 11, 3, 25, 2]
+    assert calls == [5, 7, 10, 11, 3, 25, 2]
     calls.clear()
     mixed = [np.array([n], "i4" if n % 3 else "u2") for n in range(9)]
     assert [a[0, 0] for a in files.rows(TABLE, mixed)] == TABLE[:9, 0].tolist()
     assert calls == [1, 2, 1, 2, 1, 2]
 
 
+@pytest.mark.usefixtures("calls")
+def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def batches(size: int) -> Iterator[Any]:
+        for number in range(100):
+            asked.append(number)
+            yield np.zeros(size, np.intp)
+
+    monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * TABLE[0].nbytes))  # ten rows
+    for size, together in [(1, 10), (3, 4), (10, 1), (50, 1)]:
+        found = files.rows(TABLE, batches(size))
+        next(found)
+        found.close()  # the first are here, the second read, the third wait, and one is asked for
+        assert together <= len(asked) <= 3 * together
+        asked.clear()
+
+
 def test_long_rows_are_gathered_while_the_cache_holds_them(
     calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "CACHED", 8192)
-    for width, expected in [(4096, [1, 2, 2, 2]), (4095, [1, 2, 4])]:
+    for width, expected in [(4096, [2, 2, 2, 1]), (4095, [7])]:
         table = np.zeros((9, width), np.uint8)
         assert len(list(files.rows(table, [[n] for n in range(7)]))) == 7
         assert calls == expected
@@ -118,7 +143,7 @@ def test_together_or_not_the_rows_are_the_same(
     shapes = [(3,), (), (2, 4), (0,), (1, 1, 1), (0, 2)]
     batches = [rng.integers(-8, 8, shape) for shape in shapes]
     found = list(files.rows(put(tmp_path, "t", TABLE, form), batches, axis))
-    assert calls == [3, 9, 1]
+    assert calls == [13]
     for batch, answer in zip(batches, found, strict=True):
         assert bits(answer) == bits(gatherum.gather(TABLE, batch, axis))
         assert answer.flags.c_contiguous
@@ -126,16 +151,19 @@ def test_together_or_not_the_rows_are_the_same(
         answer[...] = -1
 
 
-@pytest.mark.usefixtures("calls")
-def test_batches_may_come_in_the_same_memory() -> None:
+@pytest.mark.parametrize("size", [2, 50])
+def test_batches_may_come_in_the_same_memory(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * TABLE[0].nbytes))  # ten rows
+
     def batches() -> Iterator[Any]:
-        memory = np.empty(2, np.int64)
+        memory = np.empty(size, np.int64)
         for number in range(10):
             memory[:] = number
             yield memory
+            memory[:] = 299
 
-    for number, found in enumerate(files.rows(TABLE, batches())):  # [0], [1, 2], [3, ...
-        assert np.array_equal(found, TABLE[[number, number]])
+    for number, found in enumerate(files.rows(TABLE, batches())):
+        assert np.array_equal(found, TABLE[[number] * size])
 
 
 def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
@@ -161,17 +189,35 @@ def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
     assert [next(found)[0, 0] for _ in range(4)] == TABLE[:4, 0].tolist()
     with pytest.raises(KeyError, match="the caller's own"):
         next(found)
-    assert calls == [1, 2, 1]
+    assert calls == [4]
     with pytest.raises(ValueError, match=r"`axis` must be in \[-2, 2\), got 2"):
         next(files.rows(TABLE, [[0], [1]], 2))
 
 
-def test_no_batch_waits_for_one_that_comes_late(
-    calls: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream, "SOON", -1.0)
-    assert len(list(files.rows(TABLE, [[n] for n in range(5)]))) == 5
-    assert calls == [1] * 5
+def test_a_batch_may_depend_on_the_rows_before_it() -> None:
+    come: queue.SimpleQueue[list[int] | None] = queue.SimpleQueue()
+    come.put([1])
+    found = files.rows(TABLE, iter(come.get, None))
+    for number in range(1, 50):  # the first ones come fast
+        assert np.array_equal(next(found), TABLE[[number]])
+        come.put([number + 1])
+    come.put(None)
+    assert np.array_equal(next(found), TABLE[[50]])
+    assert list(found) == []
+
+
+@pytest.mark.parametrize("early", [1, 5, 0])
+def test_threads_end_with_the_rows(early: int) -> None:
+    before = threading.active_count()
+    found = files.rows(TABLE, ([n % 300] for n in range(5000)))
+    if early:
+        for _ in range(early):
+            next(found)
+        assert threading.active_count() > before
+        found.close()
+    else:
+        assert sum(1 for _ in found) == 5000
+    assert threading.active_count() == before
 
 
 def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.arguments import as_indices
+from gatherum.files.batches import grouped
 from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
@@ -29,10 +29,8 @@ from gatherum.names import ModeName
 __all__ = ["rows"]
 
 PAUSE = 1.0  # seconds between two looks at whether the table is still the same
-TOGETHER = 1024  # batches that one call gathers
-SHARE = 32  # and their rows' part of the memory,
-CACHED = 2 << 20  # or bytes, where rows of a page and more share no page with others
-SOON = 0.01  # seconds after which no further batch is waited for
+SHARE = 32  # of the memory, for the rows of small batches that one call gathers
+CACHED = 2 << 20  # bytes, where rows of a page and more share no page with others
 
 
 def rows(
@@ -56,9 +54,9 @@ def rows(
     table : path or array
         As in `gather_file`.
     batches : iterable
-        Index arrays, each of any shape; the next one is asked for in a thread of its own, while
-        the caller works with the rows of the one before it. Small ones that come fast are asked
-        for, and read, several at a time: 1, 2, 4, and at last up to 1024.
+        Index arrays, each of any shape; the next ones are asked for in a thread of their own,
+        while the caller works with the rows of the one before them. Small ones are asked for
+        further ahead, and those that have come by then, up to 1024, are read at once.
     axis, memory, mode, negative, fill_value, spill_dir, storage_options
         As in `gather_file`.
 
@@ -76,9 +74,9 @@ def rows(
 
     Notes
     -----
-    Two batches are in memory at a time, or small ones with twice a 32nd of ``memory``, beside
-    that. A generator that is not used up is closed, with the table, when it is deleted or by its
-    method ``close``.
+    Beside ``memory`` two batches are held at a time, or small ones of a 16th of ``memory``
+    together. A generator that is not used up is closed, with the table, when it is deleted or by
+    its method ``close``, as soon as the batch that is being asked for has come.
 
     Examples
     --------
@@ -110,7 +108,7 @@ def _opened(
         opening = Opening(Meter(), budget, spill_dir, stack.callback, storage_options=options)
         table = open_all({"table": where}, opening)["table"]
         made = _gathered(table, iter(batches), attributes, fill_value, opening)
-        with closing(ahead(made, table.opened.stop)) as found:
+        with closing(made), closing(ahead(made, table.opened.stop)) as found:
             for rows_of_some in found:
                 yield from rows_of_some
         table.opened.check_unchanged()
@@ -119,7 +117,7 @@ def _opened(
 def _gathered(
     table: Source, batches: Iterator[Any], attributes: dict[str, Any], fill_value: object,
     opening: Opening,
-) -> Iterator[list[NDArray[Any]]]:  # fmt: skip
+) -> Generator[list[NDArray[Any]], None, None]:  # fmt: skip
     """Gather one group of batches after another."""
     looked = time.monotonic()
     inputs: Inputs | None = None
@@ -135,45 +133,14 @@ def _gathered(
                 inputs = Inputs("gather", sources, attributes, fill_value, own)
             return gathered(inputs)
 
-    most = opening.budget.total // SHARE
-    for group in _groups(batches, table, attributes["axis"], most):
-        yield from _taken(group, gather, attributes["axis"])
-        if time.monotonic() - looked > PAUSE:
-            table.opened.check_unchanged()
-            looked = time.monotonic()
-
-
-def _groups(
-    batches: Iterator[Any], table: Source, axis: int, most: int
-) -> Iterator[list[NDArray[Any]]]:
-    """Yield what one call gathers: a batch of more than `most` bytes, or small ones that come soon.
-
-    Small ones are copied, as their owner may write the next one into the same memory.
-    """
-    nbytes, many = _bytes_an_index(table, axis), 1  # the first rows are not waited for
-    if nbytes >= PAGE:
-        most = min(most, CACHED)
-    group: list[NDArray[Any]] = []
-    held, began = 0, time.monotonic()
-    try:
-        for batch in batches:
-            indices = as_indices("gather", batch)
-            size = indices.size * nbytes
-            if group and (held + size > most or indices.dtype != group[0].dtype):
-                yield group
-                group, held, began = [], 0, time.monotonic()
-            group.append(indices if size > most else indices.copy())
-            held += size
-            if held > most or len(group) == many or time.monotonic() - began > SOON:
-                yield group
-                group, held, began = [], 0, time.monotonic()
-                many = min(2 * many, TOGETHER)
-    except Exception:
-        if group:  # they come before it
-            yield group
-        raise
-    if group:
-        yield group
+    axis, most = attributes["axis"], opening.budget.total // SHARE
+    nbytes = _bytes_an_index(table, axis)
+    with closing(grouped(batches, nbytes, min(most, CACHED) if nbytes >= PAGE else most)) as groups:
+        for group in groups:
+            yield from _taken(group, gather, axis)
+            if time.monotonic() - looked > PAUSE:
+                table.opened.check_unchanged()
+                looked = time.monotonic()
 
 
 def _bytes_an_index(table: Source, axis: int) -> int:
