@@ -82,11 +82,14 @@ def test_indices_are_checked_also_when_the_result_is_empty(tmp_path: Path) -> No
     ],
 )
 def test_attributes(tmp_path: Path, call: dict[str, Any], kind: type[Exception], line: str) -> None:
-    paths = put(tmp_path, "t", np.zeros((4, 3), int)), put(tmp_path, "i", np.array([0]))
-    with pytest.raises(kind) as caught:
-        files.gather_file(*paths, tmp_path / "o.npy", **call)
-    assert str(caught.value) == line
-    assert sorted(os.listdir(tmp_path)) == ["i.npy", "t.npy"]
+    table = put(tmp_path, "t", np.zeros((4, 3), int))
+    for indices in ([0], []):
+        where = put(tmp_path, "i", np.array(indices, int))
+        for out in ({"out": tmp_path / "o.npy"}, {}):
+            with pytest.raises(kind) as caught:
+                files.gather_file(table, where, **out, **call)
+            assert str(caught.value) == line
+            assert sorted(os.listdir(tmp_path)) == ["i.npy", "t.npy"]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bool", "m8[s]"])

@@ -1,9 +1,13 @@
 """Rows for one batch of indices after another."""
 
+import gc
 import math
 import os
 import queue
+import subprocess
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +24,7 @@ from gatherum.files import inputs, stream
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
+ROW = TABLE[0].nbytes + 8  # and its index
 
 
 @pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
@@ -70,19 +75,20 @@ def test_the_next_batch_is_read_ahead() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many indices each call gathers, where no batch is taken before there is no room."""
     noted: list[int] = []
-    gathered, take = stream.gathered, ahead.Waiting.take
+    gathered, take = stream.gathered, ahead.Batches._take
 
     def counted(inputs: Any) -> Any:
         noted.append(math.prod(inputs.sources["indices"].shape))
         return gathered(inputs)
 
-    def slow(self: ahead.Waiting) -> Any:
+    def slow(self: ahead.Batches) -> Any:
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or not self._has_room())
+            self._ask_on()
+            self._changed.wait_for(lambda: not self._asking or self._ended)
         return take(self)
 
     monkeypatch.setattr(stream, "gathered", counted)
-    monkeypatch.setattr(ahead.Waiting, "take", slow)
+    monkeypatch.setattr(ahead.Batches, "_take", slow)
     return noted
 
 
@@ -91,7 +97,7 @@ def test_small_batches_are_gathered_together(
 ) -> None:
     monkeypatch.setattr(ahead, "TOGETHER", 8)
     memory = 64 << 10
-    monkeypatch.setattr(stream, "SHARE", memory // (10 * TABLE[0].nbytes))  # ten rows
+    monkeypatch.setattr(stream, "SHARE", memory // (10 * ROW))  # ten rows
     assert len(list(files.rows(TABLE, ([n] for n in range(30)), memory=memory))) == 30
     assert calls == [8, 8, 8, 6]
     calls.clear()
@@ -114,7 +120,7 @@ def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch
             asked.append(number)
             yield np.zeros(size, np.intp)
 
-    monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * TABLE[0].nbytes))  # ten rows
+    monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * ROW))  # ten rows
     for size, together in [(1, 10), (3, 4), (10, 1), (50, 1)]:
         found = files.rows(TABLE, batches(size))
         next(found)
@@ -126,7 +132,7 @@ def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch
 def test_long_rows_are_gathered_while_the_cache_holds_them(
     calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "CACHED", 8192)
+    monkeypatch.setattr(stream, "CACHED", 2 * (4096 + 8) + 8)
     for width, expected in [(4096, [2, 2, 2, 1]), (4095, [7])]:
         table = np.zeros((9, width), np.uint8)
         assert len(list(files.rows(table, [[n] for n in range(7)]))) == 7
@@ -153,7 +159,7 @@ def test_together_or_not_the_rows_are_the_same(
 
 @pytest.mark.parametrize("size", [2, 50])
 def test_batches_may_come_in_the_same_memory(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * TABLE[0].nbytes))  # ten rows
+    monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * ROW))  # ten rows
 
     def batches() -> Iterator[Any]:
         memory = np.empty(size, np.int64)
@@ -218,6 +224,82 @@ def test_threads_end_with_the_rows(early: int) -> None:
     else:
         assert sum(1 for _ in found) == 5000
     assert threading.active_count() == before
+
+
+def test_closing_waits_for_the_batch_that_is_asked_for_and_no_other() -> None:
+    come: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    asked: list[int] = []
+    first, second = threading.Event(), threading.Event()
+
+    def batches() -> Iterator[list[int]]:
+        while True:
+            asked.append(len(asked))
+            (second if first.is_set() else first).set()
+            yield come.get()
+
+    come.put([0])
+    found = files.rows(TABLE, batches())
+    next(found)
+    assert second.wait(20)
+    threading.Timer(0.2, come.put, [[1]]).start()
+    found.close()
+    assert asked == [0, 1]
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "raise RuntimeError('its own')"])
+def test_a_program_ends_with_rows_left(end: str) -> None:
+    program = f"""
+import numpy as np
+from gatherum.files import rows
+found = rows(np.ones((2, 1)), ([n % 2] for n in range(10**6)))
+print(next(found))
+{end}
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert ended.stdout == "[[1.]]\n"
+    assert ended.returncode == (3 if "Exit" in end else 1 if end else 0)
+
+
+def test_rows_that_their_own_batches_refer_to_are_collected() -> None:
+    class Sampler:
+        def __init__(self) -> None:
+            self.rows = files.rows(TABLE, self)
+
+        def __iter__(self) -> Iterator[list[int]]:
+            while True:
+                yield [1]
+
+    before = threading.active_count()
+    sampler = Sampler()
+    next(sampler.rows)
+    del sampler
+    for _ in range(200):  # until the threads are done with what they do
+        gc.collect()
+        if threading.active_count() == before:
+            break
+        time.sleep(0.1)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_padding_moves_too(calls: list[int], axis: int) -> None:
+    padded = np.dtype({"names": ["a"], "formats": ["i1"], "offsets": [0], "itemsize": 8})
+    table = TABLE.view(padded)
+    for batch, found in zip([[1], [2, 0]], files.rows(table, [[1], [2, 0]], axis), strict=True):
+        expected = gatherum.gather(table, batch, axis)
+        assert (found.tobytes(), found.shape) == (expected.tobytes(), expected.shape)
+    assert calls == [3]
+
+
+def test_rows_of_no_bytes_and_of_no_table_take_room(calls: list[int]) -> None:
+    batches = [np.zeros(100, np.int64)] * 6
+    for table in (np.zeros((5, 0)), np.zeros((0, 20))):
+        for found in files.rows(table, batches, mode="fill", memory="64KiB"):
+            assert found.shape == (100, *table.shape[1:])
+            assert not found.any()
+    assert calls == [200, 200, 200] + [100] * 6
 
 
 def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ FIRST = {
     "inflating.py": ("files/test_special",),
     "bounded.py": ("files/test_special",),
     "journal.py": ("files/test_outputs",),
+    "batches.py": ("files/test_stream",),
     "inputs.py": ("files/test_stream",),
     "windows.py": ("files/test_call",),
 }

@@ -20,14 +20,14 @@ __all__ = ["gathered", "scattered"]
 def gathered(inputs: Inputs) -> NDArray[Any]:
     """Return what a gather takes from its table."""
     context = inputs.context(MemoryBuild(inputs.meter))
-    result = np.empty(inputs.shape, inputs.table.dtype)
+    result, fill = np.empty(inputs.shape, inputs.table.dtype), inputs.fill()
     if result.size == 0:
         context.requests.check(context.budget.entries)
         return result
     context.meter.expect(result.nbytes)
     rows = result.reshape(context.requests.count, -1)
     for panel, table in inputs.panels(context.requests.depth):
-        _fill_panel(context, table, rows, panel, inputs.fill())
+        _fill_panel(context, table, rows, panel, fill)
     return result
 
 

@@ -5,7 +5,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.batches import grouped
+from gatherum.files.batches import Batches
 from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
@@ -74,9 +74,10 @@ def rows(
 
     Notes
     -----
-    Beside ``memory`` two batches are held at a time, or small ones of a 16th of ``memory``
-    together. A generator that is not used up is closed, with the table, when it is deleted or by
-    its method ``close``, as soon as the batch that is being asked for has come.
+    Beside ``memory`` two batches are held at a time, or small ones of an eighth of ``memory``
+    together, and the indices of the next. A generator that is not used up is closed, with the
+    table, when it is deleted or by its method ``close``, as soon as the batch that is being asked
+    for has come.
 
     Examples
     --------
@@ -107,17 +108,26 @@ def _opened(
         budget, spill_dir, options = means
         opening = Opening(Meter(), budget, spill_dir, stack.callback, storage_options=options)
         table = open_all({"table": where}, opening)["table"]
-        made = _gathered(table, iter(batches), attributes, fill_value, opening)
-        with closing(made), closing(ahead(made, table.opened.stop)) as found:
-            for rows_of_some in found:
-                yield from rows_of_some
+        nbytes, most = _bytes_of_a_row(table, attributes["axis"]), budget.total // SHARE
+        if nbytes >= PAGE:
+            most = min(most, CACHED)
+        with Batches(iter(batches), nbytes, most) as asked:
+
+            def stop() -> None:
+                asked.stop()
+                table.opened.stop()
+
+            made = _gathered(table, asked, attributes, fill_value, opening)
+            with closing(ahead(made, stop)) as found:
+                for rows_of_some in found:
+                    yield from rows_of_some
         table.opened.check_unchanged()
 
 
 def _gathered(
-    table: Source, batches: Iterator[Any], attributes: dict[str, Any], fill_value: object,
+    table: Source, batches: Batches, attributes: dict[str, Any], fill_value: object,
     opening: Opening,
-) -> Generator[list[NDArray[Any]], None, None]:  # fmt: skip
+) -> Iterator[list[NDArray[Any]]]:  # fmt: skip
     """Gather one group of batches after another."""
     looked = time.monotonic()
     inputs: Inputs | None = None
@@ -133,22 +143,19 @@ def _gathered(
                 inputs = Inputs("gather", sources, attributes, fill_value, own)
             return gathered(inputs)
 
-    axis, most = attributes["axis"], opening.budget.total // SHARE
-    nbytes = _bytes_an_index(table, axis)
-    with closing(grouped(batches, nbytes, min(most, CACHED) if nbytes >= PAGE else most)) as groups:
-        for group in groups:
-            yield from _taken(group, gather, axis)
-            if time.monotonic() - looked > PAUSE:
-                table.opened.check_unchanged()
-                looked = time.monotonic()
+    for group in batches.groups():
+        yield from _taken(group, gather, attributes["axis"])
+        if time.monotonic() - looked > PAUSE:
+            table.opened.check_unchanged()
+            looked = time.monotonic()
 
 
-def _bytes_an_index(table: Source, axis: int) -> int:
-    """Return how many bytes one index takes; what no call takes is left to the call to refuse."""
-    try:
-        return math.prod(table.shape) * table.dtype.itemsize // max(1, table.shape[axis])
-    except (IndexError, TypeError):
-        return 0
+def _bytes_of_a_row(table: Source, axis: int) -> int:
+    """Return what one index takes; an axis that the table has not is left to the call to refuse."""
+    shape = list(table.shape)
+    with suppress(IndexError, TypeError):
+        del shape[axis]
+    return math.prod(shape) * table.dtype.itemsize
 
 
 def _taken(
@@ -171,8 +178,10 @@ def _cut(rows: NDArray[Any], group: list[NDArray[Any]], axis: int) -> list[NDArr
     """Return the rows of each batch, in memory of its own."""
     before, after = rows.shape[:axis], rows.shape[axis + 1 :]
     ends = list(accumulate(indices.size for indices in group))
-    parts = np.split(rows, ends[:-1], axis)
+    # As bytes: NumPy copies records field by field, without what lies between them.
+    raw = rows.view(np.dtype((np.void, rows.itemsize))) if rows.dtype.names else rows
+    parts = np.split(raw, ends[:-1], axis)
     return [
-        np.array(part, order="C").reshape(before + indices.shape + after)
+        np.array(part, order="C").view(rows.dtype).reshape(before + indices.shape + after)
         for part, indices in zip(parts, group, strict=True)
     ]
