@@ -7,11 +7,15 @@
 #include "combine.hpp"
 #include "slabs.hpp"
 
+// Scatters into slabs are this level's, or those of the level below it.
+namespace gatherum::GATHERUM_SLABS {
+void add_slab_kernels(Kernels& all);
+}
+
 namespace gatherum::GATHERUM_LEVEL {
 
 // The objects of a level: each fills in its functions. Several compile sooner than one, and show that the
 // build goes on.
-void add_slab_kernels(Kernels& all);
 void add_fold_kernels(Kernels& all);
 void add_gradient_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);

@@ -148,7 +148,7 @@ const Kernels& kernels() {
     all.scatter = scatter;
     all.scatter_owned = scatter_owned;
     all.number = number;
-    add_slab_kernels(all);
+    GATHERUM_SLABS::add_slab_kernels(all);
     add_fold_kernels(all);
     add_gradient_kernels(all);
     add_list_kernels(all);
