@@ -97,6 +97,21 @@ def test_gathers(way):
     assert digest(found) == digest(expected)
 
 
+@pytest.mark.parametrize("dtype", [">i2", [("a", "<i4"), ("b", ">i2")]])
+def test_blocks_whose_dtype_dask_has_changed(way, dtype):
+    """Where a cluster joins blocks, their bytes become native and records lose their padding."""
+    data, updates = (np.zeros(shape, np.dtype(dtype, align=True)) for shape in ((300, 7), (900, 7)))
+    for array in (data, updates):
+        for field in [array] if array.dtype.names is None else [array["a"], array["b"]]:
+            field[:] = RNG.integers(-99, 99, array.shape)
+    rng = np.random.default_rng(9)
+    expected = gatherum.scatter_slices(data, INDICES, updates)
+    found = compute(way, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
+    assert np.array_equal(found, expected)
+    taken = compute(way, "gather", (lazy(updates, rng), lazy(INDICES, rng)))
+    assert np.array_equal(taken, gatherum.gather(updates, INDICES))
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_elements(way, axis):
     rng = np.random.default_rng(8)

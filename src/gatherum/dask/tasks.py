@@ -41,7 +41,15 @@ class Source:
                 wanted = given.rechunk(self.chunks, method="tasks")
             tasks.update(dict(wanted.dask))
             name = wanted.name
-        return lambda at: TaskRef((name, *at))
+        if self.dtype.isnative and self.dtype.names is None:
+            return lambda at: TaskRef((name, *at))
+
+        def declared(at: Place) -> Ref:
+            key = (f"declared-{name}", *at)
+            tasks[key] = Task(key, work.as_declared, self.dtype, TaskRef((name, *at)))
+            return TaskRef(key)
+
+        return declared
 
 
 class Tasks:

@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 
 from ..accumulator import Accumulator
-from ..dtypes import needs_accumulator
+from ..dtypes import DType, needs_accumulator
 from ..errors import Shape
 from ..plan import apply
 from ..signature import Array
 from .call import Call
 from .entries import Part, Route
+
+
+def as_declared(dtype: DType, block: Array) -> Array:
+    """Return a block in its array's dtype: where Dask joins blocks, their bytes become native."""
+    return block.astype(dtype, copy=False)
 
 
 def gather_block(call: Call, _: None, table: Array, indices: Array) -> Array:
