@@ -33,9 +33,9 @@ ROWS = [
     {"errors", "version", "bandwidth", "names", "surface", "_core"},
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
-    "gathers", "scatters", "stream", "options", "run", "results", "inputs", "operands", "progress",
-    "gathering", "passing", "windows", "scattering", "formats", "remote", "memory", "durable",
-    "requests", "tables", "disk", "budget", "stats", "system",
+    "gathers", "scatters", "stream", "batches", "options", "run", "results", "inputs", "operands",
+    "progress", "gathering", "passing", "windows", "scattering", "formats", "remote", "memory",
+    "durable", "requests", "tables", "disk", "budget", "stats", "system",
 ]  # fmt: skip
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "reference.py")
