@@ -75,20 +75,20 @@ def test_the_next_batch_is_read_ahead() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many indices each call gathers, where no batch is taken before there is no room."""
     noted: list[int] = []
-    gathered, take = stream.gathered, ahead.Batches._take
+    gathered, take = stream.gathered, ahead.Batches.take
 
     def counted(inputs: Any) -> Any:
         noted.append(math.prod(inputs.sources["indices"].shape))
         return gathered(inputs)
 
-    def slow(self: ahead.Batches) -> Any:
+    def slow(self: ahead.Batches, wait: bool = True) -> Any:
         with self._changed:
             self._ask_on()
             self._changed.wait_for(lambda: not self._asking or self._ended)
-        return take(self)
+        return take(self, wait)
 
     monkeypatch.setattr(stream, "gathered", counted)
-    monkeypatch.setattr(ahead.Batches, "_take", slow)
+    monkeypatch.setattr(ahead.Batches, "take", slow)
     return noted
 
 
@@ -212,6 +212,16 @@ def test_a_batch_may_depend_on_the_rows_before_it() -> None:
     assert list(found) == []
 
 
+def ends(threads: int) -> bool:
+    """Wait until there are so many threads, or fewer: those that ask end by themselves."""
+    for _ in range(200):
+        gc.collect()
+        if threading.active_count() <= threads:
+            return True
+        time.sleep(0.1)
+    return False
+
+
 @pytest.mark.parametrize("early", [1, 5, 0])
 def test_threads_end_with_the_rows(early: int) -> None:
     before = threading.active_count()
@@ -223,35 +233,45 @@ def test_threads_end_with_the_rows(early: int) -> None:
         found.close()
     else:
         assert sum(1 for _ in found) == 5000
-    assert threading.active_count() == before
+    assert ends(before)
 
 
-def test_closing_waits_for_the_batch_that_is_asked_for_and_no_other() -> None:
-    come: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
-    asked: list[int] = []
-    first, second = threading.Event(), threading.Event()
+def fed(come: "queue.SimpleQueue[Any]") -> Iterator[Any]:
+    """Yield what comes, and wait for it."""
+    while (batch := come.get()) is not None:
+        yield batch
 
-    def batches() -> Iterator[list[int]]:
-        while True:
-            asked.append(len(asked))
-            (second if first.is_set() else first).set()
-            yield come.get()
 
+def test_nobody_waits_for_a_batch_that_does_not_come() -> None:
+    before = threading.active_count()
+    come: queue.SimpleQueue[Any] = queue.SimpleQueue()
     come.put([0])
-    found = files.rows(TABLE, batches())
+    for rows in files.rows(TABLE, fed(come)):
+        assert np.array_equal(rows, TABLE[:1])
+        break
+    come.put(None)
+    assert ends(before)
+    for batch in ([0], [5, 5000]):
+        come.put(batch)
+    found = files.rows(TABLE, fed(come))
     next(found)
-    assert second.wait(20)
-    threading.Timer(0.2, come.put, [[1]]).start()
-    found.close()
-    assert asked == [0, 1]
+    with pytest.raises(IndexError, match=r"index 5000 .* \(indices\[1\]\)") as caught:
+        next(found)
+    assert caught.value.__notes__ == ["in batch 1 (the first is 0)"]
+    come.put(None)
+    assert ends(before)
 
 
+@pytest.mark.parametrize("endless", ["iter(come.get, None)", "([n % 2] for n in range(10**6))"])
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "raise RuntimeError('its own')"])
-def test_a_program_ends_with_rows_left(end: str) -> None:
+def test_a_program_ends_with_rows_left(end: str, endless: str) -> None:
     program = f"""
+import queue
 import numpy as np
 from gatherum.files import rows
-found = rows(np.ones((2, 1)), ([n % 2] for n in range(10**6)))
+come = queue.Queue()
+come.put([0])
+found = rows(np.ones((2, 1)), {endless})
 print(next(found))
 {end}
 """
@@ -275,12 +295,7 @@ def test_rows_that_their_own_batches_refer_to_are_collected() -> None:
     sampler = Sampler()
     next(sampler.rows)
     del sampler
-    for _ in range(200):  # until the threads are done with what they do
-        gc.collect()
-        if threading.active_count() == before:
-            break
-        time.sleep(0.1)
-    assert threading.active_count() == before
+    assert ends(before)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

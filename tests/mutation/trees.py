@@ -87,6 +87,7 @@ FIRST = {
     "bounded.py": ("files/test_special",),
     "journal.py": ("files/test_outputs",),
     "batches.py": ("files/test_stream",),
+    "stream.py": ("files/test_stream",),
     "inputs.py": ("files/test_stream",),
     "windows.py": ("files/test_call",),
 }

@@ -1,9 +1,10 @@
 """Batches of indices, asked for ahead of time, and taken as many together as have come."""
 
+import sys
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Condition
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from threading import Condition, Thread
 from typing import Any
 
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ TOGETHER = 1024  # batches of a group
 class Batches:
     """What is asked for in a thread of its own, and was not taken yet.
 
-    The thread asks as long as there is room, and ends its task then, so that neither a program's
-    end nor the garbage collector ever finds it waiting for somebody who takes.
+    The thread asks as long as there is room, and holds nothing when there is none, so that the
+    garbage collector never finds it waiting for somebody who takes. Nobody waits for its end: it
+    may be inside of an iterator that waits for what will not come.
 
     Parameters
     ----------
@@ -34,7 +36,8 @@ class Batches:
 
     def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:
         self._batches, self._nbytes, self._most = batches, nbytes, most
-        self._thread = ThreadPoolExecutor(1)
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
         self._come: deque[NDArray[Any]] = deque()
         self._held = 0  # bytes of what has come
@@ -45,29 +48,21 @@ class Batches:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-        self._thread.shutdown()
+        """Ask for no more batches; the one that is being asked for is not waited for."""
+        if not sys.is_finalizing():  # or the thread may stand still, and hold the lock
+            with self._changed:
+                self._ended = True
+            self._tasks.put(None)
 
-    def groups(self) -> Iterator[list[NDArray[Any]]]:
-        """Yield what has come since the last group; wait for one batch at least.
+    def take(self, wait: bool = True) -> list[NDArray[Any]]:
+        """Return what has come since the last time, if it is something or is not waited for.
 
-        A group has batches of one dtype, and at most `most` bytes, or one batch.
+        A group has batches of one dtype, and at most `most` bytes, or one batch. Nothing is behind
+        the last one, but the error that ended the batches.
         """
-        while group := self._take():
-            yield group
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        """Ask for no more batches, and wait for none."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
-
-    def _take(self) -> list[NDArray[Any]]:
         with self._changed:
             self._ask_on()
-            self._changed.wait_for(lambda: self._come or self._ended)
+            self._changed.wait_for(lambda: self._come or self._ended or not wait)
             group: list[NDArray[Any]] = []
             size = 0
             while self._come:
@@ -78,13 +73,15 @@ class Batches:
                 self._held -= self._size(indices)
                 group.append(self._come.popleft())
             self._ask_on()
-            return group
+        if wait and not group and self._error is not None:
+            raise self._error
+        return group
 
     def _ask_on(self) -> None:
         """Let the thread ask for more, unless it does so already."""
         if not self._asking and self._has_room():
             self._asking = True
-            self._thread.submit(self._ask)
+            self._tasks.put(self._ask)
 
     def _ask(self) -> None:
         """Ask for batch after batch, as long as there is room."""
@@ -109,3 +106,9 @@ class Batches:
 
     def _size(self, indices: NDArray[Any]) -> int:
         return indices.size * self._nbytes + indices.nbytes
+
+
+def _work(tasks: "SimpleQueue[Callable[[], None] | None]") -> None:
+    while (task := tasks.get()) is not None:
+        task()
+        del task

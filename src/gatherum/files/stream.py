@@ -5,10 +5,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.remote import checked_options
 from gatherum.files.results import gathered
 from gatherum.files.stats import Meter
-from gatherum.files.tables.table import ahead
+from gatherum.files.tables.table import stopped_early
 from gatherum.names import ModeName
 
 __all__ = ["rows"]
@@ -31,6 +32,14 @@ __all__ = ["rows"]
 PAUSE = 1.0  # seconds between two looks at whether the table is still the same
 SHARE = 32  # of the memory, for the rows of small batches that one call gathers
 CACHED = 2 << 20  # bytes, where rows of a page and more share no page with others
+Group: TypeAlias = list[NDArray[Any]]
+
+
+class Found(NamedTuple):
+    """The rows of batches, and the error behind them, if there is one."""
+
+    rows: list[NDArray[Any]]
+    error: Exception | None = None
 
 
 def rows(
@@ -54,9 +63,10 @@ def rows(
     table : path or array
         As in `gather_file`.
     batches : iterable
-        Index arrays, each of any shape; the next ones are asked for in a thread of their own,
-        while the caller works with the rows of the one before them. Small ones are asked for
-        further ahead, and those that have come by then, up to 1024, are read at once.
+        Index arrays, each of any shape. It is iterated in a thread of its own, ahead of the rows
+        that have been yielded: by two batches, or by up to 3072 small ones, which are read
+        together. A batch must not depend on rows of earlier ones, unless the iterator waits until
+        it is told of them. For one batch, pass ``[indices]``.
     axis, memory, mode, negative, fill_value, spill_dir, storage_options
         As in `gather_file`.
 
@@ -68,16 +78,17 @@ def rows(
     Raises
     ------
     TypeError, ValueError, IndexError
-        As `gatherum.gather`, when the batch's turn comes; those before it have been yielded.
+        As `gatherum.gather`, when the batch's turn comes; those before it have been yielded. A note
+        says which batch it was.
     OSError
         The table cannot be read, or changed under way.
 
     Notes
     -----
-    Beside ``memory`` two batches are held at a time, or small ones of an eighth of ``memory``
-    together, and the indices of the next. A generator that is not used up is closed, with the
-    table, when it is deleted or by its method ``close``, as soon as the batch that is being asked
-    for has come.
+    Held at a time are ``memory``, the rows of two batches (or an eighth of ``memory``, if they are
+    smaller), and the indices of those that wait. What is returned is closed, with the table, when
+    it is deleted or by its method ``close``; the iterator may have been asked for batches that are
+    not yielded then.
 
     Examples
     --------
@@ -111,43 +122,72 @@ def _opened(
         nbytes, most = _bytes_of_a_row(table, attributes["axis"]), budget.total // SHARE
         if nbytes >= PAGE:
             most = min(most, CACHED)
+        reader = Reader(table, attributes, fill_value, opening)
         with Batches(iter(batches), nbytes, most) as asked:
-
-            def stop() -> None:
-                asked.stop()
-                table.opened.stop()
-
-            made = _gathered(table, asked, attributes, fill_value, opening)
-            with closing(ahead(made, stop)) as found:
-                for rows_of_some in found:
-                    yield from rows_of_some
+            yield from _ahead(asked, reader.read, table.opened.stop)
         table.opened.check_unchanged()
 
 
-def _gathered(
-    table: Source, batches: Batches, attributes: dict[str, Any], fill_value: object,
-    opening: Opening,
-) -> Iterator[list[NDArray[Any]]]:  # fmt: skip
-    """Gather one group of batches after another."""
-    looked = time.monotonic()
-    inputs: Inputs | None = None
+def _ahead(
+    asked: Batches, read: Callable[[Group], Found], stop: Callable[[], object]
+) -> Iterator[NDArray[Any]]:
+    """Yield rows; what comes meanwhile is read while they are used."""
+    with ThreadPoolExecutor(1) as thread, stopped_early(stop):
+        reading: Future[Found] | None = None
+        while reading is not None or (group := asked.take()):
+            found = (reading or thread.submit(read, group)).result()
+            reading = None
+            for rows_of_one in found.rows:
+                if reading is None and (group := asked.take(wait=False)):
+                    reading = thread.submit(read, group)
+                yield rows_of_one
+            if found.error is not None:
+                raise found.error
 
-    def gather(indices: NDArray[Any]) -> NDArray[Any]:
-        nonlocal inputs
+
+class Reader:
+    """Gathers groups of batches from one table."""
+
+    def __init__(
+        self, table: Source, attributes: dict[str, Any], fill_value: object, opening: Opening
+    ) -> None:
+        self.table, self.opening = table, opening
+        self.attributes, self.fill_value = attributes, fill_value
+        self.inputs: Inputs | None = None
+        self.looked, self.done = time.monotonic(), 0
+
+    def read(self, group: Group) -> Found:
+        """Gather all batches of a group at once, or, where one is refused, each."""
+        if time.monotonic() - self.looked > PAUSE:
+            self.table.opened.check_unchanged()
+            self.looked = time.monotonic()
+        number, self.done = self.done, self.done + len(group)
+        if len(group) > 1:
+            try:
+                rows = self.gather(np.concatenate([indices.reshape(-1) for indices in group]))
+                return Found(_cut(rows, group, range(rows.ndim)[self.attributes["axis"]]))
+            except Exception:  # the batch that caused it says so when its turn comes
+                pass
+        found = Found([])
+        for indices in group:
+            try:
+                found.rows.append(self.gather(indices))
+            except Exception as error:
+                error.add_note(f"in batch {number + len(found.rows)} (the first is 0)")
+                return found._replace(error=error)
+        return found
+
+    def gather(self, indices: NDArray[Any]) -> NDArray[Any]:
+        """Gather the rows of one array of indices."""
         with ExitStack() as stack:  # what a call opens is closed with it
-            own = replace(opening, at_end=stack.callback)
-            sources = {"table": table, **open_all({"indices": find("indices", indices)}, own)}
-            if inputs is not None and inputs.is_like(sources["indices"]):
-                inputs = inputs.again(sources, own)
+            own = replace(self.opening, at_end=stack.callback)
+            operand = open_all({"indices": find("indices", indices)}, own)
+            sources = {"table": self.table, **operand}
+            if self.inputs is not None and self.inputs.is_like(sources["indices"]):
+                self.inputs = self.inputs.again(sources, own)
             else:
-                inputs = Inputs("gather", sources, attributes, fill_value, own)
-            return gathered(inputs)
-
-    for group in batches.groups():
-        yield from _taken(group, gather, attributes["axis"])
-        if time.monotonic() - looked > PAUSE:
-            table.opened.check_unchanged()
-            looked = time.monotonic()
+                self.inputs = Inputs("gather", sources, self.attributes, self.fill_value, own)
+            return gathered(self.inputs)
 
 
 def _bytes_of_a_row(table: Source, axis: int) -> int:
@@ -158,23 +198,7 @@ def _bytes_of_a_row(table: Source, axis: int) -> int:
     return math.prod(shape) * table.dtype.itemsize
 
 
-def _taken(
-    group: list[NDArray[Any]], gather: Callable[[NDArray[Any]], NDArray[Any]], axis: int
-) -> Iterator[list[NDArray[Any]]]:
-    """Yield the rows of a group: of all batches at once, or, where one is refused, of each."""
-    if len(group) > 1:
-        try:
-            rows = gather(np.concatenate([indices.reshape(-1) for indices in group]))
-        except Exception:  # the batch that caused it says so when its turn comes
-            pass
-        else:
-            yield _cut(rows, group, range(rows.ndim)[axis])
-            return
-    for indices in group:
-        yield [gather(indices)]
-
-
-def _cut(rows: NDArray[Any], group: list[NDArray[Any]], axis: int) -> list[NDArray[Any]]:
+def _cut(rows: NDArray[Any], group: Group, axis: int) -> list[NDArray[Any]]:
     """Return the rows of each batch, in memory of its own."""
     before, after = rows.shape[:axis], rows.shape[axis + 1 :]
     ends = list(accumulate(indices.size for indices in group))
