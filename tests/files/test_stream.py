@@ -113,20 +113,18 @@ def test_small_batches_are_gathered_together(
 
 @pytest.mark.usefixtures("calls")
 def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def batches(size: int) -> Iterator[Any]:
+    def batches(size: int, asked: list[int]) -> Iterator[Any]:
         for number in range(100):
             asked.append(number)
             yield np.zeros(size, np.intp)
 
     monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * ROW))  # ten rows
     for size, together in [(1, 10), (3, 4), (10, 1), (50, 1)]:
-        found = files.rows(TABLE, batches(size))
+        asked: list[int] = []
+        found = files.rows(TABLE, batches(size, asked))
         next(found)
         found.close()  # the first are here, the second read, the third wait, and one is asked for
         assert together <= len(asked) <= 3 * together
-        asked.clear()
 
 
 def test_long_rows_are_gathered_while_the_cache_holds_them(
