@@ -75,7 +75,8 @@ def write(records: dict[str, Record], file: Path = FILE) -> None:
     """Write all entries: one that is read meanwhile is the old one or the new one."""
     parts = [HEAD]
     for task, record in sorted(records.items()):
-        parts.append(f"\n[{json.dumps(task) if '.' in task else task}]\n")  # else a table in a table
+        name = json.dumps(task) if "." in task else task  # unquoted, it is a table in a table
+        parts.append(f"\n[{name}]\n")
         parts += (f"{key} = {_value(value)}\n" for key, value in asdict(record).items())
     fresh = file.with_suffix(".fresh")
     fresh.write_text("".join(parts), encoding="utf-8")
