@@ -90,7 +90,7 @@ def write(folder: str, box: Box, values: Array) -> None:
     finally:
         if metadata_name(folder) is None:  # zarr has made the directories anew
             shutil.rmtree(folder, ignore_errors=True)
-            with suppress(OSError):
+            with suppress(OSError):  # other tasks may still write there
                 os.rmdir(os.path.dirname(folder))
 
 
