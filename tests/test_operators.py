@@ -20,7 +20,7 @@ ASKERS = [
     path
     for folder in ("src", "docs", "fuzz", "benchmarks")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.name != "reference.py"
+    if path.parent.name != "reference"
 ]
 INDICES = {"slices": [0, 2], "elements": [[0, 2, 1, 0]], "tuples": [[0], [2]]}
 

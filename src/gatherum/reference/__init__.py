@@ -1,0 +1,36 @@
+"""The six operators, and `aggregate`, as plain loops, straight from their definitions.
+
+This is the oracle that the compiled core is tested against. It is slow, it
+imports NumPy alone and it shares no code with the rest of the package. Items
+are moved as so many plain bytes, because NumPy's own assignment may leave out
+the padding of structured items; indices are resolved as Python integers, which
+cannot overflow.
+
+The arguments are those of the public functions without `out`, and so are the
+exceptions: TypeError for a dtype or a non-integer attribute, ValueError for a
+shape or an attribute out of range, IndexError for an index.
+"""
+
+from .operators import (
+    aggregate,
+    gather,
+    gather_elements,
+    gather_nd,
+    scatter_elements,
+    scatter_nd,
+    scatter_slices,
+)
+
+__all__ = [
+    "aggregate",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "scatter_elements",
+    "scatter_nd",
+    "scatter_slices",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,54 @@
+"""Items of arrays as plain bytes: NumPy's own assignment may leave out their padding."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+DType: TypeAlias = np.dtype[Any]
+Position: TypeAlias = tuple[int, ...]
+Items: TypeAlias = list[bytes]
+
+MAX_RANK = 64  # that of NumPy
+
+
+class _Bytes:
+    """The memory of an array, seen as items of plain bytes."""
+
+    def __init__(self, array: Array) -> None:
+        self.owner = array
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{array.dtype.itemsize}",
+            "data": (array.__array_interface__["data"][0], True),
+            "shape": array.shape,
+            "strides": array.strides,
+        }
+
+
+def as_bytes(array: Array) -> Array:
+    """See an array as items of bytes, without a copy."""
+    return np.asarray(_Bytes(array))
+
+
+def blank(op: str, shape: Position, dtype: DType) -> Array:
+    """Make the items of a result, all zero."""
+    check_result_rank(op, len(shape))
+    nbytes = dtype.itemsize
+    for size in shape:
+        nbytes *= max(size, 1)  # NumPy bounds the other dimensions of an empty array, too
+    if nbytes > np.iinfo(np.intp).max:
+        raise ValueError(f"{op}: the result of shape {shape} is too large for an address")
+    return np.zeros(shape, f"V{dtype.itemsize}")
+
+
+def typed(items: Array, dtype: DType) -> Array:
+    """See items of bytes as items of a dtype, without a copy."""
+    return np.ndarray(items.shape, dtype, buffer=items)
+
+
+def check_result_rank(op: str, rank: int) -> None:
+    """Refuse a result of more dimensions than NumPy has."""
+    if rank > MAX_RANK:
+        raise ValueError(f"{op}: the result must have rank 0 to {MAX_RANK}, got {rank}")

@@ -1,0 +1,123 @@
+"""What becomes of the updates that arrive at one element."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .items import Array, DType, Items, Position, as_bytes, typed
+
+REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
+
+INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+HALVES = frozenset({"float16", "bfloat16"})
+FLOATS = frozenset({"float32", "float64"})
+COMPLEXES = frozenset({"complex64", "complex128"})
+
+
+def check_reducible(op: str, dtype: DType, reduction: str) -> None:
+    """Refuse a dtype that a reduction is not defined for."""
+    if reduction == "none":
+        return
+    allowed = INTEGERS | HALVES | FLOATS
+    if reduction in ("add", "mul", "mean"):
+        allowed |= COMPLEXES
+    if reduction != "mean":
+        allowed |= {"bool"}
+    if dtype.name not in allowed or not dtype.isnative:
+        raise TypeError(f"{op}: `data` of dtype {dtype} does not reduce with {reduction!r}")
+
+
+def scattered(
+    op: str, data: Array, arrivals: dict[Position, Items], reduction: str, include_self: bool
+) -> Array:
+    """Copy `data` and let the updates that arrive at each element join it, in their order."""
+    out = np.array(as_bytes(data), order="C")
+    for address, items in arrivals.items():
+        if reduction == "none":
+            item = items[-1]
+        elif include_self:
+            item = folded([out[address].tobytes(), *items], data.dtype, reduction)
+        else:
+            item = folded(items, data.dtype, reduction)
+        out[address] = np.void(item)
+    return typed(out, data.dtype)
+
+
+def folded(items: Items, dtype: DType, reduction: str) -> bytes:
+    """Fold items from the left; what meets no operation keeps its bits."""
+    if len(items) == 1 and reduction != "mean":
+        return items[0]
+    if dtype.name == "bool":
+        truths = [item != b"\0" for item in items]
+        return bytes([any(truths) if reduction in ("add", "max") else all(truths)])
+    values = list(np.frombuffer(b"".join(items), dtype=dtype))
+    if dtype.name in INTEGERS:
+        return _folded_integers([int(value) for value in values], dtype, reduction)
+    with np.errstate(all="ignore"):
+        if dtype.name in COMPLEXES:
+            return _folded_complex(values, reduction)
+        if dtype.name in HALVES:
+            values = [np.float32(value) for value in values]
+        return _canonical(_folded_floats(values, reduction), dtype)
+
+
+def _folded_integers(values: list[int], dtype: DType, reduction: str) -> bytes:
+    """Compute without bounds and wrap at the end, which equals wrapping at each step."""
+    signed = dtype.kind == "i"
+    if reduction == "mean":
+        result = _wrapped(sum(values), 64, signed) // len(values)
+    elif reduction == "add":
+        result = sum(values)
+    elif reduction == "mul":
+        result = math.prod(values)
+    else:
+        result = max(values) if reduction == "max" else min(values)
+    return np.array(_wrapped(result, 8 * dtype.itemsize, signed), dtype=dtype).tobytes()
+
+
+def _wrapped(value: int, bits: int, signed: bool) -> int:
+    value %= 2**bits
+    return value - 2**bits if signed and value >= 2 ** (bits - 1) else value
+
+
+def _folded_floats(values: list[Any], reduction: str) -> Any:
+    total = values[0]
+    for value in values[1:]:
+        if reduction in ("add", "mean"):
+            total = total + value
+        elif reduction == "mul":
+            total = total * value
+        else:
+            total = _extreme(total, value, largest=reduction == "max")
+    return total / type(total)(len(values)) if reduction == "mean" else total
+
+
+def _extreme(one: Any, other: Any, largest: bool) -> Any:
+    """IEEE 754-2019 maximum or minimum: NaN wins, and -0 is below +0."""
+    if np.isnan(one) or np.isnan(other):
+        return one if np.isnan(one) else other
+    if one == other:
+        return one if np.signbit(one) != largest else other
+    return one if (one > other) == largest else other
+
+
+def _folded_complex(values: list[Any], reduction: str) -> bytes:
+    """Each operation stands alone in the component type: none is fused, none is wider."""
+    real, imag = values[0].real, values[0].imag
+    for value in values[1:]:
+        if reduction == "mul":
+            ac, bd = real * value.real, imag * value.imag
+            ad, bc = real * value.imag, imag * value.real
+            real, imag = ac - bd, ad + bc
+        else:
+            real, imag = real + value.real, imag + value.imag
+    if reduction == "mean":
+        count = type(real)(len(values))
+        real, imag = real / count, imag / count
+    return _canonical(real, real.dtype) + _canonical(imag, imag.dtype)
+
+
+def _canonical(value: Any, dtype: DType) -> bytes:
+    """Round to `dtype` once; every NaN becomes the quiet one of sign 0 and payload 0."""
+    return np.array(np.float32("nan") if np.isnan(value) else value).astype(dtype).tobytes()
