@@ -11,8 +11,8 @@ killed a mutant is tried first.
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
 one instruction-set level. The tests run from the likeliest to fail to the slowest and stop at the
 first failure. A crash kills a mutant as well as a failure does, and so does a test that does not
-end. Exit status 1: a mutant has survived without a reason in the table, or one is dead that should
-not be.
+end. What no test can tell, as the table says, meets the quick ones. Exit status 1: a mutant has
+survived without a reason in the table, or one is dead that should not be.
 """
 
 from __future__ import annotations
