@@ -20,8 +20,8 @@ from .arguments import (
     check_ranks,
     nd_slice,
 )
-from .indices import MODES, resolve_all
 from .items import Array, Items, Position, as_bytes, blank, check_result_rank, typed
+from .positions import MODES, resolve_all
 from .reductions import REDUCTIONS, check_reducible, folded, scattered
 from .scalars import fill_item
 
