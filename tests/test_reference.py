@@ -99,18 +99,21 @@ def plain(call: Call, **attributes: Any) -> Call:
 
 
 def addresses(call: Call) -> tuple[Any, ...]:
-    """Give NumPy's fancy index for the elements or slices that a call addresses."""
-    data, indices = call.args[0], np.asarray(call.args[1])
+    """Give NumPy's fancy index for the elements or slices that a call addresses.
+
+    In the order of C, as NumPy assigns in the order in which the indices lie in memory.
+    """
+    data, indices = call.args[0], np.array(call.args[1], np.int64, order="C")
     if call.op == "scatter_slices":
         axis = call.kwargs.get("axis", 0) % data.ndim
-        return (*[slice(None)] * axis, np.asarray(indices).astype(np.int64))
+        return (*[slice(None)] * axis, indices)
     if call.op == "scatter_elements":
         axis = call.kwargs.get("axis", 0) % data.ndim
         places = list(np.indices(indices.shape, sparse=True))
-        places[axis] = indices.astype(np.int64)
+        places[axis] = indices
         return tuple(places)
     lead, b = indices.shape[:-1], call.kwargs.get("batch_dims", 0)
-    components = [indices[..., c].astype(np.int64) for c in range(indices.shape[-1])]
+    components = [indices[..., c].copy(order="C") for c in range(indices.shape[-1])]
     return (*(np.indices(lead)[:b]), *components)
 
 
