@@ -33,8 +33,8 @@ class Wild:
 planner = sys.modules["gatherum.hooks"]
 native.set_hooks(
     planner._normalise, planner.arguments.normalise_attributes, planner._make_plan,
-    lambda *operands: None, planner._check_out,
-    planner._make_fill, planner._raise_invalid, planner._raise_changed,
+    lambda *operands: None, planner.check_out,
+    planner._make_fill, planner.raise_invalid, planner._raise_changed,
 )
 data = np.zeros(1000)
 """
@@ -93,17 +93,29 @@ THREAD = {
 }
 
 
-def _check(code, report):
-    run = subprocess.run(
+def _run(code):
+    return subprocess.run(
         [sys.executable, "-c", START + code],
         env=os.environ | {"PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def _check(code, report):
+    run = _run(code)
     assert run.returncode != 0
     assert report in run.stderr, run.stderr[-2000:]
     assert "gatherum::" in run.stderr
+
+
+def test_without_a_mistake_nothing_ends_the_process():
+    run = _run(
+        "plan = Wild(('gather', data, np.arange(4)))\n"
+        "print(native.run(plan, data, np.arange(4), None, None, 0))"
+    )
+    assert (run.returncode, run.stdout) == (0, "[0. 0. 0. 0.]\n")
 
 
 @pytest.mark.skipif(SANITIZER != "address", reason=NEEDS)
