@@ -315,6 +315,13 @@ def test_nodes_that_are_no_valid_onnx() -> None:
     assert (axis.first_level, axis.operator) == (None, "")
 
 
+@pytest.mark.parametrize("batch_dims", [-(2**63), 2**62])
+def test_a_batch_dims_without_end_is_refused_at_once(batch_dims: int) -> None:
+    node = f"GatherND <batch_dims = {batch_dims}> (x, i)"
+    report = one(f"g (float[5,3] x, int64[2,1] i) => (y) {{ y = {node} }}")
+    assert report.reasons == (f"no valid ONNX: `batch_dims` must be in [0, 2), got {batch_dims}",)
+
+
 # Where nodes stand
 
 NESTED = """

@@ -150,7 +150,7 @@ def _equal_sizes(
             yield [(name, d) for name in names]
     elif OPERATORS[op].tuples and q:
         k = lists["indices"][-1]
-        for d in range(axis):
+        for d in range(min(axis, r, q)):
             yield [("data", d), ("indices", d)]
         if scatters and isinstance(k, int):
             for d in range(q - 1):
