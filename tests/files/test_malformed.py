@@ -5,6 +5,7 @@ import os
 import struct
 import sys
 import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,30 @@ from gatherum import files
 def test_npy(tmp_path: Path, content: bytes, line: str) -> None:
     (tmp_path / "t.npy").write_bytes(content)
     assert refused(tmp_path, str(tmp_path / "t.npy")) == line
+
+
+# Python's parser warns of the first two; from 3.12 on, users see the second, too.
+@pytest.mark.parametrize("text", ["{'shape': (1if 1 else 2)}", r"{'shape': '\d'}", "(1j, 0x10)"])
+def test_no_warning_comes_of_a_header(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.npy").write_bytes(npy_bytes(text))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        line = refused(tmp_path, str(tmp_path / "t.npy"))
+    assert (line, seen) == ("t.npy: the .npy header is not a Python literal", [])
+
+
+def test_whatever_names_the_fields_have(tmp_path: Path) -> None:
+    names = ["1a", "it's", 'say "x"', "back\\slash", "tab\t", "\x85", "ü", "日", "🙂", "#", "{}"]
+    dtype = np.dtype([(name, "<i4", (2,)) for name in names] + [(("a title", "named"), "|S3")])
+    table = np.zeros(4, dtype)
+    table["it's"] = np.arange(8).reshape(4, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy tells that the file is not of version 1
+        np.save(tmp_path / "t.npy", table)
+    np.save(tmp_path / "i.npy", np.array([2, 0]))
+    files.gather_file(tmp_path / "t.npy", tmp_path / "i.npy", tmp_path / "o.npy")
+    found = np.load(tmp_path / "o.npy")
+    assert (found.dtype, found.tobytes()) == (dtype, table[[2, 0]].tobytes())
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

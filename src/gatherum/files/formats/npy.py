@@ -6,6 +6,7 @@ have written, checks no size against the file, and has no public door to format 
 
 import ast
 import math
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,13 @@ MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
 LONGEST_HEADER = 1 << 20
 ALIGNMENT = 64
+# What a header may consist of. Python's parser writes warnings of other literals to standard error.
+_ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+_LITERALS = re.compile(
+    rf"""(?:[\s()\[\]{{}},:]|-?\d++(?:\.\d++)?(?![\w.])|(?:True|False|None)(?!\w)
+    |'(?:[^'\\\n]|{_ESCAPE})*+'|"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
+    re.VERBOSE,
+)
 
 
 class Npy(Format):
@@ -169,7 +177,10 @@ def _version(name: str, start: bytes) -> tuple[int, int, str]:
 
 def _fields(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
     try:
-        fields = ast.literal_eval(raw.decode(encoding).strip())
+        text = raw.decode(encoding).strip()
+        if not _LITERALS.fullmatch(text):
+            raise ValueError
+        fields = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError(f"{name}: the .npy header is not a Python literal") from None
     if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
