@@ -7,7 +7,7 @@
 #include <bit>
 #include <type_traits>
 
-#include "platform.hpp"
+#include "processor.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

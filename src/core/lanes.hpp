@@ -1,7 +1,7 @@
 // Vectors of 64-bit words, as wide as the level's registers have them, and what they can do.
 #pragma once
 
-#include "platform.hpp"
+#include "processor.hpp"
 
 namespace gatherum {
 

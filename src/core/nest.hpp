@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "platform.hpp"
+#include "processor.hpp"
 #include "types.hpp"
 
 namespace gatherum {

@@ -16,6 +16,7 @@
 
 #include "platform.hpp"
 #include "pool.hpp"
+#include "processor.hpp"
 
 namespace gatherum {
 namespace {
