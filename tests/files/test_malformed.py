@@ -1,5 +1,6 @@
 """Files that are not what they claim to be: one clear line, and nothing written."""
 
+import ast
 import json
 import os
 import struct
@@ -99,8 +100,38 @@ def test_no_warning_comes_of_a_header(tmp_path: Path, text: str) -> None:
     assert (line, seen) == ("t.npy: the .npy header is not a Python literal", [])
 
 
+# NumPy reads the numbers of some types as Python, which raises a SyntaxError, or warns of them.
+@pytest.mark.parametrize(
+    "descr",
+    [
+        "'<,f4'", "'(2)f4'", "'f4,i4'", "[('a', '<,f4')]", "('<f4', '<,f4')", "[()]", "()",
+        "[('a', '<f4', [('b', '<,f4')])]", "[('a', ('<f4', (1, '<,f4')))]",
+    ],
+)  # fmt: skip
+def test_a_dtype_is_never_read_as_python(tmp_path: Path, descr: str) -> None:
+    (tmp_path / "t.npy").write_bytes(npy_bytes(described(descr=descr)))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        line = refused(tmp_path, str(tmp_path / "t.npy"))
+    assert seen == []
+    assert line == f"t.npy: the header's dtype {ast.literal_eval(descr)!r} is not understood"
+
+
 def test_whatever_names_the_fields_have(tmp_path: Path) -> None:
-    names = ["1a", "it's", 'say "x"', "back\\slash", "tab\t", "\x85", "ü", "日", "🙂", "#", "{}"]
+    names = [
+        "1a",
+        "it's",
+        'say "x"',
+        "back\\slash",
+        "tab\t",
+        "\x85",
+        "ü",
+        "日",
+        "🙂",
+        "#",
+        "{}",
+        "(1if),f4",
+    ]
     dtype = np.dtype([(name, "<i4", (2,)) for name in names] + [(("a title", "named"), "|S3")])
     table = np.zeros(4, dtype)
     table["it's"] = np.arange(8).reshape(4, 2)

@@ -211,6 +211,8 @@ def checked_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _dtype(name: str, descr: Any) -> np.dtype[Any]:
     try:
+        if not _is_plain(descr):
+            raise ValueError
         dtype = np.lib.format.descr_to_dtype(descr)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError):
         raise ValueError(f"{name}: the header's dtype {descr!r} is not understood") from None
@@ -219,6 +221,17 @@ def _dtype(name: str, descr: Any) -> np.dtype[Any]:
     if dtype.itemsize == 0:
         raise ValueError(f"{name}: the header's dtype {descr!r} has no bytes")
     return dtype
+
+
+def _is_plain(descr: Any) -> bool:
+    """Return whether types stand there as NumPy writes them: others it may parse as Python."""
+    if isinstance(descr, list):
+        return all(_is_plain(field[1:]) for field in descr)  # behind its name
+    if isinstance(descr, tuple):
+        kind, *shapes = descr
+        extents = [n for shape in shapes for n in (shape if isinstance(shape, tuple) else [shape])]
+        return _is_plain(kind) and all(isinstance(extent, int) for extent in extents)
+    return isinstance(descr, str) and not set("(,") & set(descr)
 
 
 def _flag(name: str, flag: Any) -> bool:
