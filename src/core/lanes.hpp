@@ -1,6 +1,8 @@
 // Vectors of 64-bit words, as wide as the level's registers have them, and what they can do.
 #pragma once
 
+#include <bit>
+
 #include "processor.hpp"
 
 namespace gatherum {

@@ -1,12 +1,15 @@
 // What platform.hpp says of files and memory, asked of the system that it is compiled for.
 //
 //     platform FILE      writes FILE; prints "ok", or the line of what is not so
-#include "lanes.hpp"
+#include "platform.hpp"
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 #include <vector>
+
+#include "lanes.hpp"
 
 #if defined(_WIN32)
 #include <fcntl.h>
