@@ -356,7 +356,7 @@ def test_a_zarr_array_whose_metadata_change(web: Web) -> None:
 def test_no_more_is_read_than_a_chunk_can_have(web: Web) -> None:
     path = put(web.folder, "t", TABLE, "zarr3")
     web.fail("endless", times=ALWAYS, only="/c/")
-    with pytest.raises(OSError, match=r"c/0/0: it has more than the \d+ bytes that are read$"):
+    with pytest.raises(OSError, match=r"c/0/\d: it has more than the \d+ bytes that are read$"):
         files.gather_file(web.url(path), at(0))
     web.fail("endless", times=ALWAYS, only="zarr.json")
     with pytest.raises(OSError, match=r"zarr.json: it has more than the 16777216 bytes"):
