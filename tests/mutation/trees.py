@@ -103,6 +103,8 @@ OWN = {
     "numbers.py": ("cli_limits",),
     "buffers.py": ("directml/test_buffer_formats", "directml/test_dispatch"),
     "jsontext.py": ("directml/test_json", "directml/test_json_linear"),
+    "npy.py": ("files/test_malformed",),
+    "mapping.py": ("onnx_check",),
     "check.py": ("directml/test_check", "directml/test_one_verdict"),
 }
 # The room of CUDA, whose files have the names of others.

@@ -228,9 +228,7 @@ def _is_plain(descr: Any) -> bool:
     if isinstance(descr, list):
         return all(_is_plain(field[1:]) for field in descr)  # behind its name
     if isinstance(descr, tuple):
-        kind, *shapes = descr
-        extents = [n for shape in shapes for n in (shape if isinstance(shape, tuple) else [shape])]
-        return _is_plain(kind) and all(isinstance(extent, int) for extent in extents)
+        return _is_plain(descr[0])  # before its shape
     return isinstance(descr, str) and not set("(,") & set(descr)
 
 
