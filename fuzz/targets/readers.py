@@ -158,7 +158,7 @@ def _is_small(form: str, content: bytes) -> bool:
         chunks = metadata.get("chunks") or grid.get("configuration", {}).get("chunk_shape") or []
         sizes = (math.prod(map(int, metadata["shape"])), math.prod(map(int, chunks)))
         return all(abs(size) <= MOST for size in sizes) and "itemsize" not in str(metadata)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return True
 
 
