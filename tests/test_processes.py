@@ -263,7 +263,7 @@ def read():
 @pytest.mark.parametrize("name", FORKED)
 def test_a_signal_handler_may_fork(python, name, raises):
     if os.environ.get("SANITIZER") == "thread" and name == "rows of a file" and not raises:
-        pytest.skip("ThreadSanitizer takes the child's threads for its parent's: run without")
+        pytest.skip("run without ThreadSanitizer: it takes the child's threads for its parent's")
     setup, call, answer, status = FORKED[name]
     code = FORKING.replace("SETUP", setup).replace("CALL", call).replace("ANSWER", answer)
     done = python(code.replace("HANDLED", "raise InterruptedError" if raises else "pass"), **QUIET)

@@ -1,5 +1,5 @@
-// Everything that differs between systems: processors to use, forks, memory and files. processor.hpp has what
-// differs between compilers and processors.
+// What differs between systems: processors to use, forks, memory and files. processor.hpp has what differs
+// between compilers and processors.
 #pragma once
 
 #include <cerrno>

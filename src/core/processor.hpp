@@ -1,5 +1,4 @@
-// Everything that differs between compilers and processors; platform.hpp has what differs between systems.
-// The only #ifdefs of the core.
+// What differs between compilers and processors. platform.hpp has what differs between systems.
 #pragma once
 
 #include <cstddef>
