@@ -102,7 +102,6 @@ def test_only_verdicts_of_the_same_sources_count_for_a_record(tmp_path):
     ]  # fmt: skip
     assert own.of(second) == Verdict(second, "another", 7.2)
     assert own.of(first) is own.of(third) is None
-    assert own.killer(first) == "a killer" and own.killer(third) == "a third"
     assert Results(file, "").of(third) is None
 
 
@@ -126,30 +125,3 @@ def test_sources_are_the_same_until_one_of_them_changes(tmp_path):
     (tmp_path / "tests/b").write_text("2")
     assert records.sources(tmp_path, "src", "tests") == ""
     assert found() not in (first, "")
-
-
-def test_what_killed_a_mutant_is_tried_first(monkeypatch):
-    pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
-    from mutation.trees import Tree
-
-    tree = object.__new__(Tree)
-    tried = []
-
-    def tests(files):
-        tried.append(files)
-        return fails if files[0].removeprefix("tests/") in fails else None
-
-    monkeypatch.setattr(tree, "_build", lambda level: True, raising=False)
-    monkeypatch.setattr(tree, "_test", tests, raising=False)
-    for fails in ("test_a.py::test_b[c d]", "a crash (-11) in test_a.py::test_b"):
-        test = f"tests/{fails.rpartition(' in ')[2]}"
-        tried.clear()
-        assert tree._run(("tests/test_a.py",), "", fails) == fails
-        assert tried == [(test,)]
-    tried.clear()
-    fails = "nothing"
-    assert tree._run(("tests/test_a.py",), "", "test_a.py::test_b") is None
-    assert tried == [("tests/test_a.py::test_b",), ("tests/test_a.py",)]
-    tried.clear()
-    assert tree._run(("tests/test_a.py",), "", "the compiler") is None
-    assert tried == [("tests/test_a.py",)]

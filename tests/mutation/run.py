@@ -5,14 +5,14 @@
     python tests/mutation/run.py --results R           # go on where the run before stopped
     python tests/mutation/run.py --results R --record  # all, on the sources as committed; on record
 
-With --record, verdicts count that were found on the same sources and tests. Of all others, what
-killed a mutant is tried first.
+With --record, verdicts count that were found on the same sources and tests.
 
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
-one instruction-set level. The tests run from the likeliest to fail to the slowest and stop at the
-first failure. A crash kills a mutant as well as a failure does, and so does a test that does not
-end. What no test can tell, as the table says, meets the quick ones. Exit status 1: a mutant has
-survived without a reason in the table, or one is dead that should not be.
+one instruction-set level. What killed a mutant when it was last tried runs first, then what killed
+others of its file, then short tests before long ones, until one fails. A crash kills a mutant as
+well as a failure does, and so does a test that does not end. What no test can tell, as the table
+says, meets the quick ones. Exit status 1: a mutant has survived without a reason in the table, or
+one is dead that should not be.
 """
 
 from __future__ import annotations
@@ -77,9 +77,14 @@ class Results:
                 if sources is None or (of == sources and sources):
                     self.kept[source, old, new] = killer, seconds
 
-    def killer(self, mutant: Mutant) -> str:
-        """Return what killed a mutant when it was last tried, on whatever sources."""
-        return self.killers.get((mutant.file, mutant.old, mutant.new), "")
+    def likely(self, mutant: Mutant) -> list[str]:
+        """Return the tests that killed it and others of its file, on whatever sources."""
+        with self.lock:
+            latest = [killer for key, killer in self.killers.items() if key[0] == mutant.file]
+            own = self.killers.get((mutant.file, mutant.old, mutant.new), "")
+        killers = [own, *reversed(latest)]
+        tests = (killer.rpartition(" in ")[2] for killer in killers)  # "a crash (-11) in ..."
+        return list(dict.fromkeys(test for test in tests if "::" in test))
 
     def of(self, mutant: Mutant) -> Verdict | None:
         """Return a verdict that needs no second look."""
@@ -91,10 +96,14 @@ class Results:
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict."""
+        mutant = verdict.mutant
+        key = (mutant.file, mutant.old, mutant.new)
+        with self.lock:
+            self.killers.pop(key, None)
+            self.killers[key] = verdict.killer or ""
         if self.file is not None:
-            mutant, seconds = verdict.mutant, round(verdict.seconds, 1)
-            entry = [mutant.file, mutant.old, mutant.new, verdict.killer, seconds, self.sources]
-            with self.lock, self.file.open("a") as stream:
+            entry = [*key, verdict.killer, round(verdict.seconds, 1), self.sources]
+            with self.file.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")
 
 
@@ -122,7 +131,7 @@ def main() -> int:
         print(f"{len(open_ones)} without a verdict")
         return summed_up(verdicts, None if open_ones else run)
     alone = only_run()
-    for number, verdict in tried(open_ones, given.jobs, given.tests, results.killer):
+    for number, verdict in tried(open_ones, given.jobs, given.tests, results.likely):
         verdicts.append(verdict)
         if verdict.killer is not None or given.tests == "all":
             results.add(verdict)
@@ -170,7 +179,7 @@ def arguments() -> argparse.Namespace:
 
 
 def tried(
-    chosen: list[tuple[int, Mutant]], jobs: int, tests: str, killer: Callable[[Mutant], str]
+    chosen: list[tuple[int, Mutant]], jobs: int, tests: str, likely: Callable[[Mutant], list[str]]
 ) -> Iterable[tuple[int, Verdict]]:
     """Try mutants, each job in a tree of its own; yield verdicts as they come."""
     compilers = max(1, (os.cpu_count() or 1) // jobs)
@@ -188,8 +197,8 @@ def tried(
                 return
             began = time.monotonic()
             try:
-                known = killer(mutant) if mutant is not None else ""
-                found = tree.run(mutant, tests_for(mutant, tests), known)
+                first = likely(mutant) if mutant is not None else []
+                found = tree.run(mutant, tests_for(mutant, tests), first)
             except Exception as error:  # a job that fails is told, not lost
                 found, mutant = f"the run itself: {error!r}", None
             ready.put((number, mutant, found, time.monotonic() - began))

@@ -1,5 +1,6 @@
 """Copies of the tree in which mutants are built and tested."""
 
+import json
 import os
 import queue
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from mutation.mutants import ROOT, Mutant
@@ -110,8 +112,8 @@ OWN = {
 # The room of CUDA, whose files have the names of others.
 CUDA = ("cuda_room/test_kernels", "cuda_room/test_kernel_folds", "cuda_room/test_kernels_far")
 OPTIONS = (
-    "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0",
-    "--hypothesis-profile=mutants",
+    "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutation.order",
+    "--hypothesis-seed=0", "--hypothesis-profile=mutants",
 )  # fmt: skip
 # What the core of a copy is built for: portable, but for what only vectors of eight words reach.
 LEVELS = ("portable", "v3")
@@ -121,22 +123,29 @@ PATIENCE = 150
 
 
 def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
-    """Return the files of tests for a mutant, the likeliest to fail first: all, quick, slow."""
-    name = "" if mutant is None else Path(mutant.file).name
+    """Return the files of tests for a mutant: all, quick, slow."""
     chosen = {"all": QUICK + SLOW, "quick": QUICK, "slow": SLOW}[which]
-    if mutant is not None and mutant.equivalent:
-        chosen = QUICK  # every one of them runs
-    first = FIRST.get(name, ())
     if mutant is None:
         chosen += tuple({test for own in OWN.values() for test in own}) + CUDA
-    elif "32_t" in mutant.new and "32_t" not in mutant.old:
-        first += ("far_offsets",)
-    if which == "slow":
-        first = tuple(test for test in first if test in SLOW)
-    in_cuda = mutant is not None and "/cuda/" in mutant.file
-    own = CUDA if in_cuda else OWN.get(name)
-    chosen = own or tuple(dict.fromkeys(first + chosen))
-    return tuple(f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py" for test in chosen)
+    elif "/cuda/" in mutant.file:
+        chosen = CUDA
+    elif own := OWN.get(Path(mutant.file).name):
+        chosen = own
+    elif mutant.equivalent:
+        chosen = QUICK  # every one of them runs
+    else:
+        chosen += tuple(test for test in _first(mutant) if which != "slow" or test in SLOW)
+    return tuple(dict.fromkeys(map(_path, chosen)))
+
+
+def _first(mutant: Mutant) -> tuple[str, ...]:
+    """Return those of them that are likeliest to fail."""
+    far = "32_t" in mutant.new and "32_t" not in mutant.old
+    return FIRST.get(Path(mutant.file).name, ()) + ("far_offsets",) * far
+
+
+def _path(test: str) -> str:
+    return f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py"
 
 
 class Tree:
@@ -149,18 +158,21 @@ class Tree:
         for part in PARTS:
             _copy(ROOT / part, self.root / part)
 
-    def run(self, mutant: Mutant | None, tests: tuple[str, ...], known: str = "") -> str | None:
+    def run(
+        self, mutant: Mutant | None, tests: tuple[str, ...], likely: Iterable[str] = ()
+    ) -> str | None:
         """Put a mutant into the tree; return what kills it, and leave the source as it was.
 
-        `known` is what killed it in an earlier run, and is tried first.
+        The tests that are `likely` to kill it run before the others.
         """
         if mutant is None:
-            return self._run(tests, "", "")
+            return self._run(tests, "", (), ())
         path = self.root / mutant.file
         text = path.read_text()
         self._write(path, mutant.applied(text))
         try:
-            return self._run(tests, "v3" if path.name in BY_EIGHTS else "", known)
+            level = "v3" if path.name in BY_EIGHTS else ""
+            return self._run(tests, level, likely, map(_path, _first(mutant)))
         finally:
             self._write(path, text)
 
@@ -175,13 +187,18 @@ class Tree:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def _run(self, tests: tuple[str, ...], level: str, known: str) -> str | None:
+    def _run(
+        self, tests: tuple[str, ...], level: str, likely: Iterable[str], first: Iterable[str]
+    ) -> str | None:
         # The core is built with this mutant in it, or at last without the one before.
         if not self._build(level):
             return "the compiler"
-        test = known.rpartition(" in ")[2]
-        if "::" in test and self._test((f"tests/{test}",)) == known:
-            return known
+        order = {
+            "likely": [f"tests/{test}" for test in likely],
+            "first": list(first),
+            "seconds": str(self.root.parent / "seconds.json"),
+        }
+        (self.root / "order.json").write_text(json.dumps(order), encoding="utf-8")
         return self._test(tests)
 
     def _build(self, level: str) -> bool:
@@ -207,7 +224,11 @@ class Tree:
         """Run the tests, and return the one that fails, or what else went wrong."""
         # Bytecode saves half of the time until the first test.
         environment = {"GATHERUM_EXAMPLES": "100"} | os.environ
-        environment |= {"PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": ""}
+        environment |= {
+            "PYTHONPATH": os.pathsep.join(["src", "tests"]),
+            "PYTHONDONTWRITEBYTECODE": "",
+            "GATHERUM_ORDER": "order.json",
+        }
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "pytest", *OPTIONS, *tests],
             cwd=self.root, env=environment, text=True, start_new_session=True,

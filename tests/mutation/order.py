@@ -1,0 +1,50 @@
+"""A plugin of pytest for the runner: tests that are likely to fail first, then the shortest.
+
+`GATHERUM_ORDER` names a file of JSON: `likely`, tests by their names, in order; `first`, files
+whose tests come before others of about the same length; `seconds`, a file with what each test took,
+which is written when a run has passed.
+"""
+
+import json
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+ORDER = json.loads(Path(os.environ["GATHERUM_ORDER"]).read_text(encoding="utf-8"))
+SECONDS = Path(ORDER["seconds"])
+took: dict[str, float] = {}
+
+
+def seconds() -> dict[str, float]:
+    """Return what each test took when it last passed."""
+    return json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.exists() else {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests in order."""
+    known = seconds()
+    places = {name: place for place, name in enumerate(ORDER["likely"])}
+
+    def rank(item: pytest.Item) -> tuple[int, float]:
+        if item.nodeid in places:
+            return places[item.nodeid], 0
+        # By powers of four, or what the tests of a file share would be made again and again.
+        length = math.ceil(math.log(max(known.get(item.nodeid, 1), 0.01), 4))
+        return len(places), length - 1.5 * (item.nodeid.split("::")[0] in ORDER["first"])
+
+    items.sort(key=rank)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up what setup, call and teardown of a test take."""
+    took[report.nodeid] = took.get(report.nodeid, 0) + report.duration
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Keep the seconds of a run in which every test has passed."""
+    if exitstatus == 0:
+        fresh = SECONDS.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps(seconds() | took), encoding="utf-8")
+        fresh.replace(SECONDS)
