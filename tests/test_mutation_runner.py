@@ -16,7 +16,7 @@ from mutation.run import Results, Verdict
 
 def ordered(folder, options=("--collect-only", "-q"), **order):
     """Run pytest in a folder with the runner's plugin; return its output."""
-    order = {"likely": [], "first": [], "seconds": str(folder / "seconds.json")} | order
+    order = {"likely": [], "seconds": str(folder / "seconds.json")} | order
     (folder / "order.json").write_text(json.dumps(order))
     (folder / "pytest.ini").write_text("[pytest]\n")
     environment = os.environ | {
@@ -34,17 +34,13 @@ def names(output):
     return [line.split("::")[1] for line in output.splitlines() if "::" in line]
 
 
-def test_likely_tests_come_first_and_short_ones_before_long_ones(tmp_path):
+def test_likely_tests_come_first_and_long_ones_last(tmp_path):
     (tmp_path / "test_a.py").write_text("def test_long(): pass\ndef test_short(): pass\n")
-    (tmp_path / "test_b.py").write_text("def test_middle(): pass\ndef test_known(): pass\n")
-    lengths = {"a.py::test_long": 9, "a.py::test_short": 0.1, "b.py::test_middle": 1}
-    seconds = tmp_path / "seconds.json"
-    seconds.write_text(json.dumps({f"test_{name}": length for name, length in lengths.items()}))
+    (tmp_path / "test_b.py").write_text("def test_next(): pass\ndef test_known(): pass\n")
+    seconds = {"test_a.py::test_long": 9, "test_a.py::test_short": 0.1}
+    (tmp_path / "seconds.json").write_text(json.dumps(seconds))
     found = ordered(tmp_path, likely=["test_gone.py::test_gone", "test_b.py::test_known"])
-    assert names(found) == ["test_known", "test_short", "test_middle", "test_long"]
-    seconds.write_text(json.dumps({"test_a.py::test_short": 1}))
-    found = ordered(tmp_path, first=["test_b.py"])
-    assert names(found) == ["test_middle", "test_known", "test_long", "test_short"]
+    assert names(found) == ["test_known", "test_short", "test_next", "test_long"]
 
 
 def test_what_tests_take_is_kept_when_all_have_passed(tmp_path):
@@ -59,13 +55,16 @@ def test_what_tests_take_is_kept_when_all_have_passed(tmp_path):
     assert json.loads(seconds.read_text()) == kept
 
 
-def test_what_killed_a_mutant_is_tried_before_what_killed_others_of_its_file(tmp_path):
+def test_what_killed_a_mutant_is_tried_before_what_killed_others(tmp_path):
     results = Results(tmp_path / "verdicts.jsonl")
     first, second, third = (Mutant("src/core/pool.cpp", "a", new) for new in "bcd")
     results.add(Verdict(first, "test_a.py::test_one", 1.0))
     results.add(Verdict(second, "a crash (-11) in test_a.py::test_two", 1.0))
-    results.add(Verdict(Mutant("src/core/memory.cpp", "a", "b"), "test_a.py::test_other", 1.0))
+    for new in "bcde":
+        killer = "test_b.py::test_often" if new < "e" else "test_b.py::test_once"
+        results.add(Verdict(Mutant("src/core/memory.cpp", "a", new), killer, 1.0))
     results.add(Verdict(third, "the compiler", 1.0))
+    one, two, often = "test_a.py::test_one", "test_a.py::test_two", "test_b.py::test_often"
     for kept in (results, Results(results.file)):
-        assert kept.likely(first) == ["test_a.py::test_one", "test_a.py::test_two"]
-        assert kept.likely(third) == ["test_a.py::test_two", "test_a.py::test_one"]
+        assert kept.likely(first) == [one, two, often]
+        assert kept.likely(third) == [two, one, often]

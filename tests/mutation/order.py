@@ -1,12 +1,10 @@
-"""A plugin of pytest for the runner: tests that are likely to fail first, then the shortest.
+"""A plugin of pytest for the runner: tests that are likely to fail come first, long ones last.
 
-`GATHERUM_ORDER` names a file of JSON: `likely`, tests by their names, in order; `first`, files
-whose tests come before others of about the same length; `seconds`, a file with what each test took,
-which is written when a run has passed.
+`GATHERUM_ORDER` names a file of JSON: `likely`, tests by their names, in order; `seconds`, a file
+with what each test took, which is written when a run has passed. All others stay as they were told.
 """
 
 import json
-import math
 import os
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 ORDER = json.loads(Path(os.environ["GATHERUM_ORDER"]).read_text(encoding="utf-8"))
 SECONDS = Path(ORDER["seconds"])
+LONG = 4.0
 took: dict[str, float] = {}
 
 
@@ -27,12 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     known = seconds()
     places = {name: place for place, name in enumerate(ORDER["likely"])}
 
-    def rank(item: pytest.Item) -> tuple[int, float]:
-        if item.nodeid in places:
-            return places[item.nodeid], 0
-        # By powers of four, or what the tests of a file share would be made again and again.
-        length = math.ceil(math.log(max(known.get(item.nodeid, 1), 0.01), 4))
-        return len(places), length - 1.5 * (item.nodeid.split("::")[0] in ORDER["first"])
+    def rank(item: pytest.Item) -> int:
+        is_long = known.get(item.nodeid, 0) > LONG
+        return places.get(item.nodeid, len(places) + is_long)
 
     items.sort(key=rank)
 

@@ -8,11 +8,11 @@
 With --record, verdicts count that were found on the same sources and tests.
 
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
-one instruction-set level. What killed a mutant when it was last tried runs first, then what killed
-others of its file, then short tests before long ones, until one fails. A crash kills a mutant as
-well as a failure does, and so does a test that does not end. What no test can tell, as the table
-says, meets the quick ones. Exit status 1: a mutant has survived without a reason in the table, or
-one is dead that should not be.
+one instruction-set level. Tests run until one fails: what killed the mutant when it was last tried,
+what killed others, of its file first, and the rest from the likeliest to fail to the slowest. A crash
+kills a mutant as well as a failure does, and so does a test that does not end. What no test can tell,
+as the table says, meets the quick ones. Exit status 1: a mutant has survived without a reason in the
+table, or one is dead that should not be.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import shlex
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mutation.mutants import ROOT, Mutant, mutants
 from mutation.trees import LEVELS, PARTS, Tree, tests_for
 from records import Run, sources
+
+# So many tests that kill the most mutants are tried on those of which nothing is known.
+MOST_FREQUENT = 30
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,15 @@ class Results:
                     self.kept[source, old, new] = killer, seconds
 
     def likely(self, mutant: Mutant) -> list[str]:
-        """Return the tests that killed it and others of its file, on whatever sources."""
+        """Return tests that may kill it: what did, what killed others of its file, and of others.
+
+        Those of other files have killed at least two, the most frequent ones first.
+        """
         with self.lock:
-            latest = [killer for key, killer in self.killers.items() if key[0] == mutant.file]
             own = self.killers.get((mutant.file, mutant.old, mutant.new), "")
-        killers = [own, *reversed(latest)]
+            of_file = [killer for key, killer in self.killers.items() if key[0] == mutant.file]
+            counts = Counter(self.killers.values()).most_common(MOST_FREQUENT)
+        killers = [own, *reversed(of_file), *(killer for killer, count in counts if count > 1)]
         tests = (killer.rpartition(" in ")[2] for killer in killers)  # "a crash (-11) in ..."
         return list(dict.fromkeys(test for test in tests if "::" in test))
 

@@ -123,29 +123,23 @@ PATIENCE = 150
 
 
 def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
-    """Return the files of tests for a mutant: all, quick, slow."""
+    """Return the files of tests for a mutant, the likeliest to fail first: all, quick, slow."""
+    name = "" if mutant is None else Path(mutant.file).name
     chosen = {"all": QUICK + SLOW, "quick": QUICK, "slow": SLOW}[which]
-    if mutant is None:
-        chosen += tuple({test for own in OWN.values() for test in own}) + CUDA
-    elif "/cuda/" in mutant.file:
-        chosen = CUDA
-    elif own := OWN.get(Path(mutant.file).name):
-        chosen = own
-    elif mutant.equivalent:
+    if mutant is not None and mutant.equivalent:
         chosen = QUICK  # every one of them runs
-    else:
-        chosen += tuple(test for test in _first(mutant) if which != "slow" or test in SLOW)
-    return tuple(dict.fromkeys(map(_path, chosen)))
-
-
-def _first(mutant: Mutant) -> tuple[str, ...]:
-    """Return those of them that are likeliest to fail."""
-    far = "32_t" in mutant.new and "32_t" not in mutant.old
-    return FIRST.get(Path(mutant.file).name, ()) + ("far_offsets",) * far
-
-
-def _path(test: str) -> str:
-    return f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py"
+    first = FIRST.get(name, ())
+    if mutant is None:
+        own = [*FIRST.values(), *OWN.values(), CUDA]
+        chosen += tuple(test for tests in own for test in tests)
+    elif "32_t" in mutant.new and "32_t" not in mutant.old:
+        first += ("far_offsets",)
+    if which == "slow":
+        first = tuple(test for test in first if test in SLOW)
+    in_cuda = mutant is not None and "/cuda/" in mutant.file
+    chosen = (CUDA if in_cuda else OWN.get(name)) or first + chosen
+    files = (f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py" for test in chosen)
+    return tuple(dict.fromkeys(files))
 
 
 class Tree:
@@ -166,13 +160,12 @@ class Tree:
         The tests that are `likely` to kill it run before the others.
         """
         if mutant is None:
-            return self._run(tests, "", (), ())
+            return self._run(tests, "", ())
         path = self.root / mutant.file
         text = path.read_text()
         self._write(path, mutant.applied(text))
         try:
-            level = "v3" if path.name in BY_EIGHTS else ""
-            return self._run(tests, level, likely, map(_path, _first(mutant)))
+            return self._run(tests, "v3" if path.name in BY_EIGHTS else "", likely)
         finally:
             self._write(path, text)
 
@@ -187,17 +180,12 @@ class Tree:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def _run(
-        self, tests: tuple[str, ...], level: str, likely: Iterable[str], first: Iterable[str]
-    ) -> str | None:
+    def _run(self, tests: tuple[str, ...], level: str, likely: Iterable[str]) -> str | None:
         # The core is built with this mutant in it, or at last without the one before.
         if not self._build(level):
             return "the compiler"
-        order = {
-            "likely": [f"tests/{test}" for test in likely],
-            "first": list(first),
-            "seconds": str(self.root.parent / "seconds.json"),
-        }
+        names = [f"tests/{test}" for test in likely]
+        order = {"likely": names, "seconds": str(self.root.parent / "seconds.json")}
         (self.root / "order.json").write_text(json.dumps(order), encoding="utf-8")
         return self._test(tests)
 
