@@ -31,6 +31,8 @@ _LITERALS = re.compile(
     |'(?:[^'\\\n]|{_ESCAPE})*+'|"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
     re.VERBOSE,
 )
+# A type as NumPy writes it: byte order, name, length, unit. Parts of others it parses as Python.
+_TYPE = re.compile(r"[<>|=]?(?:[A-Za-z]\w*(?:\[\w+\])?|\?)", re.ASCII)
 
 
 class Npy(Format):
@@ -224,12 +226,12 @@ def _dtype(name: str, descr: Any) -> np.dtype[Any]:
 
 
 def _is_plain(descr: Any) -> bool:
-    """Return whether types stand there as NumPy writes them: others it may parse as Python."""
+    """Return whether every type there is one that NumPy could have written."""
     if isinstance(descr, list):
         return all(_is_plain(field[1:]) for field in descr)  # behind its name
     if isinstance(descr, tuple):
         return _is_plain(descr[0])  # before its shape
-    return isinstance(descr, str) and not set("(,") & set(descr)
+    return isinstance(descr, str) and _TYPE.fullmatch(descr) is not None
 
 
 def _flag(name: str, flag: Any) -> bool:
