@@ -10,8 +10,8 @@ With --record, verdicts count that were found on the same sources and tests.
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
 one instruction-set level. Tests run until one fails: what killed the mutant when it was last
 tried, what killed others, of its file first, and the rest from the likeliest to fail to the
-slowest. A crash kills a mutant as well as a failure does, and so does a test that does not end. What
-no test can tell, as the table says, meets the quick ones. Exit status 1: a mutant has survived
+slowest. A crash kills a mutant as well as a failure does, and so does a test that does not end.
+What no test can tell, as the table says, meets the quick ones. Exit status 1: a mutant has survived
 without a reason in the table, or one is dead that should not be.
 """
 
