@@ -260,6 +260,19 @@ def test_nobody_waits_for_a_batch_that_does_not_come() -> None:
     assert ends(before)
 
 
+def test_no_batch_is_asked_for_when_the_rows_were_left() -> None:
+    before = threading.active_count()
+    come: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    come.put([0])
+    found = files.rows(TABLE, fed(come))
+    next(found)
+    found.close()
+    for batch in ([1], [2], [3]):
+        come.put(batch)
+    assert ends(before)
+    assert come.qsize() >= 2, "but the one that the thread was waiting for"
+
+
 @pytest.mark.parametrize("endless", ["iter(come.get, None)", "([n % 2] for n in range(10**6))"])
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "raise RuntimeError('its own')"])
 def test_a_program_ends_with_rows_left(end: str, endless: str) -> None:

@@ -85,13 +85,6 @@ FIRST = {
     "scatter_partition.cpp": ("choices", "algorithms"),
     "scatter_slabs.cpp": ("choices", "shares", "cases", "slab_blocks"),
     "schedule.hpp": ("choices", "cases", "properties", "threads"),
-    "inflating.py": ("files/test_special",),
-    "bounded.py": ("files/test_special",),
-    "journal.py": ("files/test_outputs",),
-    "batches.py": ("files/test_stream",),
-    "stream.py": ("files/test_stream",),
-    "inputs.py": ("files/test_stream",),
-    "windows.py": ("files/test_call",),
 }
 OWN = {
     "accumulator.py": ("accumulator_states", "accumulator"),
@@ -106,6 +99,13 @@ OWN = {
     "buffers.py": ("directml/test_buffer_formats", "directml/test_dispatch"),
     "jsontext.py": ("directml/test_json", "directml/test_json_linear"),
     "npy.py": ("files/test_malformed",),
+    "inflating.py": ("files/test_special",),
+    "bounded.py": ("files/test_special",),
+    "journal.py": ("files/test_outputs",),
+    "batches.py": ("files/test_stream",),
+    "stream.py": ("files/test_stream",),
+    "inputs.py": ("files/test_stream",),
+    "windows.py": ("files/test_call",),
     "mapping.py": ("onnx_check",),
     "check.py": ("directml/test_check", "directml/test_one_verdict"),
 }
