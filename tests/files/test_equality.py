@@ -243,6 +243,16 @@ def test_updates_that_broadcast(tmp_path: Path, shape: tuple[int, ...]) -> None:
     check(tmp_path, "scatter_nd", operands, ["npy"] * 3, "o.npy", reduction="add")
 
 
+def test_one_row_of_all_dimensions_that_broadcasts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(13)
+    operands = [
+        numbers(rng, (1,) * 63 + (7,), "int32"),
+        np.zeros(0, np.int64),
+        numbers(rng, (), "int32"),
+    ]
+    check(tmp_path, "scatter_nd", operands, ["npy"] * 3, "o.npy", reduction="add")
+
+
 def test_rows_larger_than_memory(tmp_path: Path) -> None:
     rng = np.random.default_rng(10)
     table = numbers(rng, (5, 3, 20_000), "float32")

@@ -31,8 +31,9 @@ _LITERALS = re.compile(
     |'(?:[^'\\\n]|{_ESCAPE})*+'|"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
     re.VERBOSE,
 )
-# A type as NumPy writes it: byte order, name, length, unit. Parts of others it parses as Python.
-_TYPE = re.compile(r"[<>|=]?(?:[A-Za-z]\w*(?:\[\w+\])?|\?)", re.ASCII)
+# A type as NumPy writes it: byte order, name, length, unit. Parts of others it parses as Python;
+# of 'a', once a name of 'S', it warns.
+_TYPE = re.compile(r"[<>|=]?(?:[A-Zb-z]\w*(?:\[\w+\])?|\?)", re.ASCII)
 
 
 class Npy(Format):
