@@ -54,7 +54,13 @@ def roof(found: dict[str, Any]) -> float:
     """Return the most bytes a second that were seen: bandwidth varies, and caches serve some."""
     rows = roofline_rows(found)
     marks = (mark for row in rows for mark in (*row.speeds.values(), row.read))
-    return max(*found["limits"]["read_gb_s"].values(), *marks)
+    return max(*found["limits"]["read_gb_s"].values(), copied(found), *marks)
+
+
+def copied(found: dict[str, Any]) -> float:
+    """Return the most bytes a second of a plain copy: a copied byte is read and written."""
+    fastest: float = max(found["limits"]["copy_gb_s"].values())
+    return 2 * fastest
 
 
 def digest() -> str:
@@ -104,8 +110,7 @@ def draw_roofline(found: dict[str, Any], theme: str) -> None:
     for name, colour in zip((OURS, RECYCLED, PEER), colours, strict=True):
         seen = [(row.speeds[name], y) for y, row in enumerate(rows) if name in row.speeds]
         axes.scatter(*zip(*seen, strict=True), color=colour, label=name, zorder=3)
-    copied = 2 * max(found["limits"]["copy_gb_s"].values())  # a copied byte is read and written
-    axes.axvline(copied, color=muted, linestyle="--", label="plain copy")
+    axes.axvline(copied(found), color=muted, linestyle="--", label="plain copy")
     axes.axvline(roof(found), color=ink, label=f"most that was seen ({roof(found):.1f})")
     axes.set_xlim(0, roof(found) * 1.02)
     axes.set_xlabel("least bytes over time, GB/s")
@@ -114,6 +119,8 @@ def draw_roofline(found: dict[str, Any], theme: str) -> None:
 
 def draw_speed(found: dict[str, Any], theme: str) -> None:
     """Draw the README's cases: the time of each library."""
+    from matplotlib import ticker
+
     ink, _, _, colours = THEMES[theme]
     records = {record["name"]: record for record in found["cases"]}
     shown = [records[name] for name in report.SHOWN]
@@ -132,7 +139,9 @@ def draw_speed(found: dict[str, Any], theme: str) -> None:
                 label=name,
             )  # fmt: skip
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     axes.set_xlabel("milliseconds on a log scale; left is faster, wrong answers are left out")
     _save(figure, axes, [report.SHOWN[record["name"]].replace("`", "") for record in shown],
           f"speed-{theme}")  # fmt: skip

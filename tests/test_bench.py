@@ -395,7 +395,8 @@ def test_the_charts_show_the_last_report() -> None:
     found = json.loads(charts.RESULTS.read_text())
     rows = charts.roofline_rows(found)
     assert len(rows) == sum("floor" in case for case in found["cases"]) > 20
-    assert all(max(*row.speeds.values(), row.read) <= charts.roof(found) for row in rows)
+    seen = [charts.copied(found), *(max(*row.speeds.values(), row.read) for row in rows)]
+    assert max(seen) <= charts.roof(found)
     for theme in charts.THEMES:
         for name, titles in (
             ("roofline", [row.title for row in rows]),
