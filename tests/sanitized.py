@@ -94,7 +94,8 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
 def tried(level: str, told: list[str]) -> tuple[int, str]:
     """Run pytest on a level; return its exit status and its last line."""
     print(f"--- {level}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *told]
+    # With its standard error captured, a sanitizer's report would be lost with the process.
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--capture=sys", *told]
     environment = os.environ | {"GATHERUM_ISA": level}
     line = last = ""
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as pytest:

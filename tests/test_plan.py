@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
+from gatherum import shapes
 from gatherum.shapes import MAX_BYTES, _meets, overlaps_itself
 from strategies import same_bits
 
@@ -213,6 +214,11 @@ def test_overlap_of_large_layouts_takes_bounded_work():
     assert _meets([(1, 2), (10, 4), (15, 3)], 1)  # 3 * 10 = 2 * 15, and no step of 1
     hard = (1000,) * 6, tuple(10**9 + d for d in range(6))
     assert overlaps_itself(*hard, 1)
+
+
+def test_packed_layouts_are_not_searched(monkeypatch):
+    monkeypatch.setattr(shapes, "_collides", None)
+    assert not overlaps_itself((3, 4, 5), (20, 60, 4), 4)
 
 
 def test_a_dtype_that_changes_its_size_is_another():
