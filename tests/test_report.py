@@ -76,6 +76,13 @@ def test_a_report_is_that_of_the_definition(op, data):
         ),
         ("gather", (3, 4), -1, {"axis": 1}, "1 entries, 0 invalid, 0 duplicate"),
         (
+            "gather_nd",
+            (1, 1),
+            [[2**63 - 1, 2**63 - 1]],  # their sum has no int64
+            {},
+            "1 entries, 1 invalid (first at [0]), 0 duplicate",
+        ),
+        (
             "gather",
             (3,),
             [-1, 2],

@@ -203,8 +203,8 @@ GATHERUM_INLINE bool add_times(const Component& component, const Times& times, c
     auto v = static_cast<uint64_t>(int64_t{opaque(load_lanes<T>(values + i * stride))});
     if constexpr (Negative) v += static_cast<uint64_t>(static_cast<int64_t>(v) >> 63) & size_of_one;
     beyond |= v | (size_of_one - 1 - v);
-    const auto offset = static_cast<int64_t>(times(v));
-    offsets[i] = First ? offset : offsets[i] + offset;
+    const uint64_t before = First ? 0 : static_cast<uint64_t>(offsets[i]);
+    offsets[i] = static_cast<int64_t>(before + times(v));
   }
   return none_negative(outside) && static_cast<int64_t>(beyond) >= 0;
 }
