@@ -77,6 +77,11 @@ EXITS = {
     "in a thread that goes on": "threading.Thread(target=lambda: print(works())).start()",
     "with large results": "kept = [gatherum.gather(data, indices)] * 3\nprint(works())",
     "without goodbye": "print(works(), flush=True)\nos._exit(0)",
+    "with a plan that a daemon thread keeps": """
+plan = gatherum.plan("gather", data, indices)
+threading.Thread(target=lambda kept: time.sleep(100), args=(plan,), daemon=True).start()
+print(works())
+""",
     # Of a call that takes minutes.
     "with a call in a daemon thread": """
 def work():

@@ -179,8 +179,9 @@ nb::object call(nb::handle* a) {
 void leave() {
   clear_plans();
   forget_calls();
-  // What a daemon thread that is still in a call keeps alive is no leak to warn of.
-  if (Released::count() > 0) nb::set_leak_warnings(false);
+  // What the frames of a daemon thread keep alive is no leak to warn of.
+  PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  if (PyThreadState_Next(thread) != nullptr) nb::set_leak_warnings(false);
 }
 
 }  // namespace gatherum

@@ -1,7 +1,6 @@
 // The interpreter's lock, given up while the core works on its own.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -15,11 +14,8 @@ namespace gatherum {
 // pool's other threads nor nanobind's functions would survive: it sleeps until the process is gone.
 class Released {
  public:
-  Released() : state_(PyEval_SaveThread()) { ++alive_; }
-  ~Released() {
-    lock();
-    --alive_;
-  }
+  Released() : state_(PyEval_SaveThread()) {}
+  ~Released() { lock(); }
   Released(const Released&) = delete;
   Released& operator=(const Released&) = delete;
 
@@ -30,9 +26,6 @@ class Released {
   // Whether a poll has told the work to stop. Work that was cut short without that was so by a fork, in
   // the child, which has none of the threads that took part.
   bool interrupted() const { return interrupted_; }
-
-  // How many threads are between giving the lock up and having it back.
-  static int count() { return alive_.load(); }
 
  private:
   bool signal_pending() {
@@ -52,7 +45,6 @@ class Released {
 
   PyThreadState* state_;
   bool interrupted_ = false;
-  static inline std::atomic<int> alive_{0};
 };
 
 // Runs run(poll), which gives a status, without the interpreter's lock. Work that is interrupted without a
