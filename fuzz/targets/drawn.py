@@ -28,7 +28,7 @@ REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
 LENGTHS = (2, 3, 1, 4, 0, 5, 8, 17)
 LONG = (300, 257, 256, 255, 600)  # around what the core stages at once
 MOST = 96
-LARGEST = 1 << 18  # elements that move: the oracle moves so many in a second
+LARGEST = 1 << 18  # elements of an operand: the oracle moves so many in a second
 GUARD = 64
 FILLS: tuple[Any, ...] = (
     0, 1, -1, 1.5, float("nan"), -0.0, True, 2**63, 1 << 70, "x", None, b"", 1j, np.float32(-2.5),
@@ -135,7 +135,7 @@ def _has_spare_bits(dtype: Any) -> bool:
 
 
 def _dims(source: Source, rank: int, most: int = MOST, each: int = 1) -> Shape:
-    """Return a shape whose elements move `each` elements, not more than the oracle has time for."""
+    """Return a shape for an operand that has `each` elements for one of it, LARGEST at most."""
     shape: list[int] = []
     for _ in range(rank):
         room = most // max(1, int(np.prod([max(1, n) for n in shape])))
@@ -143,8 +143,8 @@ def _dims(source: Source, rank: int, most: int = MOST, each: int = 1) -> Shape:
     if shape and source.once_in(12):
         long = source.below(rank)
         shape = [source.choice(LONG) if d == long else min(n, 2) for d, n in enumerate(shape)]
-        if math.prod(shape) * each > LARGEST:
-            shape = [min(n, 2) for n in shape]
+    if math.prod(shape) * each > LARGEST:
+        shape = [min(n, 1) for n in shape]
     return tuple(shape)
 
 
@@ -187,7 +187,7 @@ def _nd_shapes(source: Source, kwargs: dict[str, Any]) -> tuple[Shape, Shape, An
     kwargs["batch_dims"] = b
     k = source.choice((1, 2, 62, 0))
     k = min(k, len(data) - b)
-    each = math.prod(data[:b] + data[b + k :])
+    each = math.prod(data[:b]) * max(k, math.prod(data[b + k :]))
     lead = data[:b] + _dims(source, source.below(3), 24, each)
     sizes = np.broadcast_to(np.array(data[b : b + k], dtype=np.int64), (*lead, k))
     return data, (*lead, k), sizes, lead + data[b + k :]
