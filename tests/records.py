@@ -9,7 +9,6 @@ changes), on which instruction-set levels, by which command, its last line, and 
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE", "VERDICTS", "Record", "Run", "commit_of", "read", "sources", "write"]
+__all__ = ["FILE", "VERDICTS", "Record", "Run", "commit_of", "committed", "read", "write"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).resolve().with_name("records.toml")
@@ -92,17 +91,17 @@ def commit_of(root: Path = ROOT) -> str:
     return commit + "-dirty" * bool(changes(root, "."))
 
 
-def sources(root: Path, *paths: str) -> str:
-    """Return a digest of parts of a tree as they are committed; "" where they have changes."""
-    if changes(root, *paths):
-        return ""
-    listed = _git(root, "ls-files", "--stage", "--", *paths, *_WRITTEN)
-    return hashlib.sha256(listed.encode()).hexdigest()[:16]
+def committed(root: Path, *paths: str) -> dict[str, str]:
+    """Return the tracked files there, each with git's name of its content; "" if it has changed."""
+    listed = _git(root, "ls-files", "--stage", "--", *paths, *_WRITTEN).splitlines()
+    files = {name: content for content, _, name in (line.partition("\t") for line in listed)}
+    return files | {line[3:]: "" for line in changes(root, *paths).splitlines()}
 
 
 def changes(root: Path, *paths: str) -> str:
     """Return the tracked files there that differ from the commit, but for what tasks write."""
-    return _git(root, "status", "--porcelain", "--untracked-files=no", "--", *paths, *_WRITTEN)
+    tell = ("status", "--porcelain", "--no-renames", "--untracked-files=no")
+    return _git(root, *tell, "--", *paths, *_WRITTEN)
 
 
 _WRITTEN = [f":(exclude){file.relative_to(ROOT).as_posix()}" for file in (FILE, VERDICTS)]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mutation import trees
 from mutation.mutants import Mutant
 
 pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
-from mutation.run import Results, Verdict
+from mutation.verdicts import Committed, Results, Verdict
 
 
 def ordered(folder, options=("--collect-only", "-q"), **order):
@@ -68,3 +69,38 @@ def test_what_killed_a_mutant_is_tried_before_what_killed_others(tmp_path):
     for kept in (results, Results(results.file)):
         assert kept.likely(first) == [one, two, often]
         assert kept.likely(third) == [two, one, often]
+
+
+def test_verdicts_count_while_what_they_rest_on_is_the_same(tmp_path):
+    file = tmp_path / "verdicts.jsonl"
+    tree = {"src/a.py": "1", "tests/cases.py": "1", "tests/mutation/mutants.toml": "1"}
+    tree |= {"tests/test_a.py": "1", "tests/files/test_b.py": "1", "tests/test_plan.py": "1"}
+    tree |= dict.fromkeys(trees.tests_for(Mutant("src/a.py", "a", "a", "why"), "all"), "1")
+    killers = {"b": "test_a.py::test[in x]", "c": "the clock in files/test_b.py::test"}
+    killers |= {"d": "the compiler", "e": None}
+    made = Results(file, Committed(tree))
+    for new, killer in killers.items():
+        made.add(Verdict(Mutant("src/a.py", "a", new, "" if killer else "why"), killer, 1.04))
+
+    def counted(changed):
+        kept = Results(file, Committed(tree | changed))
+        mutants = (Mutant("src/a.py", "a", new, "" if k else "why") for new, k in killers.items())
+        found = [verdict for mutant in mutants if (verdict := kept.of(mutant))]
+        assert all(verdict.seconds == 1.0 for verdict in found)
+        return "".join(verdict.mutant.new for verdict in found)
+
+    assert counted({}) == counted({"tests/mutation/mutants.toml": "2"}) == "bcde"
+    assert counted({"tests/test_new.py": "1"}) == "bcde"
+    assert counted({"tests/test_a.py": "2"}) == counted({"tests/test_a.py": ""}) == "cde"
+    assert counted({"tests/files/test_b.py": "2"}) == "bde"
+    assert counted({"tests/test_plan.py": "2"}) == "bcd"
+    assert counted({"tests/cases.py": "2"}) == counted({"src/a.py": ""}) == ""
+    assert counted({"tests/new.py": "1"}) == ""
+
+
+def test_a_verdict_on_changed_sources_counts_for_no_record(tmp_path):
+    mutant = Mutant("src/a.py", "a", "b")
+    file, changed = tmp_path / "verdicts.jsonl", Committed({"src/a.py": ""})
+    Results(file, changed).add(Verdict(mutant, "the compiler", 1.0))
+    assert Results(file, changed).of(mutant) is None
+    assert Results(file).of(mutant) == Verdict(mutant, "the compiler", 1.0)

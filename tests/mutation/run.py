@@ -5,7 +5,8 @@
     python tests/mutation/run.py --results R           # go on where the run before stopped
     python tests/mutation/run.py --results R --record  # all, on the sources as committed; on record
 
-With --record, verdicts count that were found on the same sources and tests.
+With --record, a verdict of a run before counts while what it rests on is the same, as committed:
+all sources and helpers, and the test that failed; all that were run where none did.
 
 Works in copies of the tree, build/mutants, where the core is built without optimisation and for
 one instruction-set level. Tests run until one fails: what killed the mutant when it was last
@@ -19,16 +20,13 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import json
 import os
 import queue
 import shlex
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -36,83 +34,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mutation.mutants import ROOT, Mutant, mutants
 from mutation.trees import LEVELS, PARTS, Tree, tests_for
-from records import Run, sources
-
-# So many tests that kill the most mutants are tried on those of which nothing is known.
-MOST_FREQUENT = 30
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a mutant: `killer` is the test that failed, or what else ended the run."""
-
-    mutant: Mutant
-    killer: str | None
-    seconds: float
-
-    @property
-    def is_right(self) -> bool:
-        """Whether it died, unless the table says that it cannot."""
-        return (self.killer is None) == bool(self.mutant.equivalent)
-
-    def __str__(self) -> str:
-        if self.killer is not None:
-            wrong = "" if self.is_right else f", THOUGH EQUIVALENT: {self.mutant.equivalent}"
-            return f"killed by {self.killer}{wrong}"
-        return f"equivalent: {self.mutant.equivalent}" if self.is_right else "SURVIVED"
-
-
-class Results:
-    """Verdicts, kept in a file if it is named, one a line; they count if they are of `sources`.
-
-    None: of any. The empty text: there are changes that no digest tells, and none counts.
-    """
-
-    def __init__(self, file: Path | None, sources: str | None = None) -> None:
-        self.file = file
-        self.sources = sources or ""
-        self.lock = threading.Lock()
-        self.kept: dict[tuple[str, str, str], tuple[str | None, float]] = {}
-        self.killers: dict[tuple[str, str, str], str] = {}
-        if file is not None and file.exists():
-            for line in file.read_text().splitlines():
-                source, old, new, killer, seconds, of = json.loads(line)
-                self.killers[source, old, new] = killer or ""
-                if sources is None or (of == sources and sources):
-                    self.kept[source, old, new] = killer, seconds
-
-    def likely(self, mutant: Mutant) -> list[str]:
-        """Return tests that may kill it: what did, what killed others of its file, and of others.
-
-        Those of other files have killed at least two, the most frequent ones first.
-        """
-        with self.lock:
-            own = self.killers.get((mutant.file, mutant.old, mutant.new), "")
-            of_file = [killer for key, killer in self.killers.items() if key[0] == mutant.file]
-            counts = Counter(self.killers.values()).most_common(MOST_FREQUENT)
-        killers = [own, *reversed(of_file), *(killer for killer, count in counts if count > 1)]
-        tests = (killer.rpartition(" in ")[2] for killer in killers)  # "a crash (-11) in ..."
-        return list(dict.fromkeys(test for test in tests if "::" in test))
-
-    def of(self, mutant: Mutant) -> Verdict | None:
-        """Return a verdict that needs no second look."""
-        key = (mutant.file, mutant.old, mutant.new)
-        if key not in self.kept:
-            return None
-        verdict = Verdict(mutant, *self.kept[key])
-        return verdict if verdict.is_right else None
-
-    def add(self, verdict: Verdict) -> None:
-        """Keep a verdict."""
-        mutant = verdict.mutant
-        key = (mutant.file, mutant.old, mutant.new)
-        with self.lock:
-            self.killers.pop(key, None)
-            self.killers[key] = verdict.killer or ""
-        if self.file is not None:
-            entry = [*key, verdict.killer, round(verdict.seconds, 1), self.sources]
-            with self.file.open("a") as stream:
-                stream.write(json.dumps(entry) + "\n")
+from mutation.verdicts import Committed, Results, Verdict
+from records import Run, committed
 
 
 def main() -> int:
@@ -128,7 +51,7 @@ def main() -> int:
         print("\n".join(f"{number} {mutant}" for number, mutant in chosen))
         return 0
     run = Run("mutants", f"nox -s mutants -- {shlex.join(sys.argv[1:])}") if given.record else None
-    results = Results(given.results, sources(ROOT, *PARTS) if run else None)
+    results = Results(given.results, Committed(committed(ROOT, *PARTS)) if run else None)
     verdicts = [found for _, mutant in chosen if (found := results.of(mutant))]
     done = {verdict.mutant for verdict in verdicts}
     open_ones = [(number, mutant) for number, mutant in chosen if mutant not in done]
