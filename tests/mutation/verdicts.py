@@ -47,11 +47,11 @@ class Verdict:
 class Committed:
     """The tree as it is committed: `files`, each with git's name of its content, "" if changed.
 
-    The table of mutants does not count: a verdict is about one of its rows.
+    The table and its runner do not count: a verdict is about one row, and names its tests.
     """
 
     def __init__(self, files: dict[str, str]) -> None:
-        self.files = {name: blob for name, blob in files.items() if not name.endswith(_TABLE)}
+        self.files = {name: blob for name, blob in files.items() if not name.startswith(_RUNNER)}
         self.others = [name for name in self.files if not Path(name).name.startswith("test_")]
 
     def behind(self, verdict: Verdict) -> str:
@@ -61,7 +61,7 @@ class Committed:
         return hashlib.sha256(json.dumps(blobs).encode()).hexdigest()[:16] * all(blobs.values())
 
 
-_TABLE = "mutation/mutants.toml"
+_RUNNER = "tests/mutation/"
 
 
 class Results:
