@@ -40,6 +40,7 @@ FIRST = {
     "indices.hpp": ("bounds", "cases"),
     "looks.hpp": ("hostile",),
     "lowering.py": ("cases", "choices"),
+    "nest.hpp": ("c_reach",),
     "operators.py": ("errors", "cases", "files/test_equality"),
     "hooks.py": ("plan", "errors"),
     "plan.py": ("plan", "errors"),
