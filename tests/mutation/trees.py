@@ -116,10 +116,11 @@ OPTIONS = (
     "-x", "-v", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutation.order",
     "--hypothesis-seed=0", "--hypothesis-profile=mutants",
 )  # fmt: skip
-# What the core of a copy is built for: portable, but v3 too for what only its vectors show: the end
-# of a block is one value without them.
+# What the core of a copy is built for: portable, and also v3 for what only its vectors show. Two
+# levels need -O1: what -O0 does not inline, the linker takes from either of them.
 LEVELS = ("portable", "v3")
-BY_VECTORS = ("scatter_shares.hpp", "lanes.hpp", "indices.hpp")
+OPTIMISATION = {"": "-O0", "v3": "-O1"}
+BY_VECTORS = ("scatter_shares.hpp", "lanes.hpp")
 # So many seconds without the end of a test are a hang; the slowest test takes about 20 of them.
 PATIENCE = 150
 
@@ -142,6 +143,13 @@ def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
     chosen = (CUDA if in_cuda else OWN.get(name)) or first + chosen
     files = (f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py" for test in chosen)
     return tuple(dict.fromkeys(files))
+
+
+def level_for(mutant: Mutant) -> str:
+    """Return the level that is built besides portable, "" for none."""
+    # Portable vectors leave one value at most for the end of a block.
+    at_ends = mutant.new.startswith("beyond = ")
+    return "v3" if at_ends or Path(mutant.file).name in BY_VECTORS else ""
 
 
 class Tree:
@@ -167,7 +175,7 @@ class Tree:
         text = path.read_text()
         self._write(path, mutant.applied(text))
         try:
-            return self._run(tests, "v3" if path.name in BY_VECTORS else "", likely)
+            return self._run(tests, level_for(mutant), likely)
         finally:
             self._write(path, text)
 
@@ -194,8 +202,10 @@ class Tree:
     def _build(self, level: str) -> bool:
         """Build the core of the copy, for portable and a level; False: it does not compile."""
         core = self.root / f"build{level}"
-        settings = [f"-DPython_EXECUTABLE={sys.executable}", f"-DGATHERUM_LEVELS={level}",
-                    "-DGATHERUM_OPTIMISATION=-O0", "-DCMAKE_BUILD_TYPE=None"]  # fmt: skip
+        settings = [
+            f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=None",
+            f"-DGATHERUM_LEVELS={level}", f"-DGATHERUM_OPTIMISATION={OPTIMISATION[level]}",
+        ]  # fmt: skip
         note = core / "settings"
         if not note.exists() or note.read_text() != repr(settings):
             shutil.rmtree(core, ignore_errors=True)
