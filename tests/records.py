@@ -88,23 +88,34 @@ def commit_of(root: Path = ROOT) -> str:
     What tasks write does not count: otherwise one would make the tree dirty for the next.
     """
     commit = _git(root, "rev-parse", "HEAD").strip()
-    return commit + "-dirty" * bool(changes(root, "."))
+    return f"{commit}-dirty" if _changed(root, ".") else commit
 
 
 def committed(root: Path, *paths: str) -> dict[str, str]:
-    """Return the tracked files there, each with git's name of its content; "" if it has changed."""
-    listed = _git(root, "ls-files", "--stage", "--", *paths, *_WRITTEN).splitlines()
-    files = {name: content for content, _, name in (line.partition("\t") for line in listed)}
-    return files | {line[3:]: "" for line in changes(root, *paths).splitlines()}
+    """Return the files there, each with git's name of its content; "" if that is not as committed.
+
+    Files that git neither has nor ignores are among them.
+    """
+    files = {}
+    for line in _lines(root, "ls-tree", "-r", "-z", "HEAD", "--", *paths):
+        described, _, name = line.partition("\t")
+        if name not in _WRITTEN:
+            files[name] = described.split()[2]
+    new = _lines(root, "ls-files", "--others", "--exclude-standard", "-z", "--", *paths)
+    return files | dict.fromkeys([*_changed(root, *paths), *new], "")
 
 
-def changes(root: Path, *paths: str) -> str:
+_WRITTEN = [file.relative_to(ROOT).as_posix() for file in (FILE, VERDICTS)]
+
+
+def _changed(root: Path, *paths: str) -> list[str]:
     """Return the tracked files there that differ from the commit, but for what tasks write."""
-    tell = ("status", "--porcelain", "--no-renames", "--untracked-files=no")
-    return _git(root, *tell, "--", *paths, *_WRITTEN)
+    tell = ("diff", "--name-only", "--no-renames", "--relative", "-z", "HEAD", "--")
+    return [name for name in _lines(root, *tell, *paths) if name not in _WRITTEN]
 
 
-_WRITTEN = [f":(exclude){file.relative_to(ROOT).as_posix()}" for file in (FILE, VERDICTS)]
+def _lines(root: Path, *arguments: str) -> list[str]:
+    return _git(root, *arguments).split("\0")[:-1]
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -5,6 +5,7 @@ Values come in bulk from one drawn seed, which keeps an example at about a
 millisecond.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from canaries import byte_rows, guarded, guarded_copy
@@ -31,6 +33,7 @@ __all__ = [
     "ORDERED",
     "REDUCTIONS_OF",
     "SCATTERS",
+    "THOROUGH",
     "Batches",
     "Call",
     "batches",
@@ -41,6 +44,12 @@ __all__ = [
     "same_outcome",
     "value_bytes",
 ]
+
+THOROUGH = settings(
+    max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "400")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]

@@ -17,12 +17,12 @@ from strategies import (
     ORDERED,
     PADDED,
     REDUCTIONS_OF,
+    THOROUGH,
     batches,
     destinations,
     same_bits,
     value_bytes,
 )
-from test_properties import THOROUGH
 
 pytestmark = pytest.mark.slow
 

@@ -1,27 +1,25 @@
 """Gradients of scatters through the C interface, without PyTorch, against plain loops."""
 
 import ctypes
-import os
 from ctypes import byref, c_void_p
 
 import numpy as np
 import pytest
 
 import gatherum
-from test_c_limits import (
+from c_calls import (
     INVALID_PROGRAM,
+    NEEDS_LIBRARY,
     OK,
     TOO_SMALL,
     Buffer,
     Error,
-    _memory,
     core,  # noqa: F401  # fixtures
+    memory_of,
     read,  # noqa: F401
 )
 
-pytestmark = pytest.mark.skipif(
-    os.name == "nt", reason="loads the library by the name that it has on Unix"
-)
+pytestmark = NEEDS_LIBRARY
 INVALID_INDEX = 1
 NAMES = ("indices", "data", "updates", "result", "gradient", "of_data", "of_updates")
 
@@ -30,12 +28,12 @@ class Gradients(ctypes.Structure):
     _fields_ = tuple((name, Buffer) for name in NAMES)
 
 
-def _status(core, program, arrays, cut=None):  # noqa: F811
+def _status(core, program, arrays, cut=None):
     """Differentiate; `cut` is an operand that is given a byte too little."""
     operands, error = Gradients(), Error()
     for name, array in arrays.items():
         if array is not None:
-            start, before, behind = _memory(array)
+            start, before, behind = memory_of(array)
             setattr(operands, name, Buffer(start, before, behind - (name == cut)))
     status = core.gatherum_differentiate(program, byref(operands), c_void_p(), byref(error))
     return status, error
@@ -90,7 +88,7 @@ def _expected(arrays, reduction, include_self):
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduction", ["mul", "max", "min"])
 @pytest.mark.parametrize("shape", [(6, 5), (90, 3), (4, 1), (3, 300)])
-def test_bits(core, read, shape, reduction, include_self, mode):  # noqa: F811
+def test_bits(core, read, shape, reduction, include_self, mode):
     plan, arrays = _arrays(reduction, include_self, shape=shape, mode=mode)
     assert _status(core, read(plan), arrays)[0] == OK
     for name, expected in zip(("of_data", "of_updates"), _expected(arrays, reduction, include_self),
@@ -99,7 +97,7 @@ def test_bits(core, read, shape, reduction, include_self, mode):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["of_data", "of_updates"])
-def test_a_gradient_that_is_not_wanted(core, read, name):  # noqa: F811
+def test_a_gradient_that_is_not_wanted(core, read, name):
     for reduction in ("mul", "max"):
         plan, arrays = _arrays(reduction, True)
         both = dict(zip(("of_data", "of_updates"), _expected(arrays, reduction, True), strict=True))
@@ -109,7 +107,7 @@ def test_a_gradient_that_is_not_wanted(core, read, name):  # noqa: F811
         np.testing.assert_array_equal(arrays[other], both[other])
 
 
-def test_the_same_bits_on_any_threads(core, read, settings_restored):  # noqa: F811
+def test_the_same_bits_on_any_threads(core, read, settings_restored):
     generator = np.random.default_rng(8)
     updates = generator.random((20_000, 64), np.float32)
     data, gradient = generator.random((2, 300, 64), np.float32)
@@ -128,7 +126,7 @@ def test_the_same_bits_on_any_threads(core, read, settings_restored):  # noqa: F
         assert len(found) == 1
 
 
-def test_operands_that_are_too_small(core, read):  # noqa: F811
+def test_operands_that_are_too_small(core, read):
     for reduction, include_self in (("mul", True), ("max", True), ("min", False)):
         plan, arrays = _arrays(reduction, include_self)
         program = read(plan)
@@ -142,7 +140,7 @@ def test_operands_that_are_too_small(core, read):  # noqa: F811
             assert (status, error.operand.decode()) == (TOO_SMALL, name)
 
 
-def test_programs_without_gradients(core, read):  # noqa: F811
+def test_programs_without_gradients(core, read):
     data, indices, updates = np.ones((4, 3)), np.zeros(2, np.int64), np.ones((2, 3))
     calls = [("scatter_slices", (data, indices, updates), {"reduction": r})
              for r in ("none", "add", "mean")]  # fmt: skip
@@ -163,14 +161,14 @@ def test_programs_without_gradients(core, read):  # noqa: F811
         )
 
 
-def test_an_invalid_index_is_found(core, read):  # noqa: F811
+def test_an_invalid_index_is_found(core, read):
     plan, arrays = _arrays("max", True)
     arrays["indices"][3] = 99
     status, error = _status(core, read(plan), arrays)
     assert (status, error.position, error.value) == (INVALID_INDEX, 3, 99)
 
 
-def test_a_nan_is_another_s_equal(core, read):  # noqa: F811
+def test_a_nan_is_another_s_equal(core, read):
     nan = np.float32("nan")
     data, updates = np.float32([[nan], [1]]), np.float32([[nan], [2], [1]])
     indices = np.array([0, 0, 1])

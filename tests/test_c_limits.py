@@ -1,40 +1,29 @@
 """What the C interface refuses, and what it takes at its word: called through ctypes."""
 
 import ctypes
-import os
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_void_p
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gatherum
-
-pytestmark = pytest.mark.skipif(
-    os.name == "nt", reason="loads the library by the name that it has on Unix"
+from c_calls import (
+    INTERRUPTED,
+    INVALID_PROGRAM,
+    NEEDS_LIBRARY,
+    OK,
+    Buffer,
+    Error,
+    Operands,
+    core,  # noqa: F401  # fixtures
+    memory_of,
+    read,  # noqa: F401
+    refused,
 )
-OK, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL = 0, 2, 4, 5
+from gatherum._core import Program
 
-
-class Buffer(ctypes.Structure):
-    _fields_ = (("start", c_void_p), ("before", c_int64), ("behind", c_int64))
-
-
-class Operands(ctypes.Structure):
-    _fields_ = (
-        *((name, Buffer) for name in ("data", "indices", "updates", "out")),
-        ("fill", c_void_p),
-        ("fresh", c_int32),
-    )
-
-
-class Error(ctypes.Structure):
-    _fields_ = (
-        ("message", c_char_p),
-        ("operand", c_char_p),
-        ("position", c_int64),
-        ("value", c_int64),
-        ("component", c_int32),
-    )
+pytestmark = NEEDS_LIBRARY
 
 
 class Fold(ctypes.Structure):
@@ -44,50 +33,6 @@ class Fold(ctypes.Structure):
         ("include_self", c_int32),
         ("item", c_int64),
     )
-
-
-@pytest.fixture(scope="module")
-def core():
-    library = ctypes.CDLL(gatherum.get_library())
-    library.gatherum_program_write.restype = ctypes.c_size_t
-    return library
-
-
-@pytest.fixture
-def read(core):
-    """A function that makes a program of the C interface from a plan; freed when the test ends."""
-    programs = []
-
-    def made(plan):
-        content, program, error = bytes(plan.program), c_void_p(), Error()
-        size = ctypes.c_size_t(len(content))
-        assert core.gatherum_program_read(content, size, byref(program), byref(error)) == OK
-        programs.append(program)
-        return program
-
-    yield made
-    for program in programs:
-        core.gatherum_program_free(program)
-
-
-def _memory(array):
-    """The start of an array, and the bytes that it spans before and behind that."""
-    start = array.__array_interface__["data"][0]
-    if array.size == 0:
-        return [start, 0, 0]
-    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
-    before = -sum(r for r in reach if r < 0)
-    return [start, before, sum(r for r in reach if r > 0) + array.itemsize]
-
-
-def _refused(core, program, memory):
-    """The operand that gatherum_check finds too small, or None."""
-    operands, error = Operands(), Error()
-    for name, sizes in memory.items():
-        setattr(operands, name, Buffer(*sizes))
-    status = core.gatherum_check(program, byref(operands), byref(error))
-    assert status in (OK, TOO_SMALL)
-    return error.operand.decode() if status else None
 
 
 def _line(n, step=1):
@@ -128,8 +73,8 @@ def _call(op, data, indices, updates=None, mode="raise", reduction=None):
 def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read, call):
     plan, operands = _call(*CALLS[call])
     program = read(plan)
-    memory = {name: _memory(array) for name, array in operands.items()}
-    assert _refused(core, program, memory) is None
+    memory = {name: memory_of(array) for name, array in operands.items()}
+    assert refused(core, program, memory) is None
     copied = {"data", "out"} if plan.signature.operator.scatters else set()
     empty = operands["indices"].size == 0
     for name, array in operands.items():
@@ -138,15 +83,28 @@ def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read,
                 smaller = list(memory[name])
                 smaller[side] -= 1
                 needed = not empty or name in copied
-                found = _refused(core, program, memory | {name: smaller})
+                found = refused(core, program, memory | {name: smaller})
                 assert found == (name if needed else None), (name, side, array.strides)
 
 
 def test_what_lies_on_the_other_side_does_not_help(core, read):
     plan, operands = _call("gather", _line(6), np.array([1, 0, 5]))
-    memory = {name: _memory(array) for name, array in operands.items()}
+    memory = {name: memory_of(array) for name, array in operands.items()}
     memory["data"] = [memory["data"][0], 100, memory["data"][2] - 8]
-    assert _refused(core, read(plan), memory) == "data"
+    assert refused(core, read(plan), memory) == "data"
+
+
+@pytest.mark.parametrize("far", [2**32, 2**35, 2**39])
+def test_2_to_the_64_bytes_fit_no_memory(core, read, far):
+    """The product wraps to 0 in 64 bits; that of factors below 2^30 alone is not looked at."""
+    operands = {"data": np.arange(6.0), "indices": np.array([1, 0, 5]), "out": np.zeros(3)}
+    program = gatherum.plan("gather", operands["data"], operands["indices"]).program
+    fields = {name: getattr(program, name) for name in ("item", "nest", "checks", "shape")}
+    for name in ("nest", "checks"):
+        line, loops, ((_, _, offset),), block = fields[name]
+        fields[name] = line, loops, ((far + 1, far, offset),), block
+    memory = {name: memory_of(array) for name, array in operands.items()}
+    assert refused(core, read(SimpleNamespace(program=Program(**fields))), memory) == "data"
 
 
 def test_no_more_of_a_program_is_written_than_there_is_room_for(core, read):
@@ -164,8 +122,8 @@ def test_a_missing_fill_is_zero_bytes(core, read, fill):
     data, indices = np.arange(1, 7, dtype=np.int16), np.array([1, 9, 5])
     plan = gatherum.plan("gather", data, indices, mode="fill")
     out, operands, error = np.full(3, -1, np.int16), Operands(), Error()
-    operands.data, operands.indices = Buffer(*_memory(data)), Buffer(*_memory(indices))
-    operands.out = Buffer(*_memory(out))
+    operands.data, operands.indices = Buffer(*memory_of(data)), Buffer(*memory_of(indices))
+    operands.out = Buffer(*memory_of(out))
     operands.fill = ctypes.cast(c_char_p(fill), c_void_p)
     assert core.gatherum_run(read(plan), byref(operands), None, byref(error)) == OK
     assert out.tolist() == [2, 7 if fill else 0, 6]
@@ -186,7 +144,7 @@ def test_a_call_goes_on_until_the_poll_says_otherwise(core, read, answer):
         plan, operands = _call("scatter_nd", np.zeros(1, np.int64), indices, updates, "clip", "add")
         given, error = Operands(fresh=1), Error()
         for name, array in operands.items():
-            setattr(given, name, Buffer(*_memory(array)))
+            setattr(given, name, Buffer(*memory_of(array)))
         status = core.gatherum_run(read(plan), byref(given), byref(Poll(ask, 9)), byref(error))
     assert (status, asked[:1]) == (INTERRUPTED if answer else OK, [9])
     assert answer or operands["out"] == n

@@ -1,9 +1,11 @@
-"""In which order the runner tries the tests that may kill a mutant."""
+"""Which tests the runner tries first, and which of its verdicts count."""
 
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from mutation import trees
 from mutation.mutants import Mutant
 
 pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
+from mutation import run
 from mutation.verdicts import Committed, Results, Verdict
 
 
@@ -71,31 +74,76 @@ def test_what_killed_a_mutant_is_tried_before_what_killed_others(tmp_path):
         assert kept.likely(third) == [two, one, often]
 
 
-def test_verdicts_count_while_what_they_rest_on_is_the_same(tmp_path):
+LIVES, RIGHT = (Mutant("src/core/lanes.hpp", "a", "why", why) for why in ("", "why"))
+TREE = dict.fromkeys(trees.tests_for(LIVES, "all") + trees.tests_for(RIGHT, "all"), "1")
+TREE |= dict.fromkeys(["tests/test_a.py", "tests/rooms/test_b.py", "tests/cases.py"], "1")
+TREE |= dict.fromkeys(["src/a.py", "tests/mutation/trees.py", "README.md"], "1")
+KILLERS = {
+    "a": "test_a.py::test[not in x]",
+    "b": "the clock in rooms/test_b.py::test[a::b]",
+    "c": "test_a.py",  # which cannot be imported
+    "d": "a crash (4) in ",  # before there was any test
+    "e": "the compiler",
+}
+MUTANTS = [*(Mutant("src/core/lanes.hpp", "a", new) for new in KILLERS), RIGHT]
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """Of MUTANTS, those with verdicts that count when files of TREE are changed."""
     file = tmp_path / "verdicts.jsonl"
-    tree = {"src/a.py": "1", "tests/cases.py": "1", "tests/mutation/mutants.toml": "1"}
-    tree |= {"tests/test_a.py": "1", "tests/files/test_b.py": "1", "tests/test_plan.py": "1"}
-    tree |= dict.fromkeys(trees.tests_for(Mutant("src/a.py", "a", "a", "why"), "all"), "1")
-    killers = {"b": "test_a.py::test[in x]", "c": "the clock in files/test_b.py::test"}
-    killers |= {"d": "the compiler", "e": None}
-    made = Results(file, Committed(tree))
-    for new, killer in killers.items():
-        made.add(Verdict(Mutant("src/a.py", "a", new, "" if killer else "why"), killer, 1.04))
+    made = Results(file, Committed(TREE))
+    for mutant in MUTANTS:
+        made.add(Verdict(mutant, KILLERS.get(mutant.new), 1.04))
 
-    def counted(changed):
-        kept = Results(file, Committed(tree | changed))
-        mutants = (Mutant("src/a.py", "a", new, "" if k else "why") for new, k in killers.items())
-        found = [verdict for mutant in mutants if (verdict := kept.of(mutant))]
+    def those(**changed):
+        kept = Results(file, Committed(TREE | changed.pop("files", {})))
+        found = [verdict for mutant in MUTANTS if (verdict := kept.of(mutant))]
         assert all(verdict.seconds == 1.0 for verdict in found)
-        return "".join(verdict.mutant.new for verdict in found)
+        return " ".join(verdict.mutant.new for verdict in found)
 
-    assert counted({}) == counted({"tests/mutation/mutants.toml": "2"}) == "bcde"
-    assert counted({"tests/test_new.py": "1"}) == "bcde"
-    assert counted({"tests/test_a.py": "2"}) == counted({"tests/test_a.py": ""}) == "cde"
-    assert counted({"tests/files/test_b.py": "2"}) == "bde"
-    assert counted({"tests/test_plan.py": "2"}) == "bcd"
-    assert counted({"tests/cases.py": "2"}) == counted({"src/a.py": ""}) == ""
-    assert counted({"tests/new.py": "1"}) == ""
+    those.file = file
+    return those
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("tests/mutation/trees.py", "a b c d e why"),
+        ("README.md", "a b c d e why"),
+        ("tests/test_new.py", "a b c d e why"),
+        ("tests/test_a.py", "b d e why"),
+        ("tests/rooms/test_b.py", "a c d e why"),
+        ("tests/test_plan.py", "a b c e"),
+        ("tests/test_races.py", "a b c e why"),
+        ("tests/cases.py", ""),
+        ("tests/new.py", ""),
+        ("src/a.py", ""),
+    ],
+)
+def test_verdicts_count_while_what_they_rest_on_is_the_same(counted, name, left):
+    for blob in ("2", ""):
+        assert counted(files={name: blob}) == left
+
+
+def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
+    assert counted() == "a b c d e why"
+    monkeypatch.setattr(trees, "BY_VECTORS", ())
+    assert counted() == ""
+
+
+def test_a_verdict_on_another_tree_hides_none(counted):
+    for tree in (None, Committed(TREE | {"src/a.py": "2"})):
+        Results(counted.file, tree).add(Verdict(MUTANTS[0], "test_a.py::test_other", 2.0))
+    assert counted() == "a b c d e why"
+    assert Results(counted.file).of(MUTANTS[0]).killer == "test_a.py::test_other"
+
+
+def test_a_verdict_that_is_wrong_is_found_again(counted):
+    made = Results(counted.file, Committed(TREE))
+    made.add(Verdict(MUTANTS[0], None, 1.0))
+    made.add(Verdict(RIGHT, "test_a.py::test", 1.0))
+    assert counted() == "b c d e"
 
 
 def test_a_verdict_on_changed_sources_counts_for_no_record(tmp_path):
@@ -104,3 +152,43 @@ def test_a_verdict_on_changed_sources_counts_for_no_record(tmp_path):
     Results(file, changed).add(Verdict(mutant, "the compiler", 1.0))
     assert Results(file, changed).of(mutant) is None
     assert Results(file).of(mutant) == Verdict(mutant, "the compiler", 1.0)
+
+
+@pytest.mark.parametrize("fails", [None, "", "v3"])
+def test_there_is_no_verdict_until_all_tests_pass_without_a_mutant(monkeypatch, fails):
+    """One job tries the mutants while the other runs the tests of both levels."""
+    tried = threading.Event()
+    mutants = MUTANTS[:2]
+
+    class Tree:
+        def __init__(self, number, compilers):
+            self.number = number
+
+        def run_unchanged(self, tests, level):
+            if level:
+                assert tried.wait(60)
+            return "test_a.py::test" if level == fails else None
+
+        def run(self, mutant, tests, likely):
+            if mutant is mutants[-1]:
+                tried.set()
+            return "test_b.py::test"
+
+        def stop(self):
+            pass
+
+    monkeypatch.setattr(run, "Tree", Tree)
+    verdicts = run.tried(list(enumerate(mutants)), 2, "all", lambda mutant: [])
+    if fails is None:
+        assert [verdict.mutant for _, verdict in verdicts] == mutants
+    else:
+        with pytest.raises(SystemExit, match=r"without any mutant, this fails: test_a\.py::test"):
+            next(iter(verdicts))
+
+
+def test_no_test_of_a_mutant_imports_another():
+    """A verdict rests on the file of one test: what it shares with others is in a helper."""
+    root = Path(__file__).parents[1]
+    for name in trees.tests_for(None, "all"):
+        imports = re.findall(r"^(?:from|import) (\S*\btest_\w+)", (root / name).read_text(), re.M)
+        assert set(imports) <= {Path(name).stem}, name

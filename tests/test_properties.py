@@ -1,11 +1,9 @@
 """The operators against the oracle, bit for bit, over calls of every shape, dtype and layout."""
 
-import os
-
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import gatherum
 from canaries import byte_rows, strays
@@ -14,6 +12,7 @@ from sizes import SIZES, chosen_from
 from strategies import (
     OPERATORS,
     SCATTERS,
+    THOROUGH,
     Call,
     calls,
     destinations,
@@ -22,12 +21,6 @@ from strategies import (
 )
 
 pytestmark = pytest.mark.slow
-
-THOROUGH = settings(
-    max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "400")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
 
 
 def _arrays_of(call):

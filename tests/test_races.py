@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gatherum
+from algorithm_calls import GATHERS, SCATTERS
 from canaries import byte_rows, guarded, guarded_copy, strays
-from test_untouched import GATHERS, SCATTERS
 
 # What all bytes of the data are, those around it, and those of fill values and updates.
 INSIDE, OUTSIDE, FILL = 200, 77, 50

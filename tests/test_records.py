@@ -87,23 +87,34 @@ def test_a_tree_without_commits_cannot_be_recorded(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_committed_files_are_the_same_until_one_of_them_changes(tmp_path):
-    for name in ("src/a", "tests/b", "docs/c", "tests/mutation/verdicts.jsonl"):
+def test_committed_files_are_the_same_until_they_change(tmp_path):
+    names = ("src/a", "tests/b", "tests/with space", "docs/c", "tests/mutation/verdicts.jsonl")
+    for name in (*names, "tests/to move"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
+    (tmp_path / ".gitignore").write_text("*.pyc\n")
 
     def found():
-        _git(tmp_path, "add", ".")
-        _git(tmp_path, "commit", "-q", "--allow-empty", "-m", "next")
         return records.committed(tmp_path, "src", "tests")
 
+    def commit():
+        _git(tmp_path, "add", ".")
+        _git(tmp_path, "commit", "-q", "--allow-empty", "-m", "next")
+        return found()
+
     _git(tmp_path, "init", "-q")
-    first = found()
-    assert first.keys() == {"src/a", "tests/b"} and all(first.values())
-    for name in ("docs/c", "tests/mutation/verdicts.jsonl"):
+    first = commit()
+    assert first.keys() == {"src/a", "tests/b", "tests/with space", "tests/to move"}
+    assert len(set(first.values())) == 1 and first["src/a"]
+    for name in ("docs/c", "tests/mutation/verdicts.jsonl", "tests/b.pyc"):
         (tmp_path / name).write_text("2")
-        assert records.committed(tmp_path, "src", "tests") == first == found()
-    (tmp_path / "tests/b").write_text("2")
-    assert records.committed(tmp_path, "src", "tests") == first | {"tests/b": ""}
-    after = found()
-    assert after["src/a"] == first["src/a"] and after["tests/b"] not in (first["tests/b"], "")
+        assert found() == first == commit()
+    (tmp_path / "tests/with space").write_text("2")
+    assert found() == first | {"tests/with space": ""}
+    after = commit()
+    assert after == first | {"tests/with space": after["tests/with space"]} != first
+    _git(tmp_path, "mv", "tests/to move", "tests/moved")
+    (tmp_path / "src/new").write_text("1")
+    _git(tmp_path, "rm", "-q", "--cached", "tests/b")
+    changed = ("tests/to move", "tests/moved", "tests/b", "src/new")
+    assert found() == after | dict.fromkeys(changed, "")

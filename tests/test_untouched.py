@@ -1,83 +1,12 @@
 """What a call may not change stays as it was, in every algorithm, when it succeeds or fails."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 import gatherum
+from algorithm_calls import GATHERS, SCATTERS
 from canaries import byte_rows, guarded, guarded_copy, strays
-from gatherum.operators import OPERATORS
 from sizes import family
-
-RNG = np.random.default_rng(8)
-
-
-class Work(NamedTuple):
-    algorithm: str
-    op: str
-    data: tuple[int, ...]
-    indices: tuple[int, ...]
-    size: int  # of the dimension that an index selects from
-    dtype: str
-    attributes: dict[str, object]
-
-    def operands(self):
-        """Make valid operands, with canaries around them."""
-        indices = RNG.integers(-self.size, self.size, self.indices).astype(np.int32)
-        shapes = [self.data]
-        if self.op.startswith("scatter"):
-            axis = self.attributes.get("axis", 0)
-            shapes.append(OPERATORS[self.op].moved(self.data, self.indices, axis))
-        values = [RNG.integers(1, 100, shape).astype(self.dtype) for shape in shapes]
-        return [guarded_copy(array) for array in (values[0], indices, *values[1:])]
-
-    def run(self, operands, **more):
-        return getattr(gatherum, self.op)(*operands, **self.attributes, **more)
-
-
-ADD, MEAN = {"reduction": "add"}, {"reduction": "mean"}
-SCATTERS = {
-    "items, a few": Work("units", "scatter_nd", (900,), (700, 1), 900, "f4", ADD),
-    "items, far apart": Work("units", "scatter_nd", (700_000,), (40_000, 1), 700_000, "f8", ADD),
-    "odd items": Work("units", "scatter_nd", (5_000,), (90_000, 1), 5_000, "S3", {}),
-    "rows": Work("units", "scatter_nd", (3_000, 40), (9_000, 1), 3_000, "f4", ADD),
-    "one slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD),
-    "a far slab": Work("slabs", "scatter_nd", (600_000,), (400_000, 1), 600_000, "f8", ADD),
-    "ranges of a slab": Work("slabs", "scatter_nd", (300_000,), (400_000, 1), 300_000, "f8", ADD),
-    "a counted slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f4", MEAN),
-    "columns": Work("slabs", "scatter_elements", (900, 300), (900, 300), 900, "f4", ADD),
-    "lines": Work(
-        "slabs", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}
-    ),
-    "slices that are columns": Work(
-        "slabs", "scatter_slices", (300, 90), (700,), 90, "f4", {"axis": 1}
-    ),
-    "slices that are rows": Work("units", "scatter_slices", (300, 90), (70, 9), 300, "f4", ADD),
-    "slices, one slab a line": Work(
-        "slabs", "scatter_slices", (300, 90), (700,), 90, "f2", MEAN | {"axis": 1}
-    ),
-    "slices in groups": Work("grouped", "scatter_slices", (300, 90), (700,), 300, "f2", MEAN),
-    "a partition": Work(
-        "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f4", ADD
-    ),
-    "a counted partition": Work(
-        "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f2", MEAN
-    ),
-    "groups, counted out": Work("grouped", "scatter_nd", (300, 40), (9_000, 1), 300, "f4", MEAN),
-    "groups, sorted": Work("grouped", "scatter_nd", (900_000,), (9_000, 1), 900_000, "f4", MEAN),
-}
-GATHERS = {
-    "rows": Work("units", "gather", (3_000, 40), (9_000,), 3_000, "f4", {}),
-    "rows of whole lines": Work("streamed", "gather", (3_000, 64), (20_000,), 3_000, "f4", {}),
-    "odd rows": Work("units", "gather", (3_000, 41), (9_000,), 3_000, "S3", {}),
-    "items": Work("units", "gather", (700_000,), (400_000,), 700_000, "f4", {}),
-    "stretches": Work(
-        "stretches", "gather_elements", (300, 900), (300, 900), 900, "f4", {"axis": 1}
-    ),
-    "common stretches": Work("stretches", "gather", (300, 900), (700,), 900, "u1", {"axis": 1}),
-    "packed columns": Work("packed", "gather_elements", (900, 300), (900, 300), 900, "f4", {}),
-}
 
 
 def _bytes_of(arrays):

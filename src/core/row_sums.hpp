@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "combine.hpp"
+#include "indices.hpp"
 #include "lanes.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {

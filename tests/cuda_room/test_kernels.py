@@ -50,6 +50,15 @@ def test_of_updates_that_meet_the_last_wins(room):
     assert room.last.reads == 0
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_update_has_nothing_to_meet(room, count):
+    data, indices = rows(6, 40), np.array([3, 3])[:count]
+    updates = RNG.random((count, 40), np.float32)
+    found = room.scatter_slices(data, indices, updates, mode="drop")
+    assert same_bits(found, reference.scatter_slices(data, indices, updates, mode="drop"))
+    assert room.last.names() == ["gather", *["winners"] * (count > 1), "scatter"]
+
+
 def test_what_raises_has_written_nothing_and_says_where(room):
     data, updates = rows(6, 40), RNG.random((5, 40), np.float32)
     place = data.copy()

@@ -6,12 +6,13 @@
     python tests/mutation/run.py --results R --record  # all, on the sources as committed; on record
 
 With --record, a verdict of a run before counts while what it rests on is the same, as committed:
-all sources and helpers, and the test that failed; all that were run where none did.
+sources, helpers of tests, and the file of the test that failed; all tests that ran where none did.
+Otherwise every verdict in R counts.
 
-Works in copies of the tree, build/mutants, where the core is built without optimisation and for
-one instruction-set level. Tests run until one fails: what killed the mutant when it was last
-tried, what killed others, of its file first, and the rest from the likeliest to fail to the
-slowest. A crash kills a mutant as well as a failure does, and so does a test that does not end.
+Works in copies of the tree, build/mutants, where the core is built without optimisation, portable
+or with one instruction-set level more. Tests run until one fails: what killed the mutant when it
+was last tried, what killed others, of its file first, and the rest from the likeliest to fail to
+the slowest. A crash kills a mutant as well as a failure does, and so does a test that does not end.
 What no test can tell, as the table says, meets the quick ones. Exit status 1: a mutant has survived
 without a reason in the table, or one is dead that should not be.
 """
@@ -33,7 +34,7 @@ from typing import TextIO
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mutation.mutants import ROOT, Mutant, mutants
-from mutation.trees import LEVELS, PARTS, Tree, tests_for
+from mutation.trees import LEVELS, PARTS, Tree, level_for, tests_for
 from mutation.verdicts import Committed, Results, Verdict
 from records import Run, committed
 
@@ -101,7 +102,7 @@ def arguments() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--record", action="store_true",
-        help="write the figures to tests/records.toml; only verdicts of these sources count",
+        help="write the figures to tests/records.toml; only verdicts on what is committed count",
     )  # fmt: skip
     given = parser.parse_args()
     if given.record and (given.files or given.tests != "all"):
@@ -112,38 +113,52 @@ def arguments() -> argparse.Namespace:
 def tried(
     chosen: list[tuple[int, Mutant]], jobs: int, tests: str, likely: Callable[[Mutant], list[str]]
 ) -> Iterable[tuple[int, Verdict]]:
-    """Try mutants, each job in a tree of its own; yield verdicts as they come."""
-    compilers = max(1, (os.cpu_count() or 1) // jobs)
-    waiting: queue.SimpleQueue[tuple[int, Mutant | None]] = queue.SimpleQueue()
-    # First of all nothing is changed: then every test passes.
-    for entry in [(-1, None), *chosen]:
+    """Try mutants, each job in a tree of its own; yield verdicts as they come.
+
+    First of all nothing is changed, and every test passes, on each level that is built: until then
+    no verdict is known to be one.
+    """
+    levels = dict.fromkeys(["", *(level_for(mutant) for _, mutant in chosen)])
+    waiting: queue.SimpleQueue[tuple[int, Mutant | str]] = queue.SimpleQueue()
+    for entry in [*((-1, level) for level in levels), *chosen]:
         waiting.put(entry)
-    ready: queue.SimpleQueue[tuple[int, Mutant | None, str | None, float]] = queue.SimpleQueue()
+    ready: queue.SimpleQueue[tuple[int, Mutant | str, str | None, float]] = queue.SimpleQueue()
+
+    def judge(tree: Tree, what: Mutant | str) -> str | None:
+        if isinstance(what, str):
+            return tree.run_unchanged(tests_for(None, tests), what)
+        return tree.run(what, tests_for(what, tests), likely(what))
 
     def work(tree: Tree) -> None:
         while True:
             try:
-                number, mutant = waiting.get_nowait()
+                number, what = waiting.get_nowait()
             except queue.Empty:
                 return
             began = time.monotonic()
             try:
-                first = likely(mutant) if mutant is not None else []
-                found = tree.run(mutant, tests_for(mutant, tests), first)
+                found = judge(tree, what)
             except Exception as error:  # a job that fails is told, not lost
-                found, mutant = f"the run itself: {error!r}", None
-            ready.put((number, mutant, found, time.monotonic() - began))
+                found, what = f"the run itself: {error!r}", ""
+            ready.put((number, what, found, time.monotonic() - began))
 
+    compilers = max(1, (os.cpu_count() or 1) // jobs)
     trees = [Tree(number, compilers) for number in range(jobs)]
     for tree in trees:
         threading.Thread(target=work, args=(tree,), daemon=True).start()
+    early: list[tuple[int, Verdict]] = []
     try:
-        for _ in range(len(chosen) + 1):
-            number, mutant, found, seconds = ready.get()
-            if mutant is not None:
-                yield number, Verdict(mutant, found, seconds)
+        for _ in range(len(levels) + len(chosen)):
+            number, what, found, seconds = ready.get()
+            if isinstance(what, Mutant):
+                early.append((number, Verdict(what, found, seconds)))
             elif found is not None:
                 raise SystemExit(f"without any mutant, this fails: {found}")
+            else:
+                del levels[what]
+            if not levels:
+                yield from early
+                early.clear()
     finally:
         for tree in trees:
             tree.stop()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mutation.mutants import ROOT, Mutant
 
-__all__ = ["LEVELS", "PARTS", "Tree", "tests_for"]
+__all__ = ["COMPILER", "HOW", "LEVELS", "PARTS", "Tree", "level_for", "tests_for"]
 
 PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
@@ -40,7 +40,7 @@ FIRST = {
     "indices.hpp": ("bounds", "cases"),
     "looks.hpp": ("hostile",),
     "lowering.py": ("cases", "choices"),
-    "nest.hpp": ("c_reach",),
+    "nest.hpp": ("c_limits",),
     "operators.py": ("errors", "cases", "files/test_equality"),
     "hooks.py": ("plan", "errors"),
     "plan.py": ("plan", "errors"),
@@ -121,6 +121,10 @@ OPTIONS = (
 LEVELS = ("portable", "v3")
 OPTIMISATION = {"": "-O0", "v3": "-O1"}
 BY_VECTORS = ("scatter_shares.hpp", "lanes.hpp")
+EXAMPLES = "100"
+COMPILER = "the compiler"  # is a killer, too
+# What a verdict rests on besides files.
+HOW = (*OPTIONS, EXAMPLES, *OPTIMISATION.values())
 # So many seconds without the end of a test are a hang; the slowest test takes about 20 of them.
 PATIENCE = 150
 
@@ -162,15 +166,15 @@ class Tree:
         for part in PARTS:
             _copy(ROOT / part, self.root / part)
 
-    def run(
-        self, mutant: Mutant | None, tests: tuple[str, ...], likely: Iterable[str] = ()
-    ) -> str | None:
+    def run_unchanged(self, tests: tuple[str, ...], level: str) -> str | None:
+        """Run tests with no mutant in the tree; return the one that fails."""
+        return self._run(tests, level, ())
+
+    def run(self, mutant: Mutant, tests: tuple[str, ...], likely: Iterable[str]) -> str | None:
         """Put a mutant into the tree; return what kills it, and leave the source as it was.
 
         The tests that are `likely` to kill it run before the others.
         """
-        if mutant is None:
-            return self._run(tests, "", ())
         path = self.root / mutant.file
         text = path.read_text()
         self._write(path, mutant.applied(text))
@@ -193,7 +197,7 @@ class Tree:
     def _run(self, tests: tuple[str, ...], level: str, likely: Iterable[str]) -> str | None:
         # The core is built with this mutant in it, or at last without the one before.
         if not self._build(level):
-            return "the compiler"
+            return COMPILER
         names = [f"tests/{test}" for test in likely]
         order = {"likely": names, "seconds": str(self.root.parent / "seconds.json")}
         (self.root / "order.json").write_text(json.dumps(order), encoding="utf-8")
@@ -223,7 +227,7 @@ class Tree:
     def _test(self, tests: tuple[str, ...]) -> str | None:
         """Run the tests, and return the one that fails, or what else went wrong."""
         # Bytecode saves half of the time until the first test.
-        environment = {"GATHERUM_EXAMPLES": "100"} | os.environ
+        environment = {"GATHERUM_EXAMPLES": EXAMPLES} | os.environ
         environment |= {
             "PYTHONPATH": os.pathsep.join(["src", "tests"]),
             "PYTHONDONTWRITEBYTECODE": "",

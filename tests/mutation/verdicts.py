@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mutation.mutants import Mutant
-from mutation.trees import tests_for
+from mutation.trees import COMPILER, HOW, level_for, tests_for
 
 __all__ = ["Committed", "Results", "Verdict"]
 
 # So many tests that kill the most mutants are tried on those of which nothing is known.
 MOST_FREQUENT = 30
+# What no test of the runner reads. A verdict names its tests, and how they run is in HOW.
+NOT_READ = ("tests/mutation/", "README.md")
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,10 @@ class Verdict:
     @property
     def tests(self) -> tuple[str, ...]:
         """The files of tests that it rests on: that of the one which failed, or all that ran."""
-        if self.killer is None:
-            return tests_for(self.mutant, "all")
-        test = _test(self.killer)
-        return (f"tests/{test.partition('::')[0]}",) if test else ()
+        if self.killer == COMPILER:
+            return ()
+        file = _test(self.killer or "").partition("::")[0]
+        return (f"tests/{file}",) if file else tests_for(self.mutant, "all")
 
     def __str__(self) -> str:
         if self.killer is not None:
@@ -45,23 +47,24 @@ class Verdict:
 
 
 class Committed:
-    """The tree as it is committed: `files`, each with git's name of its content, "" if changed.
-
-    The table and its runner do not count: a verdict is about one row, and names its tests.
-    """
+    """The tree as it is committed: `files`, each with git's name of its content, "" if changed."""
 
     def __init__(self, files: dict[str, str]) -> None:
-        self.files = {name: blob for name, blob in files.items() if not name.startswith(_RUNNER)}
-        self.others = [name for name in self.files if not Path(name).name.startswith("test_")]
+        self.files = files
+        # Tests of its own file apart, a verdict may rest on any of these.
+        self.shared = [
+            name
+            for name in files
+            if not Path(name).name.startswith("test_") and not name.startswith(NOT_READ)
+        ]
 
     def behind(self, verdict: Verdict) -> str:
         """Return a digest of what a verdict rests on; "" where that is not as committed."""
-        names = [*self.others, *sorted(set(verdict.tests) - set(self.others))]
-        blobs = {name: self.files.get(name, "") for name in names}
-        return hashlib.sha256(json.dumps(blobs).encode()).hexdigest()[:16] * all(blobs.values())
-
-
-_RUNNER = "tests/mutation/"
+        blobs = {name: self.files.get(name, "") for name in (*self.shared, *verdict.tests)}
+        if not all(blobs.values()):
+            return ""
+        whole = json.dumps([blobs, HOW, level_for(verdict.mutant)], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 class Results:
@@ -74,7 +77,8 @@ class Results:
         self.file = file
         self.tree = tree
         self.lock = threading.Lock()
-        self.kept: dict[tuple[str, str, str], tuple[str | None, float, str]] = {}
+        # What was found of a mutant, the latest last: the killer, the seconds, what it rests on.
+        self.kept: dict[tuple[str, str, str], list[tuple[str | None, float, str]]] = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
                 source, old, new, *found = json.loads(line)
@@ -86,23 +90,22 @@ class Results:
         Those of other files have killed at least two, the most frequent ones first.
         """
         with self.lock:
-            killers = {key: killer or "" for key, (killer, *_) in self.kept.items()}
+            killers = {key: found[-1][0] or "" for key, found in self.kept.items()}
         own = killers.get((mutant.file, mutant.old, mutant.new), "")
         of_file = [killer for key, killer in killers.items() if key[0] == mutant.file]
         counts = Counter(killers.values()).most_common(MOST_FREQUENT)
         chosen = [own, *reversed(of_file), *(killer for killer, count in counts if count > 1)]
-        return list(dict.fromkeys(test for killer in chosen if (test := _test(killer))))
+        tests = (_test(killer) for killer in chosen)
+        return list(dict.fromkeys(test for test in tests if "::" in test))
 
     def of(self, mutant: Mutant) -> Verdict | None:
-        """Return a verdict that needs no second look."""
+        """Return the latest verdict that needs no second look."""
         key = (mutant.file, mutant.old, mutant.new)
-        if key not in self.kept:
-            return None
-        killer, seconds, digest = self.kept[key]
-        verdict = Verdict(mutant, killer, seconds)
-        if self.tree is not None and (not digest or digest != self.tree.behind(verdict)):
-            return None
-        return verdict if verdict.is_right else None
+        for killer, seconds, digest in reversed(self.kept.get(key, ())):
+            verdict = Verdict(mutant, killer, seconds)
+            if self.tree is None or (digest and digest == self.tree.behind(verdict)):
+                return verdict if verdict.is_right else None
+        return None
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict."""
@@ -119,11 +122,15 @@ class Results:
     def _keep(
         self, key: tuple[str, str, str], killer: str | None, seconds: float, digest: str
     ) -> None:
-        self.kept.pop(key, None)  # the latest are last: of a file's killers they are tried first
-        self.kept[key] = killer, seconds, digest
+        before = self.kept.pop(key, [])  # put last: of a file's killers the latest are tried first
+        self.kept[key] = [*before, (killer, seconds, digest)]
 
 
 def _test(killer: str) -> str:
-    """Return the test in "test", "a crash (-11) in test" and "the clock in test"; else nothing."""
-    test = killer.rpartition(" in ")[2]
-    return test if "::" in test else ""
+    """Return the test in "test", "a crash (-11) in test" and "the clock in test", or its file.
+
+    "" where there is none. Names of tests may have any words in brackets.
+    """
+    file, separator, name = killer.partition("::")
+    file = file.rpartition(" in ")[2]
+    return file + separator + name if file.endswith(".py") else ""

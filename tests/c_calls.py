@@ -1,0 +1,95 @@
+"""The C interface through ctypes: its structures, a program from a plan, operands from arrays."""
+
+import ctypes
+import os
+from ctypes import byref, c_char_p, c_int32, c_int64, c_void_p
+
+import pytest
+
+import gatherum
+
+__all__ = [
+    "INTERRUPTED",
+    "INVALID_PROGRAM",
+    "NEEDS_LIBRARY",
+    "OK",
+    "TOO_SMALL",
+    "Buffer",
+    "Error",
+    "Operands",
+    "core",
+    "memory_of",
+    "read",
+    "refused",
+]
+
+NEEDS_LIBRARY = pytest.mark.skipif(
+    os.name == "nt", reason="loads the library by the name that it has on Unix"
+)
+OK, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL = 0, 2, 4, 5
+
+
+class Buffer(ctypes.Structure):
+    _fields_ = (("start", c_void_p), ("before", c_int64), ("behind", c_int64))
+
+
+class Operands(ctypes.Structure):
+    _fields_ = (
+        *((name, Buffer) for name in ("data", "indices", "updates", "out")),
+        ("fill", c_void_p),
+        ("fresh", c_int32),
+    )
+
+
+class Error(ctypes.Structure):
+    _fields_ = (
+        ("message", c_char_p),
+        ("operand", c_char_p),
+        ("position", c_int64),
+        ("value", c_int64),
+        ("component", c_int32),
+    )
+
+
+@pytest.fixture(scope="module")
+def core():
+    library = ctypes.CDLL(gatherum.get_library())
+    library.gatherum_program_write.restype = ctypes.c_size_t
+    return library
+
+
+@pytest.fixture
+def read(core):
+    """A function that makes a program of the C interface from a plan; freed when the test ends."""
+    programs = []
+
+    def made(plan):
+        content, program, error = bytes(plan.program), c_void_p(), Error()
+        size = ctypes.c_size_t(len(content))
+        assert core.gatherum_program_read(content, size, byref(program), byref(error)) == OK
+        programs.append(program)
+        return program
+
+    yield made
+    for program in programs:
+        core.gatherum_program_free(program)
+
+
+def memory_of(array):
+    """The start of an array, and the bytes that it spans before and behind that."""
+    start = array.__array_interface__["data"][0]
+    if array.size == 0:
+        return [start, 0, 0]
+    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    before = -sum(r for r in reach if r < 0)
+    return [start, before, sum(r for r in reach if r > 0) + array.itemsize]
+
+
+def refused(core, program, memory):
+    """The operand that gatherum_check finds too small, or None."""
+    operands, error = Operands(), Error()
+    for name, sizes in memory.items():
+        setattr(operands, name, Buffer(*sizes))
+    status = core.gatherum_check(program, byref(operands), byref(error))
+    assert status in (OK, TOO_SMALL)
+    return error.operand.decode() if status else None
