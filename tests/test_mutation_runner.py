@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mutation import trees
-from mutation.mutants import Mutant
+from mutation.mutants import Mutant, unchanged
 
 pytest.importorskip("fcntl", reason="mutants are tried on POSIX systems only")
 from mutation import run
@@ -156,31 +156,28 @@ def test_a_verdict_on_changed_sources_counts_for_no_record(tmp_path):
 
 @pytest.mark.parametrize("fails", [None, "", "v3"])
 def test_there_is_no_verdict_until_all_tests_pass_without_a_mutant(monkeypatch, fails):
-    """One job tries the mutants while the other runs the tests of both levels."""
+    """One job tries the mutants while the other runs the tests of a level."""
     tried = threading.Event()
-    mutants = MUTANTS[:2]
+    chosen = [unchanged(""), unchanged("v3"), *MUTANTS[:2]]
 
     class Tree:
         def __init__(self, number, compilers):
-            self.number = number
-
-        def run_unchanged(self, tests, level):
-            if level:
-                assert tried.wait(60)
-            return "test_a.py::test" if level == fails else None
+            self.stop = int
 
         def run(self, mutant, tests, likely):
-            if mutant is mutants[-1]:
-                tried.set()
-            return "test_b.py::test"
-
-        def stop(self):
-            pass
+            if mutant.old:
+                if mutant is chosen[-1]:
+                    tried.set()
+                return "test_b.py::test"
+            assert set(trees.QUICK + trees.SLOW) < {path[len("tests/test_") : -3] for path in tests}
+            if mutant.file:
+                assert tried.wait(60)
+            return "test_a.py::test" if mutant.file == fails else None
 
     monkeypatch.setattr(run, "Tree", Tree)
-    verdicts = run.tried(list(enumerate(mutants)), 2, "all", lambda mutant: [])
+    verdicts = run.tried(list(enumerate(chosen)), 2, "all", lambda mutant: [])
     if fails is None:
-        assert [verdict.mutant for _, verdict in verdicts] == mutants
+        assert {verdict.mutant for _, verdict in verdicts} == set(chosen)
     else:
         with pytest.raises(SystemExit, match=r"without any mutant, this fails: test_a\.py::test"):
             next(iter(verdicts))
@@ -189,6 +186,6 @@ def test_there_is_no_verdict_until_all_tests_pass_without_a_mutant(monkeypatch, 
 def test_no_test_of_a_mutant_imports_another():
     """A verdict rests on the file of one test: what it shares with others is in a helper."""
     root = Path(__file__).parents[1]
-    for name in trees.tests_for(None, "all"):
+    for name in trees.tests_for(unchanged(""), "all"):
         imports = re.findall(r"^(?:from|import) (\S*\btest_\w+)", (root / name).read_text(), re.M)
         assert set(imports) <= {Path(name).stem}, name

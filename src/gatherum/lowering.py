@@ -185,16 +185,6 @@ def lower_grouped(loops: Sequence[Loop], components: Sequence[Component], item: 
     return Lowered(nest, len(apart), False, 0)
 
 
-def number_destinations(nest: Nest) -> Nest:
-    """Return the same nest with component strides that number the destinations of a unit from 0."""
-    components: list[Component] = []
-    step = 1
-    for component in reversed(nest.components):
-        components.append(component._replace(stride=step))
-        step *= component.size
-    return nest._replace(components=tuple(reversed(components)))
-
-
 def lower_checks(tuples: Layout, components: Sequence[Component]) -> Nest:
     """Return the index space alone, in row-major order: what a check of every index walks."""
     loops = [Loop(extent, 0, step, 0) for extent, step in zip(*tuples, strict=True)]

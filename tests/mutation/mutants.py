@@ -5,7 +5,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Mutant", "mutants"]
+__all__ = ["ROOT", "Mutant", "mutants", "unchanged"]
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("mutants.toml")
@@ -61,3 +61,8 @@ def mutants() -> list[Mutant]:
         if sys.version_info >= tuple(part.get("since", ()))
     }
     return [Mutant(file, *entry) for file, part in used.items() for entry in part["mutants"]]
+
+
+def unchanged(level: str) -> Mutant:
+    """Return what no test may kill: nothing is changed. A level is built, too, unless it is ""."""
+    return Mutant(level, "", "", "nothing is changed")

@@ -33,7 +33,7 @@ from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mutation.mutants import ROOT, Mutant, mutants
+from mutation.mutants import ROOT, Mutant, mutants, unchanged
 from mutation.trees import LEVELS, PARTS, Tree, level_for, tests_for
 from mutation.verdicts import Committed, Results, Verdict
 from records import Run, committed
@@ -59,12 +59,18 @@ def main() -> int:
     if given.tests != "all":
         open_ones = [(number, mutant) for number, mutant in open_ones if not mutant.equivalent]
     open_ones.sort(key=lambda entry: entry[1].work)
+    # Before them nothing is changed, and every test passes, on each level that is built.
+    built = chosen if run else open_ones
+    levels = dict.fromkeys(["", *(level_for(mutant) for _, mutant in built)])
+    first = [(-1, unchanged(level)) for level in levels]
+    before = [entry for entry in first if not run or not results.of(entry[1])]
     if given.jobs == 0:
         print(f"{len(open_ones)} without a verdict")
-        return summed_up(verdicts, None if open_ones else run)
+        return summed_up(verdicts, None if open_ones or before else run)
     alone = only_run()
-    for number, verdict in tried(open_ones, given.jobs, given.tests, results.likely):
-        verdicts.append(verdict)
+    for number, verdict in tried(before + open_ones, given.jobs, given.tests, results.likely):
+        if verdict.mutant.old:
+            verdicts.append(verdict)
         if verdict.killer is not None or given.tests == "all":
             results.add(verdict)
         print(f"{time.strftime('%X')} {number} {verdict.mutant}\n    {verdict}", flush=True)
@@ -115,53 +121,56 @@ def tried(
 ) -> Iterable[tuple[int, Verdict]]:
     """Try mutants, each job in a tree of its own; yield verdicts as they come.
 
-    First of all nothing is changed, and every test passes, on each level that is built: until then
-    no verdict is known to be one.
+    None comes before all tests have passed with nothing changed, where `chosen` asks for that.
     """
-    levels = dict.fromkeys(["", *(level_for(mutant) for _, mutant in chosen)])
-    waiting: queue.SimpleQueue[tuple[int, Mutant | str]] = queue.SimpleQueue()
-    for entry in [*((-1, level) for level in levels), *chosen]:
+    waiting: queue.SimpleQueue[tuple[int, Mutant]] = queue.SimpleQueue()
+    for entry in chosen:
         waiting.put(entry)
-    ready: queue.SimpleQueue[tuple[int, Mutant | str, str | None, float]] = queue.SimpleQueue()
-
-    def judge(tree: Tree, what: Mutant | str) -> str | None:
-        if isinstance(what, str):
-            return tree.run_unchanged(tests_for(None, tests), what)
-        return tree.run(what, tests_for(what, tests), likely(what))
+    ready: queue.SimpleQueue[tuple[int, Verdict] | Exception] = queue.SimpleQueue()
 
     def work(tree: Tree) -> None:
         while True:
             try:
-                number, what = waiting.get_nowait()
+                number, mutant = waiting.get_nowait()
             except queue.Empty:
                 return
             began = time.monotonic()
             try:
-                found = judge(tree, what)
+                killer = tree.run(mutant, tests_for(mutant, tests), likely(mutant))
             except Exception as error:  # a job that fails is told, not lost
-                found, what = f"the run itself: {error!r}", ""
-            ready.put((number, what, found, time.monotonic() - began))
+                ready.put(error)
+            else:
+                ready.put((number, Verdict(mutant, killer, time.monotonic() - began)))
 
     compilers = max(1, (os.cpu_count() or 1) // jobs)
     trees = [Tree(number, compilers) for number in range(jobs)]
     for tree in trees:
         threading.Thread(target=work, args=(tree,), daemon=True).start()
-    early: list[tuple[int, Verdict]] = []
     try:
-        for _ in range(len(levels) + len(chosen)):
-            number, what, found, seconds = ready.get()
-            if isinstance(what, Mutant):
-                early.append((number, Verdict(what, found, seconds)))
-            elif found is not None:
-                raise SystemExit(f"without any mutant, this fails: {found}")
-            else:
-                del levels[what]
-            if not levels:
-                yield from early
-                early.clear()
+        levels = sum(not mutant.old for _, mutant in chosen)
+        yield from after_unchanged((ready.get() for _ in chosen), levels)
     finally:
         for tree in trees:
             tree.stop()
+
+
+def after_unchanged(
+    found: Iterable[tuple[int, Verdict] | Exception], levels: int
+) -> Iterable[tuple[int, Verdict]]:
+    """Hold verdicts back until those on so many levels with nothing changed have come."""
+    early: list[tuple[int, Verdict]] = []
+    for entry in found:
+        if isinstance(entry, Exception):
+            raise SystemExit(f"the run itself: {entry!r}")
+        verdict = entry[1]
+        if not verdict.mutant.old:
+            if verdict.killer is not None:
+                raise SystemExit(f"without any mutant, this fails: {verdict.killer}")
+            levels -= 1
+        early.append(entry)
+        if levels == 0:
+            yield from early
+            early.clear()
 
 
 def summed_up(verdicts: list[Verdict], run: Run | None) -> int:

@@ -129,28 +129,29 @@ HOW = (*OPTIONS, EXAMPLES, *OPTIMISATION.values())
 PATIENCE = 150
 
 
-def tests_for(mutant: Mutant | None, which: str) -> tuple[str, ...]:
+def tests_for(mutant: Mutant, which: str) -> tuple[str, ...]:
     """Return the files of tests for a mutant, the likeliest to fail first: all, quick, slow."""
-    name = "" if mutant is None else Path(mutant.file).name
+    name = Path(mutant.file).name
     chosen = {"all": QUICK + SLOW, "quick": QUICK, "slow": SLOW}[which]
-    if mutant is not None and mutant.equivalent:
+    if mutant.equivalent and mutant.old:
         chosen = QUICK  # every one of them runs
     first = FIRST.get(name, ())
-    if mutant is None:
+    if not mutant.old:
         own = [*FIRST.values(), *OWN.values(), CUDA]
         chosen += tuple(test for tests in own for test in tests)
     elif "32_t" in mutant.new and "32_t" not in mutant.old:
         first += ("far_offsets",)
     if which == "slow":
         first = tuple(test for test in first if test in SLOW)
-    in_cuda = mutant is not None and "/cuda/" in mutant.file
-    chosen = (CUDA if in_cuda else OWN.get(name)) or first + chosen
+    chosen = (CUDA if "/cuda/" in mutant.file else OWN.get(name)) or first + chosen
     files = (f"tests/{test}.py" if "/" in test else f"tests/test_{test}.py" for test in chosen)
     return tuple(dict.fromkeys(files))
 
 
 def level_for(mutant: Mutant) -> str:
     """Return the level that is built besides portable, "" for none."""
+    if not mutant.old:
+        return mutant.file
     # Portable vectors leave one value at most for the end of a block.
     at_ends = mutant.new.startswith("beyond = ")
     return "v3" if at_ends or Path(mutant.file).name in BY_VECTORS else ""
@@ -166,15 +167,13 @@ class Tree:
         for part in PARTS:
             _copy(ROOT / part, self.root / part)
 
-    def run_unchanged(self, tests: tuple[str, ...], level: str) -> str | None:
-        """Run tests with no mutant in the tree; return the one that fails."""
-        return self._run(tests, level, ())
-
     def run(self, mutant: Mutant, tests: tuple[str, ...], likely: Iterable[str]) -> str | None:
         """Put a mutant into the tree; return what kills it, and leave the source as it was.
 
         The tests that are `likely` to kill it run before the others.
         """
+        if not mutant.old:
+            return self._run(tests, level_for(mutant), likely)
         path = self.root / mutant.file
         text = path.read_text()
         self._write(path, mutant.applied(text))
