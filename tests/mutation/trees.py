@@ -42,7 +42,7 @@ FIRST = {
     "lowering.py": ("cases", "choices"),
     "nest.hpp": ("c_limits",),
     "operators.py": ("errors", "cases", "files/test_equality"),
-    "hooks.py": ("plan", "errors"),
+    "hooks.py": ("plan", "errors", "cuda_room/test_cuda_cupy"),
     "plan.py": ("plan", "errors"),
     "programs.py": ("plan", "errors"),
     "pool.cpp": ("threads", "processes"),
