@@ -9,6 +9,7 @@ import pytest
 
 import gatherum
 from canaries import guarded, guarded_copy, strays
+from gatherum import lowering
 from sizes import family
 
 FAR = 1 << 22  # items: their memory goes back to the system when they are freed
@@ -376,6 +377,17 @@ def test_items_of_no_bytes(size):
     for call in (gatherum.gather_nd, lambda *a: gatherum.scatter_nd(*a, data[:2], out=data)):
         with pytest.raises(IndexError, match=rf"index {size} is out of bounds for .* \(indices\[1"):
             call(data, np.array([[0], [size]]))
+
+
+@pytest.mark.parametrize("size", [1, 0])
+def test_what_has_no_bytes_is_not_walked(size):
+    """As an empty result is not: the loops of a call of 2^40 items would take minutes."""
+    data, indices = np.zeros((2**40, 2), "V0"), ((size * 2**40,), "i8")
+    for plan in (
+        gatherum.plan("gather", data, indices),
+        gatherum.plan("scatter_slices", data, indices, (indices[0] + (2,), "V0")),
+    ):
+        assert plan.nest == lowering.EMPTY
 
 
 @pytest.mark.parametrize("op", ["gather", "gather_elements", "gather_nd"])
