@@ -77,6 +77,7 @@ def test_what_killed_a_mutant_is_tried_before_what_killed_others(tmp_path):
 LIVES, RIGHT = (Mutant("src/core/lanes.hpp", "a", "why", why) for why in ("", "why"))
 TREE = dict.fromkeys(trees.tests_for(LIVES, "all") + trees.tests_for(RIGHT, "all"), "1")
 TREE |= dict.fromkeys(["tests/test_a.py", "tests/rooms/test_b.py", "tests/cases.py"], "1")
+TREE["tests/test_surface.py"] = "1"
 TREE |= dict.fromkeys(["src/a.py", "tests/mutation/trees.py", "README.md"], "1")
 KILLERS = {
     "a": "test_a.py::test[not in x]",
@@ -84,6 +85,7 @@ KILLERS = {
     "c": "test_a.py",  # which cannot be imported
     "d": "a crash (4) in ",  # before there was any test
     "e": "the compiler",
+    "f": "test_surface.py::test_examples_in_the_readme",
 }
 MUTANTS = [*(Mutant("src/core/lanes.hpp", "a", new) for new in KILLERS), RIGHT]
 
@@ -96,8 +98,8 @@ def counted(tmp_path):
     for mutant in MUTANTS:
         made.add(Verdict(mutant, KILLERS.get(mutant.new), 1.04))
 
-    def those(**changed):
-        kept = Results(file, Committed(TREE | changed.pop("files", {})))
+    def those(files=None):
+        kept = Results(file, Committed(TREE | (files or {})))
         found = [verdict for mutant in MUTANTS if (verdict := kept.of(mutant))]
         assert all(verdict.seconds == 1.0 for verdict in found)
         return " ".join(verdict.mutant.new for verdict in found)
@@ -109,13 +111,13 @@ def counted(tmp_path):
 @pytest.mark.parametrize(
     ("name", "left"),
     [
-        ("tests/mutation/trees.py", "a b c d e why"),
+        ("tests/mutation/trees.py", "a b c d e f why"),
         ("README.md", "a b c d e why"),
-        ("tests/test_new.py", "a b c d e why"),
-        ("tests/test_a.py", "b d e why"),
-        ("tests/rooms/test_b.py", "a c d e why"),
-        ("tests/test_plan.py", "a b c e"),
-        ("tests/test_races.py", "a b c e why"),
+        ("tests/test_new.py", "a b c d e f why"),
+        ("tests/test_a.py", "b d e f why"),
+        ("tests/rooms/test_b.py", "a c d e f why"),
+        ("tests/test_plan.py", "a b c e f"),
+        ("tests/test_races.py", "a b c e f why"),
         ("tests/cases.py", ""),
         ("tests/new.py", ""),
         ("src/a.py", ""),
@@ -123,11 +125,11 @@ def counted(tmp_path):
 )
 def test_verdicts_count_while_what_they_rest_on_is_the_same(counted, name, left):
     for blob in ("2", ""):
-        assert counted(files={name: blob}) == left
+        assert counted({name: blob}) == left
 
 
 def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
-    assert counted() == "a b c d e why"
+    assert counted() == "a b c d e f why"
     monkeypatch.setattr(trees, "BY_VECTORS", ())
     assert counted() == ""
 
@@ -135,7 +137,7 @@ def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
 def test_a_verdict_on_another_tree_hides_none(counted):
     for tree in (None, Committed(TREE | {"src/a.py": "2"})):
         Results(counted.file, tree).add(Verdict(MUTANTS[0], "test_a.py::test_other", 2.0))
-    assert counted() == "a b c d e why"
+    assert counted() == "a b c d e f why"
     assert Results(counted.file).of(MUTANTS[0]).killer == "test_a.py::test_other"
 
 
@@ -143,7 +145,7 @@ def test_a_verdict_that_is_wrong_is_found_again(counted):
     made = Results(counted.file, Committed(TREE))
     made.add(Verdict(MUTANTS[0], None, 1.0))
     made.add(Verdict(RIGHT, "test_a.py::test", 1.0))
-    assert counted() == "b c d e"
+    assert counted() == "b c d e f"
 
 
 def test_a_verdict_on_changed_sources_counts_for_no_record(tmp_path):

@@ -14,8 +14,9 @@ __all__ = ["Committed", "Results", "Verdict"]
 
 # So many tests that kill the most mutants are tried on those of which nothing is known.
 MOST_FREQUENT = 30
-# What no test of the runner reads. A verdict names its tests, and how they run is in HOW.
+# A verdict names its tests, and how they run is in HOW; one of them runs the README's examples.
 NOT_READ = ("tests/mutation/", "README.md")
+READS_TOO = {"tests/test_surface.py": "README.md"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ class Committed:
 
     def behind(self, verdict: Verdict) -> str:
         """Return a digest of what a verdict rests on; "" where that is not as committed."""
-        blobs = {name: self.files.get(name, "") for name in (*self.shared, *verdict.tests)}
+        more = [READS_TOO[test] for test in verdict.tests if test in READS_TOO]
+        names = (*self.shared, *verdict.tests, *more)
+        blobs = {name: self.files.get(name, "") for name in names}
         if not all(blobs.values()):
             return ""
         whole = json.dumps([blobs, HOW, level_for(verdict.mutant)], sort_keys=True)
