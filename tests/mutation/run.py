@@ -58,7 +58,8 @@ def main() -> int:
     open_ones = [(number, mutant) for number, mutant in chosen if mutant not in done]
     if given.tests != "all":
         open_ones = [(number, mutant) for number, mutant in open_ones if not mutant.equivalent]
-    open_ones.sort(key=lambda entry: entry[1].work)
+    # Those that no test can tell take longest, and tests written for a survivor void them.
+    open_ones.sort(key=lambda entry: (bool(entry[1].equivalent), entry[1].work))
     # Before them nothing is changed, and every test passes, on each level that is built.
     built = chosen if run else open_ones
     levels = dict.fromkeys(["", *(level_for(mutant) for _, mutant in built)])
