@@ -15,6 +15,7 @@ from gatherum.shapes import MAX_BYTES, _meets, overlaps_itself
 from strategies import same_bits
 
 TABLE = ((4, 8), "f4")
+FOURS = [((4, 4), "f4"), ((5, 1), "i8"), ((5, 4), "f4")]
 
 
 def test_a_plan_prints_what_would_run():
@@ -55,6 +56,9 @@ def test_a_plan_is_a_value():
         ("gather_nd", [TABLE, ((4, 3, 1), "i8")], {"batch_dims": 1}, (4, 3), "gather_lines"),
         ("scatter_nd", [TABLE, ((5, 1), "i8"), ((5, 8), "f4")], {}, (4, 8), "scatter_rows"),
         ("scatter_nd", [TABLE, ((5, 2), "i8"), ((5,), "f4")], {}, (4, 8), "scatter_lines"),
+        # A row of 16 bytes is copied as one value, and is four sums.
+        ("scatter_nd", FOURS, {}, (4, 4), "scatter_lines"),
+        ("scatter_nd", FOURS, {"reduction": "add"}, (4, 4), "scatter_rows"),
         (
             "scatter_elements",
             [TABLE, ((4, 2), "i8"), ((4, 2), "f4")],

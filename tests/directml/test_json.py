@@ -18,6 +18,7 @@ from gatherum.directml import (
     from_json,
     to_json,
 )
+from gatherum.directml.jsontext import parse_json
 
 from .page_examples import EXAMPLES, f32, u32
 
@@ -283,6 +284,11 @@ def test_strings_are_left_alone():
     text = with_desc(Axis="// no comment, ] and }")
     with pytest.raises(ValueError, match=r'got "// no comment, \] and }"$'):
         from_json(text)
+
+
+def test_a_quote_after_a_backslash_ends_no_string():
+    text = r'["\"// no comment, ]", "\\", /* one */ "/* none \" */",]'
+    assert parse_json(text) == ['"// no comment, ]', "\\", '/* none " */']
 
 
 def test_from_json_of_what_is_neither_text_nor_mapping():

@@ -46,7 +46,7 @@ FIRST = {
     "plan.py": ("plan", "errors"),
     "programs.py": ("plan", "errors"),
     "pool.cpp": ("threads", "processes"),
-    "report.py": ("report",),
+    "report.py": ("report", "ranks"),
     "fold_items.hpp": ("prepare",),
     "fold_lists.hpp": ("prepare", "aggregate"),
     "row_lists.cpp": ("groups", "aggregate", "prepare"),
