@@ -1,7 +1,9 @@
 """Arrays of other frameworks, not installed here: small classes say that they are theirs."""
 
 import array
+import gc
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -194,6 +196,7 @@ def column(module, values, **more):
         Column([0, 2]),
         column("pandas.core.series", [0, 2], dtype=np.dtype(int)),
         column("pandas.core.series", [0, 2], dtype="Int64", isna=lambda _: np.zeros(2, bool)),
+        column("pandas.core.frame", [0, 2]),  # which has no dtype of its own
         column("polars.series.series", [0, 2], null_count=lambda _: 0),
         column("pyarrow.lib", [0, 2], null_count=0),
     ],
@@ -226,6 +229,15 @@ def test_missing_values_are_a_mask(value):
         assert str(caught.value) == (
             f"scatter_nd: `{operand}` must not be a masked array: its mask would be lost"
         )
+
+
+def test_types_that_come_and_go_are_not_all_kept_alive():
+    types = [kind("torch", "Tensor") for _ in range(100)]
+    assert {arrays.foreign(of) for of in types} == {arrays.foreign(types[0])}
+    kept = [weakref.ref(of) for of in types]
+    del types
+    gc.collect()
+    assert sum(of() is not None for of in kept) <= 64
 
 
 def test_an_array_of_zarr_is_not_read(tmp_path):
