@@ -226,6 +226,13 @@ def test_help_shows_signatures_without_texts_of_annotations(room: str) -> None:
     assert quoted == []
 
 
+def test_a_base_of_another_package_keeps_its_signatures() -> None:
+    pytest.importorskip("onnx", reason="install onnx")
+    (evaluator,) = importlib.import_module("gatherum.onnx").Evaluator.__bases__
+    assert not evaluator.__module__.startswith("gatherum")
+    assert [one for one in vars(evaluator).values() if hasattr(one, "__signature__")] == []
+
+
 def test_type_checkers_and_programs_still_find_the_annotations() -> None:
     hints = typing.get_type_hints(gatherum.gather)
     assert hints["axis"] is int

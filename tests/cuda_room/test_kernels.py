@@ -184,6 +184,27 @@ def test_one_update_for_each_destination_needs_no_table(room, mode):
 
 
 @slow
+@pytest.mark.parametrize("moved", [0, 1, 2], ids=["data", "indices", "updates"])
+def test_any_operand_may_start_at_any_byte(room, moved):
+    operands = [rows(9, 4), np.array([3, 8, 0, -1]), values((4, 4), "f4")]
+    start = operands[moved]
+    operands[moved] = np.frombuffer(b"." + start.tobytes(), np.uint8)[1:].view(start.dtype)
+    operands[moved].shape = start.shape
+    for count, op in ((2, "gather"), (3, "scatter_slices")):
+        found = getattr(room, op)(*operands[:count])
+        assert same_bits(found, getattr(gatherum, op)(*operands[:count]))
+
+
+@slow
+@pytest.mark.parametrize(("dimensions", "room_for"), [(1, 8), (8, 8), (9, 66)])
+def test_arguments_have_room_for_few_loops_or_for_all(room, dimensions, room_for):
+    # Dimensions in the opposite order do not merge.
+    data = values((2,) * dimensions, "i1").transpose(*reversed(range(dimensions)))
+    room.gather_elements(data, np.zeros(data.shape, np.int8))
+    assert dict(room.last.launches[0].macros)["LOOPS"] == str(room_for)
+
+
+@slow
 def test_many_dimensions(room):
     shape = (1, 2) * 5 + (3, 1) * 20
     data = values((3, *shape[:10], 2, 2), "f4")
@@ -263,6 +284,11 @@ def test_places_of_size_zero(room):
         assert result_of(room, "gather", (empty, index), {"mode": mode}) == expected
         assert "index 4" in expected
     nothing = np.zeros((3, 0), "f4")
+    for mode in ("clip", "wrap"):
+        place = nothing, np.array([[1, 4]])
+        expected = result_of(gatherum, "gather_nd", place, {"mode": mode})
+        assert result_of(room, "gather_nd", place, {"mode": mode}) == expected
+        assert "index 4" in expected
     expected = result_of(gatherum, "gather", (nothing, index), {})
     assert result_of(room, "gather", (nothing, index), {}) == expected
     assert "index 4" in expected
@@ -295,7 +321,7 @@ def test_indices_that_change_between_the_passes_go_nowhere_else():
             return found
 
     indices[1] = 1 << 40
-    with pytest.raises(IndexError, match="scatter_elements"):
+    with pytest.raises(IndexError, match=r"`indices` changed during the call$"):
         Room(Mending).scatter_elements(data, indices, updates)
 
 
