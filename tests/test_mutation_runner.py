@@ -47,6 +47,17 @@ def test_likely_tests_come_first_and_long_ones_last(tmp_path):
     assert names(found) == ["test_known", "test_short", "test_next", "test_long"]
 
 
+def test_one_in_the_middle_of_many_parameters_comes_before_the_rest(tmp_path):
+    (tmp_path / "test_a.py").write_text(
+        'import pytest\n@pytest.mark.parametrize("n", range(4))\ndef test_many(n): pass\n'
+        "def test_one(): pass\n"
+    )
+    found = ordered(tmp_path, likely=["test_a.py::test_many[3]"])
+    assert names(found) == [
+        "test_many[3]", "test_many[2]", "test_one", "test_many[0]", "test_many[1]"
+    ]  # fmt: skip
+
+
 def test_what_tests_take_is_kept_when_all_have_passed(tmp_path):
     (tmp_path / "test_a.py").write_text("def test_one(): pass\n")
     seconds = tmp_path / "seconds.json"

@@ -1,7 +1,8 @@
 """A plugin of pytest for the runner: tests that are likely to fail come first, long ones last.
 
 `GATHERUM_ORDER` names a file of JSON: `likely`, tests by their names, in order; `seconds`, a file
-with what each test took, which is written when a run has passed. All others stay as they were told.
+with what each test took, which is written when a run has passed. Of a test with many parameters one
+in the middle comes before the rest: most mutants die in seconds then, and not in half a minute.
 """
 
 import json
@@ -25,10 +26,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests in order."""
     known = seconds()
     places = {name: place for place, name in enumerate(ORDER["likely"])}
+    functions: dict[str, list[str]] = {}
+    for item in items:
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+    middle = {names[len(names) // 2] for names in functions.values()}
 
     def rank(item: pytest.Item) -> int:
         is_long = known.get(item.nodeid, 0) > LONG
-        return places.get(item.nodeid, len(places) + is_long)
+        return places.get(item.nodeid, len(places) + 2 * is_long + (item.nodeid not in middle))
 
     items.sort(key=rank)
 
