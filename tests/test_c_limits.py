@@ -94,6 +94,15 @@ def test_what_lies_on_the_other_side_does_not_help(core, read):
     assert refused(core, read(plan), memory) == "data"
 
 
+def test_in_place_the_size_of_out_is_enough(core, read):
+    plan, operands = _call("scatter_nd", _line(6), np.array([[1], [5]]), _line(2))
+    memory = {name: memory_of(array) for name, array in operands.items()}
+    start, *_ = memory["out"]
+    program = read(plan)
+    assert refused(core, program, memory | {"data": [start, 0, 0]}) is None
+    assert refused(core, program, memory | {"data": [start + 1, 0, 0]}) == "data"
+
+
 @pytest.mark.parametrize("far", [2**32, 2**35, 2**39])
 def test_2_to_the_64_bytes_fit_no_memory(core, read, far):
     """The product wraps to 0 in 64 bits; that of factors below 2^30 alone is not looked at."""
@@ -127,6 +136,18 @@ def test_a_missing_fill_is_zero_bytes(core, read, fill):
     operands.fill = ctypes.cast(c_char_p(fill), c_void_p)
     assert core.gatherum_run(read(plan), byref(operands), None, byref(error)) == OK
     assert out.tolist() == [2, 7 if fill else 0, 6]
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"), [(-(2**31), 1), (0, 1), (1024, 1024), (1025, 1024), (2**31 - 1, 1024)]
+)
+def test_any_number_of_threads_is_brought_into_bounds(core, given, taken):
+    before = core.gatherum_get_num_threads()
+    try:
+        core.gatherum_set_num_threads(given)
+        assert core.gatherum_get_num_threads() == taken
+    finally:
+        core.gatherum_set_num_threads(before)
 
 
 class Poll(ctypes.Structure):
