@@ -150,6 +150,17 @@ def test_any_number_of_threads_is_brought_into_bounds(core, given, taken):
         core.gatherum_set_num_threads(before)
 
 
+@pytest.mark.parametrize("behind", [-1, 0, 1, 2**31 - 1])
+def test_a_threshold_that_there_is_not_is_left_alone(core, behind):
+    core.gatherum_threshold.restype = c_char_p
+    value = c_int64(-7)
+    count = next(i for i in range(1000) if not core.gatherum_threshold(c_int32(i), byref(value)))
+    value.value, number = -7, c_int32(-1 if behind < 0 else min(count + behind, 2**31 - 1))
+    core.gatherum_set_threshold(number, c_int64(5))
+    assert core.gatherum_threshold(number, byref(value)) is None
+    assert value.value == -7
+
+
 class Poll(ctypes.Structure):
     _fields_ = (("ask", ctypes.CFUNCTYPE(c_int32, c_void_p)), ("context", c_void_p))
 
