@@ -63,7 +63,8 @@ def _chosen(op, *arguments):
         (_gather((900, 65_536), 65_536, 1), "stretches"),
         (_gather((900, 65_537), 65_536, 1), "streamed"),  # too long a line of data
         (_gather((9, 300), 262_145, 1), "streamed"),  # too long a line of indices
-        (_gather((900_000,), 900_000, 0), "units"),  # no next line
+        (_gather((30_000,), 30_000, 0), "units"),  # no next line
+        (_gather((900_000,), 900_000, 0), "units"),
         (_gather((900, 900), 900, 0), "packed"),
         (_gather((900, 900), 450, 0), "packed"),
         (_gather((900, 900), 449, 0), "units"),  # too few of each column
