@@ -151,9 +151,10 @@ class TestSharedGroups:
 
 
 @pytest.mark.parametrize("threads", THREADS)
-def test_many_units_have_memory_of_their_own_on_each_thread(settings_restored, threads):
+@pytest.mark.parametrize("units", [2, 12])
+def test_units_have_memory_of_their_own_on_each_thread(settings_restored, units, threads):
     rng = np.random.default_rng(5)
-    data, updates = rng.standard_normal((12, 60_000)), rng.standard_normal((12, 7_000))
+    data, updates = rng.standard_normal((units, 60_000)), rng.standard_normal((units, 7_000))
     indices = rng.integers(0, 60_000, updates.shape)
     gatherum.set_num_threads(threads)
     call, how = (data, indices, updates), {"axis": 1, "reduction": "mean"}
