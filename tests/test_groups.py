@@ -152,13 +152,17 @@ class TestSharedGroups:
 
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("units", [2, 12])
-def test_units_have_memory_of_their_own_on_each_thread(settings_restored, units, threads):
+@pytest.mark.parametrize(
+    ("n", "count", "algorithm"),
+    [(60_000, 7_000, "sorted_groups"), (40_000, 20_000, "counted_groups")],
+)
+def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, units, threads):
     rng = np.random.default_rng(5)
-    data, updates = rng.standard_normal((units, 60_000)), rng.standard_normal((units, 7_000))
-    indices = rng.integers(0, 60_000, updates.shape)
+    data, updates = rng.standard_normal((units, n)), rng.standard_normal((units, count))
+    indices = rng.integers(0, n, updates.shape)
     gatherum.set_num_threads(threads)
     call, how = (data, indices, updates), {"axis": 1, "reduction": "mean"}
-    assert gatherum.plan("scatter_elements", *call, **how).algorithm == "sorted_groups"
+    assert gatherum.plan("scatter_elements", *call, **how).algorithm == algorithm
     expected = [
         _folded(row[:, None], at, new[:, None], "mean", True)[:, 0]
         for row, at, new in zip(data, indices, updates, strict=True)
