@@ -36,6 +36,7 @@ def _along(shape, count, axis):
 NAMES = {
     "gather_nd": ("batch_dims",),
     "scatter_nd": ("reduction",),
+    "scatter_slices": ("axis", "reduction"),
     "scatter_elements": ("axis", "reduction"),
 }
 
@@ -128,6 +129,10 @@ def test_on_one_thread(call, name):
         (_scatter(31_250, 1_000_000, "add", "f8"), {8: "one_slab"}),
         (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "columns"}),
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
+        (
+            ("scatter_slices", ((9, 99, 64), "f4"), ((900,), "i4"), ((9, 900, 64), "f4"), 1, "add"),
+            {2: "units"},  # many units, of wide rows
+        ),
         (_elements((9_000, 900), 56, 1, "add"), {1: "units", 4: "units"}),  # many units
         (_elements((900, 9_000), 56, 0, "add"), {1: "units", 4: "units"}),  # columns are units
         (_scatter(4_000, 90_000, "mean", width=(64,)), {4: "counted_groups"}),

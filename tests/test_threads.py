@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from sizes import chosen_from
 from source import SOURCE
 
 RNG = np.random.default_rng(5)
@@ -54,6 +55,26 @@ def same_for_any_number(call):
     for answer in answers[1:]:
         assert answer.tobytes() == answers[0].tobytes()
     return answers[0]
+
+
+@pytest.mark.parametrize("past", [0, 4, 60])
+def test_columns_are_cut_wherever_the_output_starts(settings_restored, past):
+    columns, indices = 301, spread(900, 9_000)
+    updates = RNG.random((indices.size, columns), np.float32)
+    memory = np.empty((900 * columns + 32) * 4, np.uint8)
+    start = -memory.ctypes.data % 64 + past
+    out = memory[start : start + 900 * columns * 4].view(np.float32).reshape(900, columns)
+
+    def scatter():
+        out[...] = 1
+        call = out, indices, updates
+        how = {"reduction": "add", "out": out}
+        if gatherum.get_num_threads() > 1:
+            assert gatherum.plan("scatter_slices", *call, **how).algorithm == "columns"
+        return gatherum.scatter_slices(*call, **how).copy()
+
+    with chosen_from({"columns": 128}):  # on any processor
+        same_for_any_number(scatter)
 
 
 @pytest.mark.parametrize("name", GATHERS)
