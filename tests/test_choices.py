@@ -130,6 +130,10 @@ def test_on_one_thread(call, name):
         (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "columns"}),
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
         (
+            ("scatter_nd", ((63,), "f4"), ((100_000, 0), "i8"), ((100_000, 63), "f4"), "add"),
+            {2: "units"},  # one destination, that no index names
+        ),
+        (
             ("scatter_slices", ((9, 99, 64), "f4"), ((900,), "i4"), ((9, 900, 64), "f4"), 1, "add"),
             {2: "units"},  # many units, of wide rows
         ),
