@@ -547,6 +547,21 @@ SENTENCES = [
         "scatter_nd: index 4 cannot be brought into axis 1 of size 0 by mode 'wrap' "
         "(indices[0, 1])",
     ),
+    *(
+        (
+            "not_an_array", "gather", (TWO, ragged), {}, ValueError,
+            "gather: `indices` cannot be converted to an array: " + words_of_numpy(ragged),
+        )
+        for ragged in ([[0], [0, 1]], [[0, 1], [0]])
+    ),
+    (
+        "index_out_of_bounds", "gather", (TWO, [2**63]), {}, IndexError,
+        f"gather: index {2**63} is out of bounds for axis 0 of size 2 (indices[0])",
+    ),
+    (
+        "not_an_index_dtype", "gather", (TWO, [1, 2**64]), {}, TypeError,
+        "gather: `indices` must have an integer dtype, got object",
+    ),
 ]  # fmt: skip
 PLANNED = gatherum.plan("gather", TWO, ((1,), "i8"))
 
