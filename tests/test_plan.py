@@ -267,3 +267,13 @@ def test_an_operator_is_named_as_one_likes(op):
     made = gatherum.plan("gather_nd", *operands)
     assert gatherum.plan(op, *operands) == gatherum.explain(op, *operands).plan == made
     assert gatherum.index_report(op, (3, 4), [[5]]).invalid == 1
+
+
+def test_a_plan_writes_into_out_on_every_run():
+    data, indices = np.arange(12.0).reshape(4, 3), np.array([2, 0])
+    out = np.empty((2, 3))
+    plan = gatherum.plan("gather", data, indices, out=out)
+    for _ in range(3):
+        out[...] = -1
+        assert plan.run(data, indices, out=out) is out
+        assert out.tolist() == data[[2, 0]].tolist()
