@@ -277,3 +277,16 @@ def test_a_plan_writes_into_out_on_every_run():
         out[...] = -1
         assert plan.run(data, indices, out=out) is out
         assert out.tolist() == data[[2, 0]].tolist()
+
+
+def test_a_plan_that_has_run_on_an_array_refuses_its_memory_under_a_mask():
+    data, indices = np.arange(12.0).reshape(4, 3), np.array([2, 0])
+    plan = gatherum.plan("gather", data, indices)
+    for _ in range(2):
+        plan.run(data, indices)
+        masked = np.ma.array(data, mask=data > 3, copy=False)
+        with pytest.raises(TypeError, match=r"^gather: `data` must be .* without a mask"):
+            plan.run(masked, indices)
+        masked = np.ma.array(indices, mask=[True, False], copy=False)
+        with pytest.raises(TypeError, match=r"^gather: `indices` must be .* without a mask"):
+            plan.run(data, masked)
