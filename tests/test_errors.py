@@ -562,6 +562,13 @@ SENTENCES = [
         "not_an_index_dtype", "gather", (TWO, [1, 2**64]), {}, TypeError,
         "gather: `indices` must have an integer dtype, got object",
     ),
+    *(
+        (
+            "no_array", "gather", arguments, {}, TypeError,
+            f"gather: `{name}` must be an array, got NoneType",
+        )
+        for name, arguments in (("data", (None, np.array([0]))), ("indices", (TWO, None)))
+    ),
 ]  # fmt: skip
 PLANNED = gatherum.plan("gather", TWO, ((1,), "i8"))
 
