@@ -62,7 +62,7 @@ FIRST = {
     "signature.py": ("errors", "plan", "check_order"),
     "slabs.hpp": ("slab_blocks", "integer_bins"),
     "memory.cpp": ("memory_results",),
-    "calls.cpp": ("plan", "hostile", "errors"),
+    "calls.cpp": ("plan", "hostile", "errors", "arrays"),
     "arrays.cpp": ("memory_results",),
     "folds.cpp": ("accumulator", "accumulator_states"),
     "programs.cpp": ("program", "plan"),
