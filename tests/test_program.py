@@ -259,3 +259,11 @@ def test_a_plan_made_by_hand_needs_a_program():
     made = gatherum.Plan(plan.signature, plan.shape, plan.kernel, plan.nest, plan.bytes, None)
     with pytest.raises(TypeError, match="is no program"):
         made.run(np.zeros(3), np.zeros(2, int))
+
+
+@pytest.mark.parametrize("other", [object(), (), "", 2**70, np.zeros(3)], ids=repr)
+def test_what_is_no_plan_has_no_program(other):
+    data, indices = np.arange(3.0), np.array([2, 0])
+    assert gatherum.plan("gather", data, indices).run(data, indices).tolist() == [2, 0]
+    with pytest.raises(AttributeError, match="program"):
+        gatherum.Plan.run(other, data, indices)
