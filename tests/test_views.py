@@ -96,6 +96,15 @@ def test_arrays_and_views_share_a_plan(made):
     assert len(made) == 2
 
 
+@pytest.mark.parametrize("name", ["?", "i1", "u8", "f2", "f8", "c16"])
+def test_copies_of_a_dtype_share_a_plan(name, made):
+    for dtype in (np.dtype(name), np.dtype(name, copy=True)):
+        data = np.empty(10, dtype)
+        assert data.dtype is dtype
+        gatherum.gather(data, ROWS)
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
 def test_arrays_of_ml_dtypes_share_plans_too(name, made):
     ml_dtypes = pytest.importorskip("ml_dtypes")
