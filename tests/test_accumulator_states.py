@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from gatherum import Accumulator
+from gatherum import Accumulator, _core
 from strategies import ORDERED
 
 # --- What is refused
@@ -397,3 +397,24 @@ print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
 """
     )
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_fold_takes_only_arrays_of_its_size_and_order():
+    fold = _core.Fold(_core.Reduction.mean, _core.Value.float16, True, 2)
+    data, counts = np.ones(6, np.float16), np.zeros(6, np.int64)
+    sums = np.zeros(6 * fold.sum_bytes, np.uint8)
+    fold.begin(data, sums)
+    for wrong in (sums[:-1], np.append(sums, sums[:1]), np.append(sums, sums)[::2], list(sums)):
+        with pytest.raises(ValueError, match="not an array of this fold"):
+            fold.begin(data, wrong)
+        with pytest.raises(ValueError, match="not an array of this fold"):
+            fold.merge(sums, counts, wrong, counts)
+    for wrong in (counts.astype(np.uint64), counts.astype(float), list(counts)):
+        with pytest.raises(ValueError, match="not the counts of a fold"):
+            fold.merge(sums, wrong, sums, counts)
+    assert not fold.any_order
+    for wrong in (data, None):
+        other = _core.Fold(_core.Reduction.max, _core.Value.float16, True, 2)
+        kept = fold if wrong is not None else other
+        with pytest.raises(ValueError, match="not the data of this fold"):
+            kept.finish(wrong, sums[: 6 * kept.sum_bytes], counts, data.dtype, None)

@@ -238,6 +238,21 @@ def test_a_dtype_that_changes_its_size_is_another():
         assert (found.nbytes, found.dtype.itemsize) == (80, 8)
 
 
+def test_an_added_dtype_that_changes_its_size_is_another():
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes to have bfloat16")
+    values, indices = np.arange(16).astype(ml_dtypes.bfloat16)[::4], np.array([[3], [1]])
+    assert gatherum.gather_nd(values, indices).tolist() == [12, 4]
+    dtype = values.dtype.newbyteorder().newbyteorder()  # the same, and not shared
+    state = list(dtype.__reduce__()[2])
+    state[5] = 8
+    dtype.__setstate__(tuple(state))
+    wide = np.ndarray(4, dtype, bytes(range(32)))  # steps of 8 bytes, as in `values`
+    for _ in range(3):
+        found = gatherum.gather_nd(wide, indices)
+        assert found.dtype.itemsize == 8
+        assert found.tobytes() == bytes([*range(24, 32), *range(8, 16)])
+
+
 def test_a_plan_takes_a_fill_value_as_the_function_does():
     operands = ((3,), "i2"), ((2,), "i8")
     made = gatherum.plan("gather", *operands, mode="fill", fill_value=-1)
@@ -291,3 +306,18 @@ def test_a_plan_that_has_run_on_an_array_refuses_its_memory_under_a_mask():
         masked = np.ma.array(indices, mask=[True, False], copy=False)
         with pytest.raises(TypeError, match=r"^gather: `indices` must be .* without a mask"):
             plan.run(data, masked)
+
+
+def test_a_result_of_items_without_bytes_keeps_its_dtype_on_every_call():
+    data, indices = np.zeros(3, "V0"), np.array([2, 0])
+    for _ in range(3):
+        found = gatherum.gather(data, indices)
+        assert (found.dtype, found.shape) == (np.dtype("V0"), (2,))
+
+
+@pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
+def test_a_fill_value_is_not_looked_at_where_nothing_is_filled(mode):
+    data, indices = np.arange(37.0), np.array([36, 0])
+    for _ in range(3):
+        found = gatherum.gather(data, indices, mode=mode, fill_value="no number")
+        assert found.tolist() == [36, 0]

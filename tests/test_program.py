@@ -158,6 +158,14 @@ LOOPS, COMPONENTS = ((3, 0, 8, 16),), ((5, 16, 0),)
         ({"whole_units": -1}, "units outside of the nest"),
         ({"line_chunk": -1}, "a negative line chunk"),
         ({"shape": (5, -1)}, "a negative size"),
+        ({"shape": (1,) * 65}, "`shape` is too long"),
+        ({"nest": (0, LOOPS * 65, COMPONENTS, 16)}, "`nest` is too long"),
+        ({"nest": (0, LOOPS, COMPONENTS * 65, 16)}, "`nest` is too long"),
+        ({"nest": (0, LOOPS, COMPONENTS)}, "`nest` is not a nest"),
+        ({"nest": (0, LOOPS, COMPONENTS, 16, 0)}, "`nest` is not a nest"),
+        ({"line_chunk": 2**63}, "`line_chunk` does not fit in 64 bits"),
+        ({"item": -(2**63) - 1}, "`item` does not fit in 64 bits"),
+        ({"index_width": 2**32 + 8}, "`index_width` is out of range"),
     ],
 )
 def test_fields_that_fit_no_call_are_refused(changed, why):

@@ -57,6 +57,34 @@ def same_for_any_number(call):
     return answers[0]
 
 
+def test_other_threads_run_during_a_long_call_whose_result_is_small(settings_restored):
+    data, indices = np.zeros(1), np.zeros((1 << 22, 1), np.int8)
+    updates = np.ones(len(indices))
+    gatherum.scatter_nd(data, indices, updates, reduction="add")  # its plan is in the table
+    turns, done = [0], threading.Event()
+
+    def run():
+        while not done.is_set():
+            turns[0] += 1
+            time.sleep(0)  # gives way, which this thread does in long calls alone
+
+    interval = sys.getswitchinterval()
+    other = threading.Thread(target=run)
+    sys.setswitchinterval(100)
+    try:
+        other.start()
+        for _ in range(100):
+            before = turns[0]
+            gatherum.scatter_nd(data, indices, updates, reduction="add")
+            if turns[0] > before:
+                break
+        assert turns[0] > before
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        other.join()
+
+
 @pytest.mark.parametrize("past", [0, 4, 60])
 def test_columns_are_cut_wherever_the_output_starts(settings_restored, past):
     columns, indices = 301, spread(900, 9_000)
