@@ -58,6 +58,21 @@ def test_one_in_the_middle_of_many_parameters_comes_before_the_rest(tmp_path):
     ]  # fmt: skip
 
 
+def test_the_likeliest_files_come_before_the_middle_of_others(tmp_path):
+    many = "import pytest\n@pytest.mark.parametrize('n', range({}))\ndef test_{}(n): pass\n"
+    for name, count in (("a", 61), ("b", 2), ("c", 2)):
+        (tmp_path / f"test_{name}.py").write_text(many.format(count, name))
+    found = names(ordered(tmp_path, likely=[]))
+    assert found[:6] == [
+        "test_b[1]",
+        "test_b[0]",
+        "test_a[30]",
+        "test_c[1]",
+        "test_a[0]",
+        "test_a[1]",
+    ]
+
+
 def test_what_tests_take_is_kept_when_all_have_passed(tmp_path):
     (tmp_path / "test_a.py").write_text("def test_one(): pass\n")
     seconds = tmp_path / "seconds.json"

@@ -308,11 +308,12 @@ def test_a_plan_that_has_run_on_an_array_refuses_its_memory_under_a_mask():
             plan.run(data, masked)
 
 
-def test_a_result_of_items_without_bytes_keeps_its_dtype_on_every_call():
-    data, indices = np.zeros(3, "V0"), np.array([2, 0])
+@pytest.mark.parametrize("dtype", ["V0", "S0", "U0"])
+def test_a_result_of_items_without_bytes_keeps_its_dtype_on_every_call(dtype):
+    data, indices = np.zeros(3, [("item", dtype)])["item"], np.array([2, 0])
     for _ in range(3):
         found = gatherum.gather(data, indices)
-        assert (found.dtype, found.shape) == (np.dtype("V0"), (2,))
+        assert (found.dtype, found.shape) == (np.dtype(dtype), (2,))
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
