@@ -418,3 +418,28 @@ def test_a_fold_takes_only_arrays_of_its_size_and_order():
         kept = fold if wrong is not None else other
         with pytest.raises(ValueError, match="not the data of this fold"):
             kept.finish(wrong, sums[: 6 * kept.sum_bytes], counts, data.dtype, None)
+
+
+@pytest.mark.parametrize("reduction", ["add", "max", "mean"])
+def test_rows_over_elements_that_have_been_met_and_others_that_have_not(reduction):
+    for met in range(17):  # a row is several vectors, whatever their width
+        data = np.full((2, 67), 9, np.float32)
+        updates = -np.arange(1, 68, dtype=np.float32)
+        places = [[1, i] for i in range(67) if i % 17 != met]
+        expected = data.copy()
+        expected[1] = {"add": 2 * updates, "max": updates, "mean": updates}[reduction]
+        expected[1, met::17] = updates[met::17]
+        kept = Accumulator(data, reduction, include_self=False)
+        kept.scatter_nd(places, updates[[i for _, i in places]]).scatter_nd([[1]], updates[None])
+        assert np.array_equal(kept.finish(), expected)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_what_the_other_has_not_met_stays_in_a_merge(reduction):
+    for value in (-5, 5):
+        one, other = (
+            Accumulator(np.zeros(3, np.int64), reduction, include_self=False) for _ in range(2)
+        )
+        one.scatter_nd([[0], [1]], value).merge(other.scatter_nd([[2]], 3))
+        assert one.finish().tolist() == [value, value, 3]
+        assert one.counts().tolist() == [1, 1, 1]

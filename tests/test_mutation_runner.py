@@ -120,12 +120,13 @@ MUTANTS = [*(Mutant("src/core/lanes.hpp", "a", new) for new in KILLERS), RIGHT]
 def counted(tmp_path):
     """Of MUTANTS, those with verdicts that count when files of TREE are changed."""
     file = tmp_path / "verdicts.jsonl"
-    made = Results(file, Committed(TREE))
+    made = Results(file, Committed(TREE, TREE.get))
     for mutant in MUTANTS:
         made.add(Verdict(mutant, KILLERS.get(mutant.new), 1.04))
 
     def those(files=None):
-        kept = Results(file, Committed(TREE | (files or {})))
+        tree = TREE | (files or {})
+        kept = Results(file, Committed(tree, tree.get))
         found = [verdict for mutant in MUTANTS if (verdict := kept.of(mutant))]
         assert all(verdict.seconds == 1.0 for verdict in found)
         return " ".join(verdict.mutant.new for verdict in found)
@@ -154,6 +155,37 @@ def test_verdicts_count_while_what_they_rest_on_is_the_same(counted, name, left)
         assert counted({name: blob}) == left
 
 
+BESIDE = """import pytest
+SIZE = 1
+@pytest.mark.parametrize("n", [SIZE])
+def test_one(n):
+    assert n
+def test_other(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("pass", "return 1", True),
+        ("def test_other(): pass", "", True),
+        ("def test_other", "\n\n@pytest.mark.slow\ndef test_more(): pass\ndef test_other", True),
+        ("assert n", "assert n + 1", False),
+        ("[SIZE]", "[SIZE, 2]", False),
+        ("SIZE = 1", "SIZE = 2", False),
+        ("test_one", "test_two", False),
+    ],
+)
+def test_a_verdict_rests_on_no_other_test_of_the_file(tmp_path, old, new, counts):
+    mutant, file = MUTANTS[0], tmp_path / "verdicts.jsonl"
+    verdict = Verdict(mutant, "test_a.py::test_one[1]", 1.0)
+    Results(file, Committed(TREE, {"tests/test_a.py": BESIDE}.get)).add(verdict)
+    changed = Committed(
+        TREE | {"tests/test_a.py": "2"}, {"tests/test_a.py": BESIDE.replace(old, new)}.get
+    )
+    assert (Results(file, changed).of(mutant) is not None) == counts
+
+
 def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
     assert counted() == "a b c d e f why"
     monkeypatch.setattr(trees, "BY_VECTORS", ())
@@ -161,14 +193,14 @@ def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
 
 
 def test_a_verdict_on_another_tree_hides_none(counted):
-    for tree in (None, Committed(TREE | {"src/a.py": "2"})):
+    for tree in (None, Committed(TREE | {"src/a.py": "2"}, TREE.get)):
         Results(counted.file, tree).add(Verdict(MUTANTS[0], "test_a.py::test_other", 2.0))
     assert counted() == "a b c d e f why"
     assert Results(counted.file).of(MUTANTS[0]).killer == "test_a.py::test_other"
 
 
 def test_a_verdict_that_is_wrong_is_found_again(counted):
-    made = Results(counted.file, Committed(TREE))
+    made = Results(counted.file, Committed(TREE, TREE.get))
     made.add(Verdict(MUTANTS[0], None, 1.0))
     made.add(Verdict(RIGHT, "test_a.py::test", 1.0))
     assert counted() == "b c d e f"

@@ -19,12 +19,12 @@ PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml",
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
 QUICK = (
     "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "properties",
-    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins", "slab_blocks", "program", "groups",
-    "walks", "accumulator", "c_interface", "c_limits", "choices",
+    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins", "slab_blocks", "program",
+    "walks", "c_interface", "c_limits", "choices",
 )  # fmt: skip
 SLOW = (
     "report", "config", "hostile", "determinism", "threads", "races", "processes", "peak_memory",
-    "far_offsets", "algorithms",
+    "far_offsets", "algorithms", "groups", "accumulator",
 )  # fmt: skip
 # What is likeliest to fail for a file comes first; a file of another room has tests of its own.
 FIRST = {

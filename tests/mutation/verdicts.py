@@ -1,13 +1,16 @@
 """What became of mutants: verdicts, kept in a file from one run to the next."""
 
+import ast
 import hashlib
 import json
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from mutation.mutants import Mutant
+from mutation.mutants import ROOT, Mutant
 from mutation.trees import COMPILER, HOW, level_for, tests_for
 
 __all__ = ["Committed", "Results", "Verdict"]
@@ -47,11 +50,19 @@ class Verdict:
         return f"equivalent: {self.mutant.equivalent}" if self.is_right else "SURVIVED"
 
 
-class Committed:
-    """The tree as it is committed: `files`, each with git's name of its content, "" if changed."""
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
-    def __init__(self, files: dict[str, str]) -> None:
+
+class Committed:
+    """The tree as it is committed: `files`, each with git's name of its content, "" if changed.
+
+    `read` returns the text of one that is not changed.
+    """
+
+    def __init__(self, files: dict[str, str], read: Callable[[str], str] = _read) -> None:
         self.files = files
+        self.read = read
         # Tests of its own file apart, a verdict may rest on any of these.
         self.shared = [
             name
@@ -66,6 +77,9 @@ class Committed:
         blobs = {name: self.files.get(name, "") for name in names}
         if not all(blobs.values()):
             return ""
+        file, _, test = _test(verdict.killer or "").partition("::")
+        if test:  # others in its file may come and change
+            blobs[f"tests/{file}"] = _without_others(self.read(f"tests/{file}"), test)
         whole = json.dumps([blobs, HOW, level_for(verdict.mutant)], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
@@ -137,3 +151,21 @@ def _test(killer: str) -> str:
     file, separator, name = killer.partition("::")
     file = file.rpartition(" in ")[2]
     return file + separator + name if file.endswith(".py") else ""
+
+
+@cache
+def _without_others(text: str, test: str) -> str:
+    """Return a file of tests without empty lines and the tests that are not `test`."""
+    lines = text.splitlines()
+    tests = {
+        node.name: node
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+    if tests.pop(test.partition("[")[0], None) is None:
+        return text
+    for node in tests.values():
+        first = min(part.lineno for part in (node, *node.decorator_list))
+        for i in range(first - 1, node.end_lineno or 0):
+            lines[i] = ""
+    return "\n".join(line for line in lines if line.strip())
