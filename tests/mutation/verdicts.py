@@ -17,7 +17,7 @@ __all__ = ["Committed", "Results", "Verdict"]
 
 # So many tests that kill the most mutants are tried on those of which nothing is known.
 MOST_FREQUENT = 30
-# A verdict names its tests, and how they run is in HOW; one of them runs the README's examples.
+# A verdict names its test, and how tests run is in HOW; one of them runs the README's examples.
 NOT_READ = ("tests/mutation/", "README.md")
 READS_TOO = {"tests/test_surface.py": "README.md"}
 
