@@ -38,6 +38,16 @@ def test_an_integer_of_any_size_rounds_to_a_float(dtype):
     assert gatherum.scatter_nd(np.zeros(1, dtype), [[0]], 2**70)[0] == dtype(2.0**70)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("width", [1, 33])
+def test_the_negative_zero_is_the_lesser(dtype, width):
+    for first, second in ((0.0, -0.0), (-0.0, 0.0)):
+        data, updates = (np.full((1, width), zero, dtype) for zero in (first, second))
+        for reduction, negative in (("min", True), ("max", False)):
+            found = gatherum.scatter_nd(data, [[0]], updates, reduction=reduction)
+            assert (np.signbit(found.astype(float)) == negative).all()
+
+
 def test_small_integer_types_are_integers():
     zeros = np.zeros(1, ml_dtypes.int4)
     assert int(gatherum.scatter_nd(zeros, [[0]], -8)[0]) == -8
