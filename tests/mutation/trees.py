@@ -18,13 +18,12 @@ __all__ = ["COMPILER", "HOW", "LEVELS", "PARTS", "Tree", "level_for", "tests_for
 PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
 # Tests that look at what the core and plans do: those that take seconds, and those that do not.
 QUICK = (
-    "cases", "corner_cases", "errors", "plan", "memory_results", "untouched", "properties",
-    "fuzz_corpus", "bounds", "kernel_edges", "integer_bins", "slab_blocks", "program",
-    "walks", "c_interface", "c_limits", "choices",
+    "cases", "corner_cases", "errors", "plan", "memory_results", "properties", "fuzz_corpus",
+    "kernel_edges", "slab_blocks", "program", "walks", "c_interface", "c_limits", "choices",
 )  # fmt: skip
 SLOW = (
-    "report", "config", "hostile", "determinism", "threads", "races", "processes", "peak_memory",
-    "far_offsets", "algorithms", "groups", "accumulator",
+    "untouched", "bounds", "integer_bins", "accumulator", "groups", "report", "config", "hostile",
+    "determinism", "threads", "races", "processes", "peak_memory", "far_offsets", "algorithms",
 )  # fmt: skip
 # What is likeliest to fail for a file comes first; a file of another room has tests of its own.
 FIRST = {
