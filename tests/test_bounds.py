@@ -175,3 +175,16 @@ def test_dimensions_of_size_zero_with_indices_that_are_there(op):
                 check(call)
                 seen.add(type(outcome(gatherum, call)))
     assert seen == {np.ndarray, IndexError}
+
+
+def test_every_choice_of_attributes_has_a_plan_of_its_own():
+    operands = [
+        guarded_copy(np.array(values)) for values in ([9, 8, 7], [[1], [-2], [7]], [3, 4, 5])
+    ]
+    reductions = gatherum.dtypes.REDUCTIONS
+    for mode, reduction, include_self, negative in product(
+        MODES, reductions, (True, False), (True, False)
+    ):
+        named = {"mode": mode, "reduction": reduction}
+        named |= {"include_self": include_self, "negative": negative}
+        check(Call("scatter_nd", tuple(operands), named))
