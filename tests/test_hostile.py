@@ -76,6 +76,16 @@ def test_a_fill_value_that_changes_an_operand(name, deed, planned):
     assert str(caught.value) == f"gather: `{name}` must keep its shape and memory during the call"
 
 
+@pytest.mark.parametrize("name", ["data", "indices"])
+def test_a_fill_value_that_gives_an_operand_other_memory_of_the_same_shape(name):
+    operands = {"data": np.ones(FAR), "indices": np.zeros(FAR, int)}
+    operand = operands[name]
+    state = 1, operand.shape, operand.dtype, False, operand.tobytes()
+    fill = Meddler(lambda: operand.__setstate__(state))
+    with pytest.raises(ValueError, match=f"gather: `{name}` must keep its shape and memory"):
+        gatherum.gather(**operands, mode="fill", fill_value=fill)
+
+
 def test_a_fill_value_that_changes_nothing():
     fill = Meddler(lambda: None, 7)
     data = np.arange(3.0)
