@@ -124,6 +124,18 @@ def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(room, dty
 
 
 @slow
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+@pytest.mark.parametrize("reduction", ["max", "min"])
+def test_of_two_zeros_the_negative_one_is_the_lesser_and_nan_is_canonical(room, dtype, reduction):
+    nan = np.full(np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
+    numbers = np.concatenate([np.array([0.0, -0.0, 1.0], dtype), nan])
+    data, updates, indices = np.repeat(numbers, 4), np.tile(numbers, 4), np.arange(16)
+    found = room.scatter_elements(data, indices, updates, reduction=reduction)
+    expected = gatherum.scatter_elements(data, indices, updates, reduction=reduction)
+    assert found.tobytes() == expected.tobytes()
+
+
+@slow
 @pytest.mark.parametrize(("few", "many"), [(folds.THREAD_RUN, folds.WARP_RUN), (7, 30), (20, 500)])
 @pytest.mark.parametrize("row", [(), (3,), (40,), (5, 4), (1300,)], ids=str)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
