@@ -126,10 +126,10 @@ def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(room, dty
 @slow
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
 @pytest.mark.parametrize("reduction", ["max", "min"])
-def test_of_two_zeros_the_negative_one_is_the_lesser_and_nan_is_canonical(room, dtype, reduction):
+def test_an_extreme_of_zeros_infinities_and_nan_is_the_definitions(room, dtype, reduction):
     nan = np.full(np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
-    numbers = np.concatenate([np.array([0.0, -0.0, 1.0], dtype), nan])
-    data, updates, indices = np.repeat(numbers, 4), np.tile(numbers, 4), np.arange(16)
+    numbers = np.concatenate([np.array([0.0, -0.0, 1.0, np.inf, -np.inf], dtype), nan])
+    data, updates, indices = np.repeat(numbers, 6), np.tile(numbers, 6), np.arange(36)
     found = room.scatter_elements(data, indices, updates, reduction=reduction)
     expected = gatherum.scatter_elements(data, indices, updates, reduction=reduction)
     assert found.tobytes() == expected.tobytes()
