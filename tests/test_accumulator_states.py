@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import gatherum
 from gatherum import Accumulator, _core
 from strategies import ORDERED
 
@@ -413,11 +414,11 @@ def test_a_fold_takes_only_arrays_of_its_size_and_order():
         with pytest.raises(ValueError, match="not the counts of a fold"):
             fold.merge(sums, wrong, sums, counts)
     assert not fold.any_order
-    for wrong in (data, None):
-        other = _core.Fold(_core.Reduction.max, _core.Value.float16, True, 2)
-        kept = fold if wrong is not None else other
-        with pytest.raises(ValueError, match="not the data of this fold"):
-            kept.finish(wrong, sums[: 6 * kept.sum_bytes], counts, data.dtype, None)
+    with pytest.raises(ValueError, match="not the data of this fold"):
+        fold.finish(data, sums, counts, data.dtype, None)
+    other = _core.Fold(_core.Reduction.max, _core.Value.float16, True, 2)
+    with pytest.raises(ValueError, match="not the data of this fold"):
+        other.finish(None, sums[: 6 * other.sum_bytes], counts, data.dtype, None)
 
 
 @pytest.mark.parametrize("reduction", ["add", "max", "mean"])
@@ -443,3 +444,12 @@ def test_what_the_other_has_not_met_stays_in_a_merge(reduction):
         one.scatter_nd([[0], [1]], value).merge(other.scatter_nd([[2]], 3))
         assert one.finish().tolist() == [value, value, 3]
         assert one.counts().tolist() == [1, 1, 1]
+
+
+def test_a_fold_takes_nothing_of_items_without_bytes():
+    fold = _core.Fold(_core.Reduction.none, _core.Value.uint8, True, 1)
+    operands = np.zeros(3, "V0"), np.array([[1]]), np.zeros(1, "V0")
+    counts = np.zeros(3, np.int64)
+    plan = gatherum.plan("scatter_nd", *operands)
+    fold.accumulate(plan, np.zeros(3 * fold.sum_bytes, np.uint8), counts, *operands[1:])
+    assert not counts.any()

@@ -200,7 +200,7 @@ def column(module, values, **more):
         column("polars.series.series", [0, 2], null_count=lambda _: 0),
         column("pyarrow.lib", [0, 2], null_count=0),
     ],
-    ids=repr,
+    ids=lambda value: f"{type(value).__module__}.{type(value).__name__}",
 )  # fmt: skip
 def test_whatever_shows_its_values_to_numpy_is_taken(value):
     assert gatherum.gather(np.arange(3), value).tolist() == [0, 2]

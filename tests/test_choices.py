@@ -220,3 +220,9 @@ def test_destinations_at_uneven_steps_get_no_accumulators():
 def test_items_of_far_tables_are_not_written_past_the_cache(size, dtype, name):
     plan = gatherum.plan("gather", ((size,), dtype), ((3 << 20,), "i8"))
     assert plan.algorithm == name
+
+
+def test_a_number_below_0_has_its_sign_before_its_digits():
+    with chosen_from({"stream": -100}):
+        reason = gatherum.plan("gather", ((2_000, 64), "f4"), ((2_000,), "i8")).reason
+    assert "at least -100" in reason

@@ -162,7 +162,12 @@ def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, 
     indices = rng.integers(0, n, updates.shape)
     gatherum.set_num_threads(threads)
     call, how = (data, indices, updates), {"axis": 1, "reduction": "mean"}
-    assert gatherum.plan("scatter_elements", *call, **how).algorithm == algorithm
+    plan = gatherum.plan("scatter_elements", *call, **how)
+    assert plan.algorithm == algorithm
+    gatherum.set_num_threads(1)
+    alone = gatherum.plan("scatter_elements", *call, **how).scratch
+    gatherum.set_num_threads(threads)
+    assert plan.scratch in (alone, alone * min(threads, units))
     expected = [
         _folded(row[:, None], at, new[:, None], "mean", True)[:, 0]
         for row, at, new in zip(data, indices, updates, strict=True)

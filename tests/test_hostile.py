@@ -364,6 +364,12 @@ def test_scratch_for_more_updates_than_there_is_memory(algorithm, data, count, r
     assert data.tobytes() == before.tobytes()
 
 
+def test_a_bad_index_is_found_before_scratch_that_no_memory_holds():
+    indices = np.broadcast_to(np.int8(9), (2**60, 1))
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        gatherum.scatter_nd(np.ones((3, 2), "i1"), indices, np.ones(2, "i1"), reduction="mean")
+
+
 def test_a_result_that_no_memory_holds():
     with pytest.raises(MemoryError):
         gatherum.gather(np.zeros(1), _everywhere(0, 2**59 + 2**58))

@@ -120,13 +120,13 @@ MUTANTS = [*(Mutant("src/core/lanes.hpp", "a", new) for new in KILLERS), RIGHT]
 def counted(tmp_path):
     """Of MUTANTS, those with verdicts that count when files of TREE are changed."""
     file = tmp_path / "verdicts.jsonl"
-    made = Results(file, Committed(TREE, TREE.get))
+    made = Results(file, Committed(TREE, str))
     for mutant in MUTANTS:
         made.add(Verdict(mutant, KILLERS.get(mutant.new), 1.04))
 
     def those(files=None):
         tree = TREE | (files or {})
-        kept = Results(file, Committed(tree, tree.get))
+        kept = Results(file, Committed(tree, str))
         found = [verdict for mutant in MUTANTS if (verdict := kept.of(mutant))]
         assert all(verdict.seconds == 1.0 for verdict in found)
         return " ".join(verdict.mutant.new for verdict in found)
@@ -160,6 +160,8 @@ SIZE = 1
 @pytest.mark.parametrize("n", [SIZE])
 def test_one(n):
     assert n
+
+
 def test_other(): pass
 """
 
@@ -168,7 +170,7 @@ def test_other(): pass
     ("old", "new", "counts"),
     [
         ("pass", "return 1", True),
-        ("def test_other(): pass", "", True),
+        ("\n\ndef test_other(): pass", "", True),
         ("def test_other", "\n\n@pytest.mark.slow\ndef test_more(): pass\ndef test_other", True),
         ("assert n", "assert n + 1", False),
         ("[SIZE]", "[SIZE, 2]", False),
@@ -178,12 +180,15 @@ def test_other(): pass
 )
 def test_a_verdict_rests_on_no_other_test_of_the_file(tmp_path, old, new, counts):
     mutant, file = MUTANTS[0], tmp_path / "verdicts.jsonl"
-    verdict = Verdict(mutant, "test_a.py::test_one[1]", 1.0)
-    Results(file, Committed(TREE, {"tests/test_a.py": BESIDE}.get)).add(verdict)
-    changed = Committed(
-        TREE | {"tests/test_a.py": "2"}, {"tests/test_a.py": BESIDE.replace(old, new)}.get
-    )
-    assert (Results(file, changed).of(mutant) is not None) == counts
+    changed = TREE | {"tests/test_a.py": "2"}
+    read = {"1": BESIDE, "2": BESIDE.replace(old, new)}.get
+    for killer, then in (
+        ("test_a.py::test_one[1]", counts),
+        ("a crash (4) in test_a.py::test_one[1]", False),
+    ):
+        Results(file, Committed(TREE, read)).add(Verdict(mutant, killer, 1.0))
+        assert (Results(file, Committed(changed, read)).of(mutant) is not None) == then
+        file.unlink()
 
 
 def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
@@ -193,14 +198,14 @@ def test_verdicts_rest_on_how_tests_were_run(counted, monkeypatch):
 
 
 def test_a_verdict_on_another_tree_hides_none(counted):
-    for tree in (None, Committed(TREE | {"src/a.py": "2"}, TREE.get)):
+    for tree in (None, Committed(TREE | {"src/a.py": "2"}, str)):
         Results(counted.file, tree).add(Verdict(MUTANTS[0], "test_a.py::test_other", 2.0))
     assert counted() == "a b c d e f why"
     assert Results(counted.file).of(MUTANTS[0]).killer == "test_a.py::test_other"
 
 
 def test_a_verdict_that_is_wrong_is_found_again(counted):
-    made = Results(counted.file, Committed(TREE, TREE.get))
+    made = Results(counted.file, Committed(TREE, str))
     made.add(Verdict(MUTANTS[0], None, 1.0))
     made.add(Verdict(RIGHT, "test_a.py::test", 1.0))
     assert counted() == "b c d e f"
@@ -243,9 +248,12 @@ def test_there_is_no_verdict_until_all_tests_pass_without_a_mutant(monkeypatch, 
             next(iter(verdicts))
 
 
-def test_no_test_of_a_mutant_imports_another():
-    """A verdict rests on the file of one test: what it shares with others is in a helper."""
+def test_no_test_of_a_mutant_needs_another():
+    """A verdict rests on one test: what it shares with others is in a helper, or in no test."""
     root = Path(__file__).parents[1]
     for name in trees.tests_for(unchanged(""), "all"):
-        imports = re.findall(r"^(?:from|import) (\S*\btest_\w+)", (root / name).read_text(), re.M)
+        text = (root / name).read_text()
+        imports = re.findall(r"^(?:from|import) (\S*\btest_\w+)", text, re.M)
         assert set(imports) <= {Path(name).stem}, name
+        for test in re.findall(r"^def (test_\w+)", text, re.M):
+            assert len(re.findall(rf"\b{test}\b", text)) == 1, (name, test)

@@ -269,7 +269,7 @@ def test_a_plan_made_by_hand_needs_a_program():
         made.run(np.zeros(3), np.zeros(2, int))
 
 
-@pytest.mark.parametrize("other", [object(), (), "", 2**70, np.zeros(3)], ids=repr)
+@pytest.mark.parametrize("other", [object(), (), "", 2**70, np.zeros(3)], ids=type)
 def test_what_is_no_plan_has_no_program(other):
     data, indices = np.arange(3.0), np.array([2, 0])
     assert gatherum.plan("gather", data, indices).run(data, indices).tolist() == [2, 0]

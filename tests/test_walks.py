@@ -168,7 +168,7 @@ def test_threads_that_share_a_few_columns(width, reduction):
 
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @pytest.mark.parametrize("columns", [9, 61, 64, 300])
-def test_lines_across_the_data_whose_end_fills_no_vector(columns, index):
+def test_lines_across_the_data_of_every_end(columns, index):
     data = np.arange(90 * 512, dtype="f4").reshape(90, 512)  # a row is a power of two bytes
     indices = np.random.default_rng(5).integers(0, 90, (70, columns)).astype(index)
     expected = data[indices, np.arange(columns)]

@@ -188,8 +188,8 @@ def test_one_update_for_each_destination_needs_no_table(room, mode):
 def test_any_operand_may_start_at_any_byte(room, moved):
     operands = [rows(9, 4), np.array([3, 8, 0, -1]), values((4, 4), "f4")]
     start = operands[moved]
-    operands[moved] = np.frombuffer(b"." + start.tobytes(), np.uint8)[1:].view(start.dtype)
-    operands[moved].shape = start.shape
+    found = np.frombuffer(b"." + start.tobytes(), np.uint8)[1:]
+    operands[moved] = found.view(start.dtype).reshape(start.shape)
     for count, op in ((2, "gather"), (3, "scatter_slices")):
         found = getattr(room, op)(*operands[:count])
         assert same_bits(found, getattr(gatherum, op)(*operands[:count]))

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import json
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -50,14 +51,16 @@ class Verdict:
         return f"equivalent: {self.mutant.equivalent}" if self.is_right else "SURVIVED"
 
 
-def _read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+@cache
+def _read(blob: str) -> str:
+    command = ["git", "cat-file", "blob", blob]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout.decode()
 
 
 class Committed:
     """The tree as it is committed: `files`, each with git's name of its content, "" if changed.
 
-    `read` returns the text of one that is not changed.
+    `read` returns the text that has such a name.
     """
 
     def __init__(self, files: dict[str, str], read: Callable[[str], str] = _read) -> None:
@@ -78,8 +81,10 @@ class Committed:
         if not all(blobs.values()):
             return ""
         file, _, test = _test(verdict.killer or "").partition("::")
-        if test:  # others in its file may come and change
-            blobs[f"tests/{file}"] = _without_others(self.read(f"tests/{file}"), test)
+        # Others in its file may come and change; but what ends Python may come from one before.
+        if test and (verdict.killer or "").startswith(file):
+            text = self.read(self.files[f"tests/{file}"])
+            blobs[f"tests/{file}"] = _without_others(text, test)
         whole = json.dumps([blobs, HOW, level_for(verdict.mutant)], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
@@ -155,8 +160,8 @@ def _test(killer: str) -> str:
 
 @cache
 def _without_others(text: str, test: str) -> str:
-    """Return a file of tests without empty lines and the tests that are not `test`."""
-    lines = text.splitlines()
+    """Return a file of tests without those that are not `test`, and the empty lines above them."""
+    lines = text.split("\n")
     tests = {
         node.name: node
         for node in ast.parse(text).body
@@ -164,8 +169,9 @@ def _without_others(text: str, test: str) -> str:
     }
     if tests.pop(test.partition("[")[0], None) is None:
         return text
-    for node in tests.values():
-        first = min(part.lineno for part in (node, *node.decorator_list))
-        for i in range(first - 1, node.end_lineno or 0):
-            lines[i] = ""
-    return "\n".join(line for line in lines if line.strip())
+    for node in reversed(tests.values()):  # from the end, so that numbers of lines stay right
+        first = min(part.lineno for part in (node, *node.decorator_list)) - 1
+        while first and not lines[first - 1].strip():
+            first -= 1
+        del lines[first : node.end_lineno]
+    return "\n".join(lines)
