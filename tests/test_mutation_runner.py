@@ -170,7 +170,7 @@ def test_other(): pass
     ("old", "new", "counts"),
     [
         ("pass", "return 1", True),
-        ("\n\ndef test_other(): pass", "", True),
+        ("\n\n\ndef test_other(): pass", "", True),
         ("def test_other", "\n\n@pytest.mark.slow\ndef test_more(): pass\ndef test_other", True),
         ("assert n", "assert n + 1", False),
         ("[SIZE]", "[SIZE, 2]", False),
