@@ -136,6 +136,16 @@ def test_an_extreme_of_zeros_infinities_and_nan_is_the_definitions(room, dtype, 
 
 
 @slow
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_any_byte_but_0_is_true(room, reduction):
+    numbers = np.array([0, 1, 2, 255], np.uint8)
+    data, updates = (made(numbers, 4).view(bool) for made in (np.repeat, np.tile))
+    found = room.scatter_elements(data, np.arange(16), updates, reduction=reduction)
+    expected = gatherum.scatter_elements(data, np.arange(16), updates, reduction=reduction)
+    assert found.tobytes() == expected.tobytes()
+
+
+@slow
 @pytest.mark.parametrize(("few", "many"), [(folds.THREAD_RUN, folds.WARP_RUN), (7, 30), (20, 500)])
 @pytest.mark.parametrize("row", [(), (3,), (40,), (5, 4), (1300,)], ids=str)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
