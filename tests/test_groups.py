@@ -167,7 +167,8 @@ def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, 
     gatherum.set_num_threads(1)
     alone = gatherum.plan("scatter_elements", *call, **how).scratch
     gatherum.set_num_threads(threads)
-    assert plan.scratch in (alone, alone * min(threads, units))
+    # Two units are too little work for several threads.
+    assert plan.scratch == alone * (min(threads, units) if units > 2 else 1)
     expected = [
         _folded(row[:, None], at, new[:, None], "mean", True)[:, 0]
         for row, at, new in zip(data, indices, updates, strict=True)

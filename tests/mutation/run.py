@@ -6,9 +6,9 @@
     python tests/mutation/run.py --results R --record  # all, on the sources as committed; on record
 
 With --record, a verdict of a run before counts while what it rests on is the same, as committed:
-sources, helpers of tests, and the test that failed, with what its file has besides tests; all files
-of tests that ran where none failed.
-Otherwise every verdict in R counts.
+sources, helpers of tests, and the test that failed, with what its file has besides tests; all of
+its file after a crash or a hang, and all files of tests that ran where none failed. Otherwise every
+verdict in R counts.
 
 Works in copies of the tree, build/mutants, where the core is built without optimisation, portable
 or with one instruction-set level more. Tests run until one fails: what killed the mutant when it
