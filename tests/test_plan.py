@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
-from gatherum import shapes
+from gatherum import hooks, native, shapes
 from gatherum.shapes import MAX_BYTES, _meets, overlaps_itself
 from strategies import same_bits
 
@@ -160,6 +160,26 @@ def test_renamed_fields_are_another_dtype(planned, inner):
         )
     dtype.names = names
     assert same_bits(call(data, indices, updates), data)
+
+
+def test_fields_renamed_while_a_plan_is_made(monkeypatch):
+    """No later call finds that plan: by the names of before it would be looked up, but it keeps
+    those of after, and other names may come to lie where the first ones did.
+    """
+    data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
+    before, build, made = updates.dtype.__reduce__()[2], hooks.build, []
+
+    def renaming(signature):
+        made.append(build(signature))
+        updates.dtype.names = ("x", "y")
+        return made[-1]
+
+    native.clear_plans()
+    monkeypatch.setattr(hooks, "build", renaming)
+    for count in (1, 2):
+        gatherum.scatter_nd(data, indices, updates)
+        assert len(made) == count
+        updates.dtype.__setstate__(before)  # the tuple of names that the first call began with
 
 
 def test_more_names_than_a_plan_is_looked_up_by():
