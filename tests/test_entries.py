@@ -112,6 +112,8 @@ def test_the_core_answers_without_the_body(op, monkeypatch):
 
     monkeypatch.setattr(module, f"_{op}", refuse)
     assert function(*CALLS[op]).tobytes() == expected
+    named = dict(zip(inspect.signature(function).parameters, CALLS[op], strict=False))
+    assert function(**named).tobytes() == expected
     with pytest.raises(AssertionError):
         body(op)(*CALLS[op])
 
