@@ -180,6 +180,11 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
         gatherum.scatter_nd(data, indices, updates)
         assert len(made) == count
         updates.dtype.__setstate__(before)  # the tuple of names that the first call began with
+    monkeypatch.setattr(hooks, "build", lambda signature: made.append(build(signature)) or made[-1])
+    for _ in range(2):
+        gatherum.scatter_nd(data, indices, updates)
+        assert len(made) == 3  # without renaming, the plan is found
+        updates.dtype.__setstate__(before)
 
 
 def test_more_names_than_a_plan_is_looked_up_by():

@@ -184,8 +184,8 @@ def summed_up(verdicts: list[Verdict], run: Run | None) -> int:
     for verdict in wrong:
         print(f"{verdict.mutant}\n    {verdict}")
     line = (
-        f"{killed} of {len(verdicts)} mutants killed ({native} of them in C++, "
-        f"{len(verdicts) - native} in Python), {excused} excused, {len(wrong)} wrong"
+        f"{killed} of {len(verdicts)} mutants ({native} in C++, "
+        f"{len(verdicts) - native} in Python) killed, {excused} excused, {len(wrong)} wrong"
     )
     print(line)
     if run is not None:
