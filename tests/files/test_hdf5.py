@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 import sys
 import time
 import zlib
@@ -126,6 +127,60 @@ def refused_row(path: Path, row: int) -> str:
         files.gather_file(f"{path}:x", np.array([row]))
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("userblock", [0, 512, 4096])
+@pytest.mark.parametrize("shape", [(4, 2), (0, 2), ()])
+def test_what_was_never_written_has_fill_values_and_no_place(
+    tmp_path: Path, userblock: int, shape: tuple[int, ...]
+) -> None:
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w", userblock_size=userblock) as file:
+        file.create_dataset("unwritten", shape, "i4", fillvalue=7)
+        file["written"] = TABLE
+        file.create_dataset("chunks", (4, 2), "i4", chunks=(2, 2), compression="gzip", fillvalue=7)
+    before = path.read_bytes()
+    none = np.zeros((1, 0), np.int64)  # which addresses the whole table
+    assert np.array_equal(files.gather_nd_file(f"{path}:unwritten", none)[0], np.full(shape, 7))
+    assert np.array_equal(files.gather_nd_file(f"{path}:chunks", none)[0], np.full((4, 2), 7))
+    assert np.array_equal(files.gather_nd_file(f"{path}:written", none)[0], TABLE)
+    updates = np.ones((1, *shape), np.int32)
+    with pytest.raises(ValueError, match=r"t.h5:unwritten cannot be written, it is not stored"):
+        files.scatter_nd_file(
+            f"{path}:unwritten", none, updates, f"{path}:unwritten", in_place=True
+        )
+    assert path.read_bytes() == before
+    files.scatter_nd_file(f"{path}:unwritten", none, updates, f"{tmp_path}/o.h5:x")
+    assert np.array_equal(get(f"{tmp_path}/o.h5:x"), updates[0])
+    files.scatter_nd_file(
+        f"{path}:written", none, TABLE[None] + 1, f"{path}:written", in_place=True
+    )
+    assert np.array_equal(get(f"{path}:written"), TABLE + 1)
+
+
+@pytest.mark.parametrize("userblock", [0, 512])
+@pytest.mark.parametrize(
+    ("place", "held", "line"),
+    [
+        (0, 2400, "its 2400 bytes begin at {0}, in HDF5's signature"),
+        (1 << 40, 2400, "its 2400 bytes reach past the end of the file"),
+        (None, 8, "HDF5 stores 8 bytes of its 2400"),
+    ],
+)
+def test_a_place_is_not_believed(
+    tmp_path: Path, userblock: int, place: int | None, held: int, line: str
+) -> None:
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w", userblock_size=userblock, libver=("earliest", "latest")) as file:
+        file["x"] = TABLE
+        offset = file["x"].id.get_offset() - userblock
+    raw, layout = path.read_bytes(), struct.pack("<QQ", offset, TABLE.nbytes)
+    assert raw.count(layout) == 1
+    claim = struct.pack("<QQ", offset if place is None else place, held)
+    path.write_bytes(raw.replace(layout, claim))
+    found = refused(tmp_path, f"{path}:x")
+    said = {"t.h5:x: " + line.format(userblock), "t.h5:x: cannot be read as HDF5: "}
+    assert any(found.startswith(start) for start in said)
 
 
 def test_in_place_neighbours_stay(made: Path) -> None:

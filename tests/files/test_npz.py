@@ -88,6 +88,22 @@ def test_a_member_far_away(tmp_path: Path, offset: int) -> None:
     assert line == "t.npz:a: damaged: its place in the file is not as announced"
 
 
+@pytest.mark.parametrize("stored", [(False, True), (True, True)])
+def test_a_stored_member_ends_before_the_next_one(
+    tmp_path: Path, stored: tuple[bool, bool]
+) -> None:
+    path, long = tmp_path / "t.npz", npy_bytes(described("(20, 2)"), bytes(160))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", long[:-96])  # whose header claims what follows, too
+        archive.writestr("b.npy", npy_bytes(described()))
+    raw, true = path.read_bytes(), struct.pack("<L", len(long) - 96)
+    at = raw.index(b"PK\1\2") + 20  # the sizes of the first member in the directory
+    sizes = [struct.pack("<L", len(long)) if lies else true for lies in stored]
+    path.write_bytes(raw[:at] + b"".join(sizes) + raw[at + 8 :])
+    line = refused(tmp_path, f"{path}:a")
+    assert line == "t.npz:a: damaged: its place in the file is not as announced"
+
+
 def test_an_archive_whose_members_begin_before_it(tmp_path: Path) -> None:
     # the directory lies further in front than its entries say: all positions become negative
     path = tmp_path / "t.npz"

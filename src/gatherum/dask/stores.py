@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
-from ..files.durable.marker import is_marked, mark
+from ..files.durable.marker import is_completed, mark
 from ..files.formats.zarr.arrays import ZarrArray
 from ..files.formats.zarr.stores import lay_chunks
 from ..files.stats import Meter
@@ -152,8 +152,7 @@ def change(
     # The call has a name of its own: a run that is completed finds the table partly changed.
     fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}
     fingerprint["table_state"] = table.state()
-    lost = not os.path.lexists(path + ".partial.journal")
-    if resume and lost and is_marked(path, fingerprint, fingerprint["table_state"]):
+    if is_completed(op, path, fingerprint, resume=resume):
         return
     build = Build(
         path,

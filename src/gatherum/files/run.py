@@ -13,7 +13,7 @@ from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import Record
-from gatherum.files.durable.marker import is_marked, mark
+from gatherum.files.durable.marker import is_completed, mark
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.gathering import Gather
@@ -134,13 +134,14 @@ class Session:
     def run(self) -> Stats:
         """Do the work."""
         fingerprint = self._fingerprint()
-        if self._is_completed(fingerprint):
+        out, resume = self.out.resolved, self.call.resume
+        if self.call.in_place and is_completed(self.op, out, fingerprint, resume=resume):
             return self.meter.stats()
         scatters = self.inputs.row.scatters
         build = Build(
-            self.out.resolved,
+            out,
             fingerprint,
-            resume=self.call.resume,
+            resume=resume,
             check_inputs=self.inputs.check_unchanged,
             meter=self.meter,
             staged=not self.call.in_place
@@ -158,15 +159,6 @@ class Session:
             else:
                 self._scatter_copy(context)
         return self.meter.stats()
-
-    def _is_completed(self, fingerprint: Record) -> bool:
-        """Whether an in-place run that is to be resumed had come to its end."""
-        return (
-            self.call.in_place
-            and self.call.resume
-            and not os.path.lexists(self.out.resolved + ".partial.journal")
-            and is_marked(self.out.resolved, fingerprint, fingerprint["table_state"])
-        )
 
     def _fingerprint(self) -> Record:
         states = {role: source.state() for role, source in self.inputs.sources.items()}

@@ -2,8 +2,9 @@
 
 A run that is killed after its journal is gone, but before it could say so, is complete. Resuming it
 must not apply the updates a second time. The note is an extended attribute of the file and holds
-for the table exactly as that run left it; where the file system keeps no such attributes there is
-no note.
+for the table exactly as that run left it. A run that cannot keep its note fails before it changes
+anything. Where the file system has no such attributes there is no note, and a resume that would
+need it is refused.
 """
 
 import errno
@@ -12,33 +13,68 @@ import json
 import os
 from typing import Any
 
-__all__ = ["is_marked", "mark"]
+from gatherum.files.system import sync_directory, sync_file
+
+__all__ = ["is_completed", "mark"]
 
 NAME = "user.gatherum.completed"
-UNSUPPORTED = (errno.ENOTSUP, errno.ENODATA, errno.EPERM, errno.ENOSPC)
+UNSUPPORTED = (errno.ENOTSUP, errno.ENOSYS, errno.EPERM)
+
+
+def is_completed(op: str, path: str, fingerprint: dict[str, Any], *, resume: bool) -> bool:
+    """Whether the in-place run that is to be resumed has completed; call it before anything else.
+
+    Raises
+    ------
+    OSError
+        The note that says so at the end of the run could not be kept.
+    ValueError
+        `resume` is asked for, and nothing says whether the run has completed.
+    """
+    if os.path.lexists(path + ".partial.journal"):
+        return False  # the journal says how far the run came
+    if resume and _is_marked(path, fingerprint):
+        return True
+    trial = NAME + ".trial"
+    if _set(path, trial, _note(fingerprint, [])):
+        os.removexattr(path, trial)
+    elif resume:
+        raise ValueError(
+            f"{op}: cannot resume in place, {path} has no journal and its file system keeps no "
+            "note of completed runs; unless the run has completed, start it without resume"
+        )
+    return False
 
 
 def mark(path: str, fingerprint: dict[str, Any], state: list[Any]) -> None:
     """Note on the table at `path` that the run with this fingerprint left it in `state`."""
-    if not hasattr(os, "setxattr"):
-        return
-    try:
-        os.setxattr(path, NAME, _note(fingerprint, state))
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise
+    if _set(path, NAME, _note(fingerprint, state)):
+        (sync_directory if os.path.isdir(path) else sync_file)(path)
 
 
-def is_marked(path: str, fingerprint: dict[str, Any], state: list[Any]) -> bool:
-    """Whether the run with this fingerprint completed, and the table is as it left it."""
+def _is_marked(path: str, fingerprint: dict[str, Any]) -> bool:
     if not hasattr(os, "getxattr"):
         return False
     try:
-        return os.getxattr(path, NAME) == _note(fingerprint, state)
+        return os.getxattr(path, NAME) == _note(fingerprint, fingerprint["table_state"])
     except OSError as error:
-        if error.errno not in UNSUPPORTED:
+        if error.errno not in (*UNSUPPORTED, errno.ENODATA):
             raise
         return False
+
+
+def _set(path: str, name: str, value: bytes) -> bool:
+    """Set an attribute of a file; return whether its file system has attributes."""
+    if not hasattr(os, "setxattr"):
+        return False
+    try:
+        os.setxattr(path, name, value)
+    except OSError as error:
+        if error.errno in UNSUPPORTED:
+            return False
+        why = f"cannot keep a note of the run in an extended attribute: {error.strerror}"
+        raise OSError(error.errno, why, path) from error
+    return True
 
 
 def _note(fingerprint: dict[str, Any], state: list[Any]) -> bytes:
