@@ -189,15 +189,28 @@ def _follow(location: Location, group: Any, parts: list[str]) -> Any:
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     """Return where the elements lie in one piece, as NumPy has them; None where they do not.
 
-    Small ones may be part of the header, and of those never written there is nothing.
+    Small ones may be part of the header, and those never written have no place: HDF5 then adds the
+    size of the userblock to an undefined address, so its answer means nothing.
     """
     import h5py
 
-    nbytes, offset = math.prod(dataset.shape) * dataset.dtype.itemsize, dataset.id.get_offset()
-    as_stored = h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
-    if dataset.chunks is not None or offset is None or not as_stored:
+    stored = dataset.id
+    as_stored = h5py.h5t.py_create(dataset.dtype, logical=True) == stored.get_type()
+    allocated = stored.get_space_status() == h5py.h5d.SPACE_STATUS_ALLOCATED
+    if dataset.chunks is not None or not as_stored or not allocated:
         return None
-    if offset < 0 or offset + nbytes > file.size:
+    try:
+        offset = stored.get_offset()
+    except RuntimeError:
+        offset = 0  # HDF5 itself refuses to name this address
+    if offset is None:
+        return None
+    nbytes, held = math.prod(dataset.shape) * dataset.dtype.itemsize, stored.get_storage_size()
+    if held != nbytes:
+        raise ValueError(f"{location}: HDF5 stores {held} bytes of its {nbytes}")
+    if offset <= dataset.file.userblock_size:
+        raise ValueError(f"{location}: its {nbytes} bytes begin at {offset}, in HDF5's signature")
+    if offset + nbytes > file.size:
         raise ValueError(f"{location}: its {nbytes} bytes reach past the end of the file")
     return int(offset)
 

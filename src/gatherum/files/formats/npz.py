@@ -43,7 +43,7 @@ class Npz(Format):
                 archive = zipfile.ZipFile(stream)
             info = _find(name, archive, location.member)
             if info.compress_type == zipfile.ZIP_STORED:
-                holder, start = file, _stored_at(name, file, info)
+                holder, start = file, _stored_at(name, file, archive, info)
                 header = npy.read_header(name, file, start, info.file_size)
             elif info.compress_type == zipfile.ZIP_DEFLATED:
                 holder, start = opening.scratch(), 0
@@ -83,13 +83,17 @@ def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.Zi
     return arrays[names.index(choose_member(name, "array", wanted, names))]
 
 
-def _stored_at(name: str, file: DiskFile, info: zipfile.ZipInfo) -> int:
+def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
+    """Return where a stored member begins, which must end before whatever follows it."""
     at = info.header_offset
     raw = file.read_bytes(at, LOCAL_HEADER.size) if 0 <= at < file.size else b""
-    if len(raw) == LOCAL_HEADER.size:
+    places = [archive.start_dir, *(other.header_offset for other in archive.infolist())]
+    following = min((place for place in places if place > at), default=0)
+    if len(raw) == LOCAL_HEADER.size and info.compress_size == info.file_size:
         fields = LOCAL_HEADER.unpack(raw)
         start: int = at + LOCAL_HEADER.size + fields[-2] + fields[-1]
-        if fields[0] == b"PK\3\4" and not fields[2] & 1 and start + info.file_size <= file.size:
+        fits = start + info.file_size <= min(following, file.size)
+        if fields[0] == b"PK\3\4" and not fields[2] & 1 and fits:
             return start
     raise ValueError(f"{name}: damaged: its place in the file is not as announced")
 
