@@ -1,5 +1,6 @@
 """Files as sources, and Zarr arrays changed in place."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import gatherum
 da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
 zarr = pytest.importorskip("zarr", reason="install zarr")
 import gatherum.dask  # noqa: E402
+from files.storage import fail_notes  # noqa: E402
 from gatherum.dask import stores  # noqa: E402
 from gatherum.files.formats.zarr.arrays import ZarrArray  # noqa: E402
 
@@ -201,5 +203,23 @@ gatherum.dask.scatter_slices_into({str(tmp_path / "a.zarr")!r}, np.array({INDICE
     assert done.returncode == -9
     np.testing.assert_array_equal(stored[...], DATA)
     gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
+    np.testing.assert_array_equal(stored[...], EXPECTED)
+    assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+def test_no_update_is_applied_twice_where_no_note_is_kept(tmp_path, stored, monkeypatch):
+    """The note that a run has completed: an error before anything is written, or no resume."""
+    call = stored, INDICES, UPDATES
+    before = files(tmp_path)
+    with monkeypatch.context() as patch:
+        fail_notes(patch, 1, errno.ENOSPC)
+        with pytest.raises(OSError, match="cannot keep a note of the run in an ext") as caught:
+            gatherum.dask.scatter_slices_into(*call, reduction="add")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a.zarr"))
+    assert files(tmp_path) == before
+    fail_notes(monkeypatch, 1, errno.ENOTSUP)
+    gatherum.dask.scatter_slices_into(*call, reduction="add")
+    with pytest.raises(ValueError, match="^scatter_slices: cannot resume in place, .* keeps no"):
+        gatherum.dask.scatter_slices_into(*call, reduction="add", resume=True)
     np.testing.assert_array_equal(stored[...], EXPECTED)
     assert os.listdir(tmp_path) == ["a.zarr"]

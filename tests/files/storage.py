@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gatherum import files
 
 __all__ = [
-    "FORMATS", "bits", "described", "get", "leftovers", "npy_bytes", "put", "refused",
+    "FORMATS", "bits", "described", "fail_notes", "get", "keeps_notes", "leftovers", "npy_bytes",
+    "put", "refused",
 ]  # fmt: skip
 
 FORMATS = (
@@ -139,3 +140,26 @@ def npy_bytes(header: str, data: bytes = bytes(64), version: int = 1) -> bytes:
 def described(shape: str = "(2, 2)", descr: str = "'<f4'", order: str = "False") -> str:
     """Return the header of a .npy file."""
     return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+def keeps_notes(folder: Path) -> bool:
+    """Whether the file system has the attributes in which runs in place note that they completed."""
+    try:
+        os.setxattr(folder, "user.trial", b"")
+    except (AttributeError, OSError):
+        return False
+    os.removexattr(folder, "user.trial")
+    return True
+
+
+def fail_notes(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None:
+    """Let the `count`-th note and all later ones fail with an error of this number."""
+    calls, setxattr = [], getattr(os, "setxattr", lambda *_: None)
+
+    def failing(path: str, *rest: Any) -> None:
+        calls.append(path)
+        if len(calls) >= count:
+            raise OSError(number, os.strerror(number), path)
+        setxattr(path, *rest)
+
+    monkeypatch.setattr(os, "setxattr", failing, raising=False)
