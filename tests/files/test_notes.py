@@ -94,10 +94,9 @@ def test_a_trial_of_the_note_keeps_that_of_an_earlier_run(
     if not keeps_notes(tmp_path):
         pytest.skip("this file system keeps no extended attributes (use one that does)")
     run()
-    with pytest.raises(ValueError):
-        files.scatter_slices_file(
-            path, f"{tmp_path}/rows.npy", f"{tmp_path}/rows.npy", path, in_place=True
-        )
+    outside = put(tmp_path, "outside", np.array([4]))
+    with pytest.raises(IndexError):
+        files.scatter_slices_file(path, outside, f"{tmp_path}/updates.npy", path, in_place=True)
     run(resume=True)
     assert np.array_equal(get(path), UPDATED)
     assert os.listxattr(path) == ["user.gatherum.completed"]
