@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import nox
+from filelock import FileLock  # comes with nox, whose virtualenv needs it
 
 nox.options.sessions = ["test", "lint", "docs"]
 nox.needs_version = ">=2025.2.9"
@@ -19,6 +20,12 @@ SOURCES = ("src/**/*", "CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE
 BUILD_VARIABLES = ("CMAKE_ARGS", "CXX", "CXXFLAGS", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_DEFINE")
 BUILT = {".so", ".pyd", ".pyc"}
 WHEELS = Path("build/wheels")
+# Tests that are skipped where a framework is missing.
+FRAMEWORK_TESTS = (
+    "tests/pytorch", "tests/jax_room", "tests/dask_room", "tests/cuda_room/test_cuda_torch.py",
+    "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
+    "tests/test_processes.py", "tests/test_surface.py",
+)  # fmt: skip
 
 
 def group(name: str) -> tuple[str, ...]:
@@ -27,20 +34,23 @@ def group(name: str) -> tuple[str, ...]:
 
 
 def wheel(session: nox.Session) -> Path:
-    """Return a wheel of the sources as they are; sessions share it, so the core compiles once."""
-    python = session.run("python", "-c", "import sys; print(sys.version)", silent=True)
-    state = hashlib.sha256(str(python).encode())
+    """Return a wheel of the sources as they are, built once for all sessions of a Python."""
+    python = str(session.run("python", "-c", "import sys; print(sys.version)", silent=True))
+    state = hashlib.sha256(python.encode())
     for variable in BUILD_VARIABLES:
         state.update(f"{variable}={os.environ.get(variable)}\n".encode())
     for path in sorted(path for pattern in SOURCES for path in Path().glob(pattern)):
         if path.is_file() and path.suffix not in BUILT:
             state.update(f"{path}\n".encode() + path.read_bytes())
-    folder = WHEELS / state.hexdigest()[:16]
-    if not folder.is_dir():
-        shutil.rmtree(WHEELS, ignore_errors=True)
-        building = WHEELS / "building"
-        session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(building), ".")
-        building.rename(folder)
+    wheels = WHEELS / python.split(maxsplit=1)[0]
+    folder = wheels / state.hexdigest()[:16]
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    with FileLock(WHEELS / "lock"):  # another nox may be about to build the same
+        if not folder.is_dir():
+            shutil.rmtree(wheels, ignore_errors=True)
+            building = wheels / "building"
+            session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(building), ".")
+            building.rename(folder)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -69,31 +79,10 @@ def test(session: nox.Session) -> None:
 
 
 @nox.session
-def torch(session: nox.Session) -> None:
-    """Test PyTorch's tensors, and run their page's examples; ``--`` gives pytest's arguments."""
-    # expecttest: torch's own samples import it; onnxscript: its exporter to ONNX does.
-    install(session, "[torch]", *group("test"), "torch==2.13.0", "expecttest", "onnxscript")
-    tests = "tests/pytorch", "tests/cuda_room/test_cuda_torch.py"
-    session.run("pytest", *tests, *session.posargs)
-    session.run("python", "docs/examples.py", "docs/pytorch.md")
-
-
-@nox.session
-def jax(session: nox.Session) -> None:
-    """Test JAX's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
-    # flatbuffers: JAX writes exported functions with it.
-    install(session, "[jax]", *group("test"), "flatbuffers")
-    session.run("pytest", "tests/jax_room", *session.posargs)
-    session.run("python", "docs/examples.py", "docs/jax.md")
-
-
-@nox.session
-def dask(session: nox.Session) -> None:
-    """Test Dask's arrays, and run the examples of their page; ``--`` gives pytest's arguments."""
-    # xarray: an example of the page.
-    install(session, "[dask]", *group("test"), "xarray")
-    session.run("pytest", "tests/dask_room", *session.posargs)
-    session.run("python", "docs/examples.py", "docs/dask.md", "docs/dask-planning.md")
+def frameworks(session: nox.Session) -> None:
+    """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` gives pytest's arguments."""
+    install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
+    session.run("pytest", *(session.posargs or FRAMEWORK_TESTS))
 
 
 @nox.session
@@ -101,20 +90,6 @@ def faults(session: nox.Session) -> None:
     """Strike calls on clusters of Dask in their middle; ``--`` gives pytest's arguments."""
     install(session, "[dask]", *group("test"))
     session.run("python", "tests/faults.py", *session.posargs)
-
-
-@nox.session
-def arrow(session: nox.Session) -> None:
-    """Test Parquet and Arrow files; ``--`` gives pytest's arguments."""
-    install(session, "[arrow]", *group("test"))
-    session.run("pytest", "tests/files/test_arrow.py", *session.posargs)
-
-
-@nox.session
-def remote(session: nox.Session) -> None:
-    """Test files at URLs, from servers that fail; ``--`` gives pytest's arguments."""
-    install(session, "[remote]", *group("test"), "obstore")
-    session.run("pytest", "tests/files/test_remote.py", *session.posargs)
 
 
 @nox.session
@@ -178,7 +153,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation from scratch, run its examples, and follow its links."""
-    install(session, "[cli,onnx,remote,zarr]", *group("docs"))  # examples of every module
+    extras = "[arrow,cli,dask,hdf5,jax,onnx,remote,torch,zarr]"  # examples of every module
+    install(session, extras, *group("docs"), *group("frameworks"))
     session.run("python", "docs/examples.py")
     session.run("python", "docs/observed.py", "--check")
     shutil.rmtree("docs/_build", ignore_errors=True)
@@ -312,6 +288,14 @@ def systems(session: nox.Session) -> None:
     """Compile the core for macOS, or for the systems that ``--`` names; nothing is run."""
     session.install(*PROJECT["build-system"]["requires"], *group("systems"), "cmake", "ninja")
     session.run("python", "tests/systems.py", *session.posargs)
+
+
+@nox.session
+def prerelease(session: nox.Session) -> None:
+    """Run what is too long for every change: sanitizers, fuzzing, mutants, other systems."""
+    for name in ("asan", "tsan", "faults", "mutants", "systems", "wheel", "cuda"):
+        session.notify(name, ())
+    session.notify("fuzz", ("--core", "--seconds", "600"))
 
 
 @nox.session

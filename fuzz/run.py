@@ -15,7 +15,6 @@ import ctypes
 import os
 import re
 import resource
-import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -26,8 +25,8 @@ ROOT = HERE.parent
 WORK = ROOT / "build" / "fuzz"
 sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
+import corpus  # noqa: E402
 import levels  # noqa: E402
-from records import Run  # noqa: E402
 from targets import TARGETS, target  # noqa: E402
 
 # An input may not take longer than this, nor the process more memory than that.
@@ -53,9 +52,6 @@ def arguments() -> argparse.Namespace:
         "--seed", type=int, default=0, help="of the mutations; 0: another each time"
     )
     parser.add_argument("--levels", help="instruction-set levels, as in v4,portable; default: all")
-    parser.add_argument(
-        "--record", action="store_true", help="write the last lines to tests/records.toml"
-    )
     parser.add_argument("--replay", action="store_true", help="run the kept inputs, no new ones")
     parser.add_argument("--input", type=Path, help="run one input on one target")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -63,8 +59,6 @@ def arguments() -> argparse.Namespace:
     for name in given.targets:
         if name not in TARGETS:
             parser.error(f"no such target: {name}; there are {', '.join(TARGETS)}")
-    if given.record and (given.runs >= 0 or given.replay or given.input):
-        parser.error("--record is for runs that end when their time is over")
     if given.child:  # what fuzzes must see the import of the package
         given.levels = tuple(given.levels.split(","))
         return given
@@ -90,46 +84,50 @@ def main() -> int:
         return replay(names, given.levels)
     if given.child:
         fuzz(names[0], given)
-    failed = [name for name in names if not recorded(name, given)]
+    failed = [name for name in names if not succeeds(name, given)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def recorded(name: str, given: argparse.Namespace) -> bool:
-    """Fuzz a target in a child, say what came of it, and record that if it was asked for."""
-    core = "--core " if "GATHERUM_FUZZ_COUNTERS" in os.environ else ""
-    command = f"nox -s fuzz -- {core}{shlex.join(sys.argv[1:])}"
-    run = Run(f"fuzz-{name}", command) if given.record else None
+def succeeds(name: str, given: argparse.Namespace) -> bool:
+    """Fuzz a target in a child, print what came of it, and return whether no input failed."""
     line, errors = run_child(name, given)
     print(line, flush=True)
     print(errors, end="", file=sys.stderr)
-    if run is not None:
-        run.ended(line, given.levels)
     return not errors
 
 
 def replay(names: tuple[str, ...], on: tuple[str, ...]) -> int:
     """Run the inputs in the repository and those of earlier runs, without any engine."""
     for name in names:
-        files = sorted(path for folder in folders(name) for path in folder.iterdir())
-        for path in files:
-            data = path.read_bytes()
+        new = {str(path): path.read_bytes() for path in work_folder(name).iterdir()}
+        inputs = corpus.read(name) | new
+        for kept, data in sorted(inputs.items()):
             level = levels.choose(data, on)
             try:
                 target(name).run(data)
             except BaseException:
-                print(f"{path} fails on {level}:", file=sys.stderr)
+                print(f"{kept} fails on {level}:", file=sys.stderr)
                 raise
-        print(f"{name}: {len(files)} inputs on {', '.join(on)}")
+        print(f"{name}: {len(inputs)} inputs on {', '.join(on)}")
     return 0
 
 
-def folders(name: str) -> list[Path]:
-    """Return where a target's inputs lie: those that are new, and those in the repository."""
-    own = WORK / name
-    own.mkdir(parents=True, exist_ok=True)
-    return [own, HERE / "corpus" / name]
+def work_folder(name: str) -> Path:
+    """Return the folder of the inputs that earlier runs found to be new."""
+    folder = WORK / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def unpacked(name: str) -> Path:
+    """Write the inputs of the repository to a folder for the engine, and return it."""
+    folder = WORK / "corpus" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for kept, data in corpus.read(name).items():
+        (folder / kept).write_bytes(data)
+    return folder
 
 
 def run_child(name: str, given: argparse.Namespace) -> tuple[str, str]:
@@ -158,7 +156,7 @@ def fuzz(name: str, given: argparse.Namespace) -> None:
     # The oracle is slow enough as it is, and what it does is not in question.
     with atheris.instrument_imports(["gatherum", "targets"], exclude=["gatherum.reference"]):
         module = target(name)
-    own = folders(name)
+    own = [work_folder(name), unpacked(name)]
     words = WORK / f"{name}.dict"
     words.write_text("".join(f'"{escaped(word)}"\n' for word in module.DICTIONARY))
     options = [

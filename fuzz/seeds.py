@@ -1,11 +1,11 @@
-"""Write the inputs that fuzzing begins with, the same files every time:
+"""Write the inputs that fuzzing begins with, the same every time:
 
     python fuzz/seeds.py              # of every target
     python fuzz/seeds.py dispatch     # of these
 
-A target's own seeds are run one after the other, and those that show something new are kept: in
-fuzz/corpus/TARGET, named after what they show. Files with other names are left alone: inputs that
-have once failed.
+A target's own seeds are run one after the other. Those that show something new are kept in
+fuzz/corpus/TARGET.zip, named after what they show. Inputs with other names have once failed, and
+stay.
 """
 
 import sys
@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
+import corpus  # noqa: E402
 from targets import TARGETS, target  # noqa: E402
 
 # Seeds that are tried, and inputs that are kept of what looks alike.
@@ -25,19 +26,18 @@ ALIKE = {"calls": 1, "readers": 12, "stores": 1, "descs": 4, "dispatch": 1, "mod
 def main() -> None:
     """Write the seeds of the targets that are named, or of all."""
     for name in sys.argv[1:] or TARGETS:
-        folder = HERE / "corpus" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("seed-*"):
-            old.unlink()
+        inputs = {
+            kept: data for kept, data in corpus.read(name).items() if not kept.startswith("seed-")
+        }
         seen: dict[str, int] = {}
         for data in islice(target(name).seeds(), TRIED):
             label = target(name).run(data)
             seen[label] = seen.get(label, 0) + 1
             if seen[label] <= ALIKE[name]:
                 number = seen[label]
-                (folder / f"seed-{label.strip().replace(' ', '-')}-{number}").write_bytes(data)
-        files = list(folder.iterdir())
-        print(f"{name}: {len(files)} inputs, {sum(file.stat().st_size for file in files)} bytes")
+                inputs[f"seed-{label.strip().replace(' ', '-')}-{number}"] = data
+        corpus.write(name, inputs)
+        print(f"{name}: {len(inputs)} inputs, {sum(map(len, inputs.values()))} bytes")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,9 @@
     nox -s portability -- clang --cxx clang++ --flags=-stdlib=libc++
     nox -s portability -- aarch64 --root FOLDER --cxx aarch64-linux-gnu-g++
     ... tests/test_cases.py -x      # what pytest is told, instead of the quick tests
-    ... --record                    # and write how it ended to records.toml
 
-The first word is the name of the entry. FOLDER is a Debian system, not installed but unpacked: its
-Python is run by qemu where it is that of another processor, else by its own dynamic loader.
+The first word names the folder in build/portability. FOLDER is a Debian system that is unpacked,
+not installed: its Python is run by qemu if it is of another processor, else by its own loader.
 CONTRIBUTING.md, "Other machines", says how to make one. The last line says what came of it.
 """
 
@@ -18,14 +17,11 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-
-from records import Run
 
 TREE = Path(__file__).resolve().parents[1]
 SUMMARY = re.compile(r"=* ?((?:\d+ \w+,? ?)+ in [\d.]+s.*?) ?=*$")
@@ -155,8 +151,6 @@ class Platform:
 def main() -> int:
     """Build, test, and sum up."""
     given, told = arguments()
-    command = f"nox -s portability -- {shlex.join(sys.argv[1:])}"
-    run = Run(f"portability-{given.name}", command) if given.record else None
     there = Platform(given)
     missing = there.install()
     there.build()
@@ -165,11 +159,7 @@ def main() -> int:
     summary = SUMMARY.match(last)
     end = summary[1] if summary else f"ended with status {failed}"
     without = f"; without {', '.join(missing)}" if missing else ""
-    line = f"{given.name}: Python {there.name}, {there.machine}: {end}; {digests}{without}"
-    print(line)
-    if run is not None:
-        level = re.search(r"level (\w+)", digests)
-        run.ended(line, (level[1],) if level else ())
+    print(f"{given.name}: Python {there.name}, {there.machine}: {end}; {digests}{without}")
     return int(status != 0 or failed != 0)
 
 
@@ -177,7 +167,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return what the command line says, and what of it is for pytest."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("name", help="of the entry, such as python3.13 or aarch64")
+    parser.add_argument("name", help="of this platform, such as python3.13 or aarch64")
     parser.add_argument(
         "--python", default=sys.executable, help="the interpreter; this one by default"
     )
@@ -191,7 +181,6 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument(
         "--platform", action="append", help="of wheels, such as musllinux_1_2_x86_64"
     )
-    parser.add_argument("--record", action="store_true", help="write how it ended to records.toml")
     return parser.parse_known_args()
 
 

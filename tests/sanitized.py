@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
 import subprocess
 import sys
 
 from gatherum import native
-from records import Run
 
 # What is compiled anew for each level: the kernels. For tsan, those that several threads run.
 KERNELS = {
@@ -60,8 +58,6 @@ def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
 def main() -> int:
     """Run the tests level by level, and sum up."""
     given, told = arguments()
-    command = f"nox -s {given.task} -- {shlex.join(sys.argv[2:])}"
-    run = Run(given.task, command) if given.record else None
     there = native.available_levels()
     levels = tuple(given.levels.split(",")) if given.levels else there
     if absent := [level for level in levels if level not in there]:
@@ -71,10 +67,7 @@ def main() -> int:
         status, end = tried(level, told or chosen_tests(given.task, level, there))
         ends.append(f"{level} {end}")
         failed |= status != 0
-    line = f"{given.task}: {'; '.join(ends)}"
-    print(line)
-    if run is not None:
-        run.ended(line, levels)
+    print(f"{given.task}: {'; '.join(ends)}")
     return int(failed)
 
 
@@ -84,11 +77,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("task", choices=tuple(KERNELS))
     parser.add_argument("--levels", help="as in v3,portable; all that there are by default")
-    parser.add_argument("--record", action="store_true", help="write how it ended to records.toml")
-    given, told = parser.parse_known_args()
-    if given.record and told:
-        parser.error("--record is for a run of all tests")
-    return given, told
+    return parser.parse_known_args()
 
 
 def tried(level: str, told: list[str]) -> tuple[int, str]:

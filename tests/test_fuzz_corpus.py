@@ -1,15 +1,13 @@
 """The inputs that fuzzing begins with, and those that have once failed, without any engine."""
 
-from pathlib import Path
-
 import pytest
 
+import corpus
 import levels
 from gatherum import _core, native
 from sizes import family
 from targets import TARGETS, target
 
-CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 NEEDS = {
     "calls": ("ml_dtypes",),
     "readers": ("zarr", "ml_dtypes", "click"),
@@ -24,13 +22,12 @@ NEEDS = {
 def test_every_input_ends_as_it_should(name):
     for package in NEEDS[name]:
         pytest.importorskip(package, reason=f"install {package} to run this target")
-    run, files = target(name).run, sorted((CORPUS / name).iterdir())
-    labels = set()
-    for file in files:
+    run, labels = target(name).run, set()
+    for kept, data in corpus.read(name).items():
         try:
-            labels.add(run(file.read_bytes()))
+            labels.add(run(data))
         except AssertionError as why:
-            raise AssertionError(f"{file.name}: {why}") from why
+            raise AssertionError(f"{kept}: {why}") from why
     assert len(labels) >= 15, "inputs that all end alike test nothing"
     if name == "calls":
         assert {word for label in labels for word in label.split()} >= {
@@ -39,19 +36,28 @@ def test_every_input_ends_as_it_should(name):
 
 
 def test_the_corpus_is_small():
-    assert sum(file.stat().st_size for file in CORPUS.rglob("*") if file.is_file()) < 1 << 20
+    assert sum(file.stat().st_size for file in corpus.FOLDER.iterdir()) < 1 << 19
+
+
+def test_an_archive_is_written_the_same_every_time(monkeypatch, tmp_path):
+    inputs = corpus.read("descs")
+    before = (corpus.FOLDER / "descs.zip").read_bytes()
+    monkeypatch.setattr(corpus, "FOLDER", tmp_path)
+    corpus.write("descs", dict(reversed(inputs.items())))
+    assert corpus.read("descs") == inputs
+    assert (tmp_path / "descs.zip").read_bytes() == before
 
 
 def test_inputs_are_shared_out_among_the_levels():
     before, there = native.level(), levels.available()
-    files = sorted((CORPUS / "calls").iterdir())
+    inputs = corpus.read("calls").values()
     try:
-        chosen = [levels.choose(file.read_bytes(), there) for file in files]
+        chosen = [levels.choose(data, there) for data in inputs]
         assert native.level() == chosen[-1]
-        assert chosen == [levels.choose(file.read_bytes(), there) for file in files]
+        assert chosen == [levels.choose(data, there) for data in inputs]
     finally:
         _core.choose_level(before)
-    shares = {level: chosen.count(level) / len(files) for level in there}
+    shares = {level: chosen.count(level) / len(chosen) for level in there}
     assert min(shares.values()) > 0.5 / len(there), shares
 
 

@@ -63,10 +63,7 @@ def test_a_run_that_ends_without_a_summary_has_failed(tmp_path):
     assert run.returncode == 1
 
 
-def test_what_cannot_be_run_or_recorded_is_refused():
+def test_what_cannot_be_run_is_refused():
     run = _run("--levels", "v9,portable")
     assert run.returncode == 1
     assert run.stderr.startswith("this build or processor lacks v9; it has ")
-    run = _run("--record", "tests/test_cases.py")
-    assert run.returncode == 2
-    assert run.stderr.endswith("--record is for a run of all tests\n")

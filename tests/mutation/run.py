@@ -1,196 +1,164 @@
-"""Try every mutant: change the source, build, and see whether a test fails.
+"""Put small mistakes into the sources, one at a time, and see a test fail for each.
 
-    python tests/mutation/run.py                       # all of them
-    python tests/mutation/run.py combine slabs 17      # those of files so named, and one by number
-    python tests/mutation/run.py --results R           # go on where the run before stopped
-    python tests/mutation/run.py --results R --record  # all, on the sources as committed; on record
+    python tests/mutation/run.py --changed            # the files that differ from the last commit
+    python tests/mutation/run.py --changed main~5     # ... from another one
+    python tests/mutation/run.py combine slabs        # files whose names contain these words
+    python tests/mutation/run.py                      # all of them, before a release
 
-With --record, a verdict of a run before counts while what it rests on is the same, as committed:
-sources, helpers of tests, and the test that failed, with what its file has besides tests; all of
-its file after a crash or a hang, and all files of tests that ran where none failed. Otherwise every
-verdict in R counts.
-
-Works in copies of the tree, build/mutants, where the core is built without optimisation, portable
-or with one instruction-set level more. Tests run until one fails: what killed the mutant when it
-was last tried, what killed others, of its file first, and the rest from the likeliest to fail to
-the slowest. A crash kills a mutant as well as a failure does, and so does a test that does not end.
-What no test can tell, as the table says, meets the quick ones. Exit status 1: a mutant has survived
-without a reason in the table, or one is dead that should not be.
+The mistakes are the rows of mutants.toml. They are made in a copy of the tree, build/mutants, where
+the core is built without optimisation. A failure, a crash, a test that does not end and a core that
+does not compile each count as found. The exit status is 1 if the tests passed despite a mistake.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import queue
-import shlex
+import shutil
+import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+ROOT = Path(__file__).parents[2]
+TABLE = Path(__file__).with_name("mutants.toml")
+TREE = ROOT / "build" / "mutants"
+PARTS = ("src", "tests", "fuzz", "examples", "CMakeLists.txt", "pyproject.toml", "README.md")
+PATIENCE = 300  # seconds after which the tests of one mutant are stopped; they take about ten
 
-from mutation.mutants import ROOT, Mutant, mutants, unchanged
-from mutation.trees import LEVELS, PARTS, Tree, level_for, tests_for
-from mutation.verdicts import Committed, Results, Verdict
-from records import Run, committed
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake: `old`, which `file` contains once, becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    level: str
+
+    def __str__(self) -> str:
+        name = self.file.removeprefix("src/").removeprefix("gatherum/")
+        return f"{name}: {' '.join(self.old.split())} -> {' '.join(self.new.split()) or 'nothing'}"
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the mistake in it."""
+        if text.count(self.old) != 1:
+            raise ValueError(
+                f"{self}: the file contains this {text.count(self.old)} times, not once"
+            )
+        return text.replace(self.old, self.new)
+
+
+def mutants() -> Iterator[Mutant]:
+    """Yield the rows of the table that this version of Python can run."""
+    for file, part in tomllib.loads(TABLE.read_text()).items():
+        if sys.version_info >= tuple(part.get("since", ())):
+            tests = tuple(f"tests/{name}" for name in part["tests"])
+            for old, new in part["mutants"]:
+                yield Mutant(file, old, new, tests, part.get("level", ""))
+
+
+def changed_since(commit: str) -> set[str]:
+    """Return the files that differ between a commit and the working tree."""
+    command = ["git", "-C", str(ROOT), "diff", "--name-only", commit]
+    return set(subprocess.check_output(command, text=True).split())
+
+
+def copy_tree() -> None:
+    """Bring the copy up to date; unchanged files keep their dates, so only changes are compiled."""
+    TREE.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        source, target = ROOT / part, TREE / part
+        files = [source] if source.is_file() else [p for p in source.rglob("*") if p.is_file()]
+        wanted = {TREE / path.relative_to(ROOT): path for path in files}
+        old = [] if source.is_file() else [p for p in target.rglob("*") if p.is_file()]
+        for path in set(old) - set(wanted):
+            path.unlink()
+        for copy, path in wanted.items():
+            if path.suffix in (".so", ".pyc") or "__pycache__" in path.parts:
+                continue
+            if not copy.exists() or copy.read_bytes() != path.read_bytes():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+
+
+def build(level: str) -> bool:
+    """Build the core of the copy for portable and one more level; return whether it compiles."""
+    folder = TREE / f"build{level}"
+    if not (folder / "CMakeCache.txt").exists():
+        # Two levels need functions to be inlined: -O0 would let the linker mix them.
+        settings = [
+            "-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}",
+            f"-DGATHERUM_LEVELS={level}", f"-DGATHERUM_OPTIMISATION={'-O1' if level else '-O0'}",
+        ]  # fmt: skip
+        command = ["cmake", "-S", str(TREE), "-B", str(folder), "-G", "Ninja", *settings]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    if subprocess.run(["cmake", "--build", folder], check=False, capture_output=True).returncode:
+        return False
+    command = ["cmake", "--install", str(folder), "--prefix", str(TREE / "src")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return True
+
+
+def failure(tests: tuple[str, ...], level: str) -> str:
+    """Build the copy and run tests in it; return what fails first, "" if everything passes."""
+    if not build(level):
+        return "the compiler"
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0",
+               "--hypothesis-profile=mutants"]  # fmt: skip
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(["src", "tests"]), "PYTHONDONTWRITEBYTECODE": "1",
+        "GATHERUM_EXAMPLES": "100",
+    }  # fmt: skip
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *tests], cwd=TREE, env=environment,
+            capture_output=True, text=True, errors="replace", check=False, timeout=PATIENCE,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"no end after {PATIENCE} s"
+    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if run.returncode == 0:
+        return ""
+    return failed[0].split(" - ")[0] if failed else f"exit status {run.returncode}"
+
+
+def try_mutant(mutant: Mutant) -> str:
+    """Return what fails with the mistake in the copy, which is then as it was."""
+    path = TREE / mutant.file
+    text = path.read_text()
+    path.write_text(mutant.applied(text))
+    try:
+        return failure(mutant.tests, mutant.level)
+    finally:
+        path.write_text(text)
 
 
 def main() -> int:
-    """Try the mutants, and sum up."""
-    given = arguments()
-    chosen = [
-        (number, mutant)
-        for number, mutant in enumerate(mutants())
-        if not given.files
-        or any(part in mutant.file or part == str(number) for part in given.files)
-    ]
-    if given.list:
-        print("\n".join(f"{number} {mutant}" for number, mutant in chosen))
-        return 0
-    run = Run("mutants", f"nox -s mutants -- {shlex.join(sys.argv[1:])}") if given.record else None
-    results = Results(given.results, Committed(committed(ROOT, *PARTS)) if run else None)
-    verdicts = [found for _, mutant in chosen if (found := results.of(mutant))]
-    done = {verdict.mutant for verdict in verdicts}
-    open_ones = [(number, mutant) for number, mutant in chosen if mutant not in done]
-    if given.tests != "all":
-        open_ones = [(number, mutant) for number, mutant in open_ones if not mutant.equivalent]
-    # Those that no test can tell take longest, and tests written for a survivor void them.
-    open_ones.sort(key=lambda entry: (bool(entry[1].equivalent), entry[1].work))
-    # Before them nothing is changed, and every test passes, on each level that is built.
-    built = chosen if run else open_ones
-    levels = dict.fromkeys(["", *(level_for(mutant) for _, mutant in built)])
-    first = [(-1, unchanged(level)) for level in levels]
-    before = [entry for entry in first if not run or not results.of(entry[1])]
-    if given.jobs == 0:
-        print(f"{len(open_ones)} without a verdict")
-        return summed_up(verdicts, None if open_ones or before else run)
-    alone = only_run()
-    for number, verdict in tried(before + open_ones, given.jobs, given.tests, results.likely):
-        if verdict.mutant.old:
-            verdicts.append(verdict)
-        if verdict.killer is not None or given.tests == "all":
-            results.add(verdict)
-        print(f"{time.strftime('%X')} {number} {verdict.mutant}\n    {verdict}", flush=True)
-    alone.close()
-    return summed_up(verdicts, run)
-
-
-def only_run() -> TextIO:
-    """Lock the trees: two runs would build their mutants into the same, and judge each other's."""
-    trees = ROOT / "build" / "mutants"
-    trees.mkdir(parents=True, exist_ok=True)
-    lock = (trees / "lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        sys.exit(f"another run is at work in {trees}")
-    return lock
-
-
-def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", help="parts of file names, or numbers in the table")
-    parser.add_argument("--list", action="store_true", help="print the table with its numbers")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time; 0: sum up"
-    )
-    parser.add_argument(
-        "--results", type=Path, help="a file that keeps verdicts; what it has is done"
-    )
-    parser.add_argument(
-        "--tests", choices=("all", "quick", "slow"), default="all",
-        help="quick ones first, and then slow ones for what they have let live: saves time",
-    )  # fmt: skip
-    parser.add_argument(
-        "--record", action="store_true",
-        help="write the figures to tests/records.toml; only verdicts on what is committed count",
-    )  # fmt: skip
+    """Try the chosen mistakes, and print which of them no test finds."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("words", nargs="*", help="parts of file names; default: all files")
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="COMMIT")
     given = parser.parse_args()
-    if given.record and (given.files or given.tests != "all"):
-        parser.error("--record is for a run of all mutants with all tests")
-    return given
-
-
-def tried(
-    chosen: list[tuple[int, Mutant]], jobs: int, tests: str, likely: Callable[[Mutant], list[str]]
-) -> Iterable[tuple[int, Verdict]]:
-    """Try mutants, each job in a tree of its own; yield verdicts as they come.
-
-    None comes before all tests have passed with nothing changed, where `chosen` asks for that.
-    """
-    waiting: queue.SimpleQueue[tuple[int, Mutant]] = queue.SimpleQueue()
-    for entry in chosen:
-        waiting.put(entry)
-    ready: queue.SimpleQueue[tuple[int, Verdict] | Exception] = queue.SimpleQueue()
-
-    def work(tree: Tree) -> None:
-        while True:
-            try:
-                number, mutant = waiting.get_nowait()
-            except queue.Empty:
-                return
-            began = time.monotonic()
-            try:
-                killer = tree.run(mutant, tests_for(mutant, tests), likely(mutant))
-            except Exception as error:  # a job that fails is told, not lost
-                ready.put(error)
-            else:
-                ready.put((number, Verdict(mutant, killer, time.monotonic() - began)))
-
-    compilers = max(1, (os.cpu_count() or 1) // jobs)
-    trees = [Tree(number, compilers) for number in range(jobs)]
-    for tree in trees:
-        threading.Thread(target=work, args=(tree,), daemon=True).start()
-    try:
-        levels = sum(not mutant.old for _, mutant in chosen)
-        yield from after_unchanged((ready.get() for _ in chosen), levels)
-    finally:
-        for tree in trees:
-            tree.stop()
-
-
-def after_unchanged(
-    found: Iterable[tuple[int, Verdict] | Exception], levels: int
-) -> Iterable[tuple[int, Verdict]]:
-    """Hold verdicts back until those on so many levels with nothing changed have come."""
-    early: list[tuple[int, Verdict]] = []
-    for entry in found:
-        if isinstance(entry, Exception):
-            raise SystemExit(f"the run itself: {entry!r}")
-        verdict = entry[1]
-        if not verdict.mutant.old:
-            if verdict.killer is not None:
-                raise SystemExit(f"without any mutant, this fails: {verdict.killer}")
-            levels -= 1
-        early.append(entry)
-        if levels == 0:
-            yield from early
-            early.clear()
-
-
-def summed_up(verdicts: list[Verdict], run: Run | None) -> int:
-    """Print the figures and every verdict that is wrong; put the figures on record."""
-    killed = sum(verdict.killer is not None for verdict in verdicts)
-    native = sum(verdict.mutant.is_native for verdict in verdicts)
-    excused = sum(bool(verdict.mutant.equivalent) for verdict in verdicts)
-    wrong = [verdict for verdict in verdicts if not verdict.is_right]
-    for verdict in wrong:
-        print(f"{verdict.mutant}\n    {verdict}")
-    line = (
-        f"{killed} of {len(verdicts)} mutants ({native} in C++, "
-        f"{len(verdicts) - native} in Python) killed, {excused} excused, {len(wrong)} wrong"
-    )
-    print(line)
-    if run is not None:
-        run.ended(line, LEVELS, sum(verdict.seconds for verdict in verdicts))
-    return 1 if wrong else 0
+    chosen = [m for m in mutants() if not given.words or any(w in m.file for w in given.words)]
+    if given.changed:
+        changed = changed_since(given.changed)
+        chosen = [mutant for mutant in chosen if mutant.file in changed]
+    copy_tree()
+    for level in sorted({mutant.level for mutant in chosen}):
+        tests = tuple(dict.fromkeys(t for m in chosen if m.level == level for t in m.tests))
+        if failed := failure(tests, level):
+            raise SystemExit(f"before any mistake was made: {failed}")
+    missed = 0
+    for mutant in chosen:
+        found = try_mutant(mutant)
+        missed += not found
+        print(f"{found or 'MISSED'}: {mutant}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} mistakes found")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
