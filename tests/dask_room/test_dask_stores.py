@@ -219,7 +219,7 @@ def test_no_update_is_applied_twice_where_no_note_is_kept(tmp_path, stored, monk
     assert files(tmp_path) == before
     fail_notes(monkeypatch, 1, errno.ENOTSUP)
     gatherum.dask.scatter_slices_into(*call, reduction="add")
-    with pytest.raises(ValueError, match="^scatter_slices: cannot resume in place, .* keeps no"):
+    with pytest.raises(ValueError, match=r"^scatter_slices: cannot resume in place, .* keeps no"):
         gatherum.dask.scatter_slices_into(*call, reduction="add", resume=True)
     np.testing.assert_array_equal(stored[...], EXPECTED)
     assert os.listdir(tmp_path) == ["a.zarr"]

@@ -143,7 +143,7 @@ def described(shape: str = "(2, 2)", descr: str = "'<f4'", order: str = "False")
 
 
 def keeps_notes(folder: Path) -> bool:
-    """Whether the file system has the attributes in which runs in place note that they completed."""
+    """Whether the file system has attributes, for the notes of completed runs in place."""
     try:
         os.setxattr(folder, "user.trial", b"")
     except (AttributeError, OSError):
