@@ -1,5 +1,7 @@
 """Zarr arrays as other programs write them: codecs, filters, orders, and missing chunks."""
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +72,84 @@ def test_rows_are_read_and_changed_whatever_the_codec(tmp_path: Path, kind: str)
     assert bits(np.asarray(zarr.open_array(path, mode="r")[...])) == bits(expected)
     assert (path / (".zarray" if kind[0] == "2" else "zarr.json")).read_bytes() == before
     assert leftovers(tmp_path) == []
+
+
+# ------------------------------------------------- chunks that grow before they are compressed
+
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+CRC = {"name": "crc32c"}
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": True}}
+WIDER = {"name": "numcodecs.delta", "configuration": {"dtype": "<u4", "astype": "<i8"}}
+
+
+def shards(
+    chunks: tuple[int, int], *codecs: Any, index: Any = (BYTES, CRC), at: str = "end"
+) -> Any:
+    """Return the codec of shards whose chunks have codecs of their own."""
+    configuration = {"chunk_shape": chunks, "codecs": codecs, "index_codecs": index}
+    return {"name": "sharding_indexed", "configuration": configuration | {"index_location": at}}
+
+
+GROWING: dict[str, list[Any]] = {
+    "compressed shards": [shards((2, 8), BYTES), GZIP],
+    "inner chunks that grow": [shards((1, 1), BYTES, GZIP), GZIP],
+    "checksums of every chunk": [shards((1, 1), BYTES, CRC, CRC, CRC, CRC, CRC), ZSTD],
+    "checksums of an index": [shards((1, 1), BYTES, index=[BYTES, CRC, CRC]), GZIP],
+    "an index in front": [shards((1, 1), BYTES, ZSTD, at="start"), GZIP, CRC],
+    "shards in shards": [shards((4, 8), shards((2, 4), BYTES, GZIP)), ZSTD],
+    "every level compressed": [shards((4, 4), shards((1, 2), BYTES, GZIP), ZSTD), GZIP],
+    "three levels": [shards((8, 4), shards((4, 4), shards((1, 1), BYTES, CRC), GZIP), GZIP), GZIP],
+    "wider numbers": [shards((1, 4), WIDER, BYTES), GZIP],
+    "compressed again and again": [BYTES, GZIP, ZSTD, CRC, GZIP],
+}
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+@pytest.mark.parametrize("kind", GROWING)
+def test_chunks_that_grow_before_they_are_compressed(tmp_path: Path, kind: str) -> None:
+    table = np.random.default_rng(0).integers(0, 2**31, (16, 8)).astype(np.uint32)
+    path = tmp_path / "t.zarr"
+    zarr.create_array(path, shape=table.shape, chunks=(8, 8), dtype="u4")
+    metadata = json.loads((path / "zarr.json").read_text()) | {"codecs": GROWING[kind]}
+    (path / "zarr.json").write_text(json.dumps(metadata))
+    zarr.open_array(path)[...] = table
+    assert bits(files.gather_file(path, np.arange(-3, 16))) == bits(table[np.arange(-3, 16)])
+    files.scatter_slices_file(path, np.array([5]), table[:1], path, in_place=True)
+    table[5] = table[0]
+    assert bits(zarr.open_array(path, mode="r")[...]) == bits(table)
+
+
+@pytest.mark.parametrize("name", ["zlib", "crc32", "fletcher32", "base64", "lz4"])
+@pytest.mark.parametrize("dtype", ["c16", "S40", "u1"])
+def test_filters_of_zarr_2_whose_output_grows(tmp_path: Path, name: str, dtype: str) -> None:
+    values = np.random.default_rng(0).integers(1, 127, (20, 160), np.uint8)
+    table, path = values.view(dtype), tmp_path / "t.zarr"
+    codecs = [numcodecs.get_codec({"id": name}), numcodecs.Zlib(1)]
+    made = zarr.create_array(
+        path, shape=table.shape, chunks=(7, table.shape[1]), dtype=dtype, zarr_format=2,
+        filters=codecs, compressors=numcodecs.Zstd(1),
+    )  # fmt: skip
+    made[...] = table
+    assert bits(files.gather_file(path, np.arange(20))) == bits(table)
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
+def test_a_bomb_around_a_shard(tmp_path: Path) -> None:
+    path = tmp_path / "t.zarr"
+    zarr.create_array(path, shape=(16, 8), chunks=(8, 8), dtype="u4")
+    document = json.loads((path / "zarr.json").read_text())
+    document["codecs"] = [shards((1, 1), BYTES, GZIP), GZIP]
+    (path / "zarr.json").write_text(json.dumps(document))
+    chunk = path / "c" / "0" / "0"
+    chunk.parent.mkdir(parents=True)
+    chunk.write_bytes(gzip.compress(bytes(1 << 20)))
+    most = 64 * (4 + 512 + 16) + 4  # chunks, what gzip may add, the index and its checksum
+    with pytest.raises(ValueError, match=f"a chunk inflates to more than its {most} bytes$"):
+        files.gather_file(path, np.array([0]))
+    # each level may add to every chunk, and what it may add counts against the budget
+    document["codecs"] = [shards((1, 1), BYTES, *[GZIP] * 40), GZIP]
+    (path / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=r"one chunk has \d{7,} bytes, too much for a memory"):
+        files.gather_file(path, np.array([0]), memory="256KiB")

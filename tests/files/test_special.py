@@ -148,7 +148,7 @@ def test_a_chunk_s_file_that_is_far_too_large(tmp_path: Path) -> None:
     with chunk.open("wb") as file:
         file.truncate(1 << 40)
     line = refused(tmp_path / "t.zarr")
-    assert line.startswith("ValueError t.zarr/c/0/0: has more than 2162688 bytes")
+    assert line.startswith("ValueError t.zarr/c/0/0: has more than 2425856 bytes")
 
 
 @pytest.mark.parametrize("form", ["zarr2", "zarr3", "shard"])

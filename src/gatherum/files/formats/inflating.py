@@ -1,7 +1,7 @@
 """Compressed chunks, decompressed within a limit.
 
 A few bytes can stand for billions. What a codec gives is therefore bounded by the size that a chunk
-has before it is compressed, and no more memory than that is taken:
+has before it is compressed (`encoded_size` adds that up), and no more memory than that is taken:
 
 - gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.
 - blosc, lz4 and zstd announce a size, which is looked at first; they give exactly as much.
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["INFLATING", "STEADY", "check_codec", "inflated"]
+__all__ = ["INFLATING", "STEADY", "check_codec", "encoded_size", "inflated"]
 
 INFLATING = ("gzip", "zlib", "bz2", "lzma", "zstd", "blosc", "lz4")
 STEADY = (
@@ -30,8 +30,10 @@ STEADY = (
     "jenkins_lookup3", "shuffle", "delta", "bitround", "fixedscaleoffset", "quantize", "packbits",
     "astype", "base64",
 )  # fmt: skip
+CHECKSUMS = ("crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3")  # of 4 bytes
 DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 LARGEST_NUMBER = 16
+GROWTH = 512  # what a compressor adds to a few bytes at most: bzip2 does
 DICTIONARY = 256 << 20
 PIECE = 64 << 10
 BLOSC_HEADER = struct.Struct("<4B3I")
@@ -47,6 +49,23 @@ def check_codec(name: str, config: Mapping[str, Any]) -> None:
             dtype = np.dtype(config[key])
             if dtype.kind not in "biufcmM" or dtype.itemsize > LARGEST_NUMBER:
                 raise ValueError(f"the codec {name!r} has the {key} {dtype}, expected numbers")
+
+
+def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, bool]:
+    """Return how many bytes a codec makes of `size` at most, and whether always so many."""
+    if name in INFLATING:
+        return size + size // 8 + GROWTH, False
+    if name in CHECKSUMS:
+        return size + 4, True
+    if name == "base64":
+        return 4 * -(-size // 3), True
+    stored, given = (
+        next((np.dtype(config[key]).itemsize for key in keys if config.get(key)), None)
+        for keys in (("encode_dtype", "astype"), ("decode_dtype", "dtype"))
+    )
+    if stored is None or given is None:
+        return size + (name == "packbits"), name != "packbits"
+    return max(size, -(-size * stored // given)), False  # numbers that a filter makes wider
 
 
 def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:

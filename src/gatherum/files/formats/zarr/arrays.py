@@ -78,11 +78,11 @@ class ZarrArray:
         if self.dtype.hasobject or self.dtype.kind == "T":
             raise ValueError(f"{path}: holds Python objects, which are never loaded")
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
+        with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
+            self._array, between = bounds.bounded(array, store)
         if budget is not None:
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
-            budget.check_chunk(path, nbytes + INNER_BYTES * inner)
-        with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
-            self._array = bounds.bounded(array, store)
+            budget.check_chunk(path, max(nbytes + INNER_BYTES * inner, between))
 
     def tree(self) -> str:
         """Return a digest of every file's name, size and time."""

@@ -6,7 +6,7 @@ Whoever imports this module has `zarr`.
 import asyncio
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from zarr.storage import LocalStore
 
 from gatherum import errors
 from gatherum.files.disk import check_within
-from gatherum.files.formats.inflating import INFLATING, LARGEST_NUMBER, check_codec, inflated
+from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
 from gatherum.files.system import read_some
 from gatherum.regular import open_regular
@@ -28,7 +28,6 @@ __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 
 METADATA_KEYS = (*METADATA, ".zattrs", ".zgroup", ".zmetadata")
 SLACK = 64 << 10  # what a file may have beside its chunk
-SLACK_INNER = 128  # and for each chunk of a shard
 
 
 class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
@@ -116,32 +115,36 @@ def span(wanted: Any, size: int) -> tuple[int, int]:
     return max(0, size - wanted.suffix) if isinstance(wanted, SuffixByteRequest) else 0, size
 
 
-def bounded(array: Any, store: Any) -> Any:
+def bounded(array: Any, store: Any) -> tuple[Any, int]:
     """Return an array that was opened from `store`, its files and chunks read within bounds.
 
-    The store's `limit` is set, which is how much a chunk in it may have.
+    The store's `limit` is set, which is how much a chunk in it may have. The second value is how
+    many bytes a chunk or shard may have between two of its codecs.
 
     Raises
     ------
     ValueError
         One of its codecs cannot be bounded.
     """
-    metadata, item = array.metadata, _item(array.metadata.dtype)
-    number = math.prod(array.shards or array.chunks)
+    metadata, shape = array.metadata, tuple(array.shards or array.chunks)
+    item = _item(metadata.dtype)
     if metadata.zarr_format == 2:
-        filters = metadata.filters or ()
-        most = number * (max(item, LARGEST_NUMBER) if filters else item)
-        if metadata.compressor is not None:
-            compressor = BoundedNumcodec(metadata.compressor, most, not filters)
-            metadata = replace(metadata, compressor=compressor)
-        if filters:
-            bounded_filters = tuple(BoundedNumcodec(codec, most, False) for codec in filters)
-            metadata = replace(metadata, filters=bounded_filters)
+        codecs = [*(metadata.filters or ()), *filter(None, [metadata.compressor])]
+        for codec in codecs:
+            check_codec(_name(codec), _config(codec))
+        sizes = _sizes(codecs, shape, item)
+        safe = [BoundedNumcodec(c, *size) for c, size in zip(codecs, sizes, strict=False)]
+        compressor = safe.pop() if metadata.compressor is not None else None
+        metadata = replace(metadata, compressor=compressor, filters=tuple(safe) or None)
     else:
-        most = number * (max(item, LARGEST_NUMBER) if _widens(metadata.codecs) else item)
-        metadata = replace(metadata, codecs=_bounded_codecs(metadata.codecs))
-    store.limit = 2 * most + SLACK + SLACK_INNER * inner_chunks(array.metadata)
-    return zarr.Array(zarr.AsyncArray(metadata, array.store_path))
+        codecs = list(metadata.codecs)
+        metadata = replace(metadata, codecs=_bounded_codecs(codecs))
+        sizes = _sizes(codecs, shape, item)
+    between = [
+        size for codec, (size, _) in zip(codecs, sizes, strict=False) if _name(codec) in INFLATING
+    ]
+    store.limit = 2 * sizes[-1][0] + SLACK
+    return zarr.Array(zarr.AsyncArray(metadata, array.store_path)), max(between, default=0)
 
 
 def inner_chunks(metadata: Any) -> int:
@@ -156,13 +159,28 @@ def inner_chunks(metadata: Any) -> int:
     return number
 
 
-def _widens(codecs: Iterable[Any]) -> bool:
-    """Whether a codec may make numbers wider before they are stored."""
-    return any(
-        (isinstance(codec, ArrayArrayCodec) and _name(codec) != "transpose")
-        or _widens(getattr(codec, "codecs", ()))
-        for codec in codecs
-    )
+def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tuple[int, bool]]:
+    """Return how many bytes there are before each codec and after the last one, at most.
+
+    With each number: whether there are always so many. A shard has its index, and of each of its
+    chunks what that chunk's own codecs make of it.
+    """
+    number = math.prod(shape)
+    found = [(number * item, True)]
+    for codec in codecs:
+        most, exact = found[-1]
+        name, config = _name(codec), _config(codec)
+        if name == "sharding_indexed":
+            inner, width = tuple(codec.chunk_shape), -(-most // max(1, number))
+            chunks = number // max(1, math.prod(inner))
+            most = chunks * _sizes(codec.codecs, inner, width)[-1][0]
+            most += _sizes(codec.index_codecs, (chunks, 2), 8)[-1][0]
+            exact = False
+        else:
+            most, steady = encoded_size(name, config, most)
+            exact = exact and steady
+        found.append((most, exact))
+    return found
 
 
 def _item(dtype: Any) -> int:
@@ -171,7 +189,16 @@ def _item(dtype: Any) -> int:
 
 
 def _name(codec: Any) -> str:
-    return str(codec.to_dict()["name"]).removeprefix("numcodecs.")
+    """Return the name of a codec of Zarr 3 or 2."""
+    name = codec.codec_id if isinstance(codec, Codec) else codec.to_dict()["name"]
+    return str(name).removeprefix("numcodecs.")
+
+
+def _config(codec: Any) -> Mapping[str, Any]:
+    """Return the settings of a codec of Zarr 3 or 2."""
+    if isinstance(codec, Codec):
+        return codec.get_config()  # type: ignore[no-any-return]
+    return codec.to_dict().get("configuration") or {}
 
 
 def _bounded_codecs(codecs: Iterable[Any]) -> tuple[Any, ...]:
@@ -179,7 +206,7 @@ def _bounded_codecs(codecs: Iterable[Any]) -> tuple[Any, ...]:
     found: list[Any] = []
     for codec in codecs:
         name = _name(codec)
-        check_codec(name, codec.to_dict().get("configuration") or {})
+        check_codec(name, _config(codec))
         if name in INFLATING:
             before = tuple(c for c in found if not isinstance(c, ArrayArrayCodec))
             found.append(BoundedCodec(codec, before))
@@ -211,22 +238,11 @@ class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed 
         """Return the compressed size, where that is known."""
         return int(self.codec.compute_encoded_size(input_byte_length, chunk_spec))
 
-    def _bounds(self, spec: Any) -> tuple[int, bool]:
-        """Return how many bytes there are before this codec, and whether exactly so many."""
-        most, exact = math.prod(spec.shape) * _item(spec.dtype), True
-        for codec in self.before:
-            if _name(codec) in INFLATING:
-                most, exact = most + most // 8 + SLACK, False
-            elif _name(codec) != "shuffle":  # which keeps the size, and does not say so
-                most = codec.compute_encoded_size(most, spec)
-                exact = exact and _name(codec) != "sharding_indexed"
-        return most, exact
-
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
-        config = self.to_dict().get("configuration") or {}
         data = chunk_bytes.to_bytes()
+        most = _sizes(self.before, chunk_spec.shape, _item(chunk_spec.dtype))[-1]
         found = await asyncio.to_thread(
-            inflated, _name(self.codec), config, data, *self._bounds(chunk_spec)
+            inflated, _name(self.codec), _config(self.codec), data, *most
         )
         return chunk_spec.prototype.buffer.from_bytes(found)
 
@@ -243,7 +259,6 @@ class BoundedNumcodec(Codec):  # type: ignore[misc]  # numcodecs is not typed he
     def __init__(self, codec: Any, most: int, exact: bool) -> None:
         self.codec_id, self.codec = codec.codec_id, codec
         self.most, self.exact = most, exact
-        check_codec(self.codec_id, self.get_config())
 
     def get_config(self) -> Any:
         """Return the codec as in the metadata."""
