@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
 from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
-from gatherum.files.formats.inflating import inflated
+from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
@@ -23,7 +23,8 @@ from gatherum.files.tables.boxes import chunk_boxes, filled_first
 
 __all__ = ["Hdf5"]
 
-FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}  # by HDF5's numbers
+DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # HDF5's numbers of filters
+FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
 MOST_LISTED = 1000
 PIECE = 1 << 20  # bytes of a dataset without chunks that are read at once
 
@@ -234,10 +235,10 @@ class ChunkedDataset:
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the dataset, which covers whole chunks."""
         try:
-            for part in self._chunks_of(box) if 1 in self.filters else ():
+            for part in self._chunks_of(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)
             values = np.asarray(self._dataset[box], self.dtype)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"{self._name}: cannot be read: {_line(error)}") from None
         self._meter.read(values.nbytes)
         return values
@@ -253,14 +254,26 @@ class ChunkedDataset:
     def _check_inflates(self, corner: tuple[int, ...]) -> None:
         """Refuse a chunk that would be more than its size, before HDF5 decompresses it."""
         found = self._dataset.id.get_chunk_info_by_coord(corner)
-        most = math.prod(self.chunks) * self.dtype.itemsize
-        if found.byte_offset is None or found.filter_mask & 1 << self.filters.index(1):
+        if found.byte_offset is None:
             return
-        if found.size > 2 * most + 1024:
-            raise ValueError(f"{self._name}: a chunk of {found.size} bytes for {most}")
+        item = self.dtype.itemsize
+        sizes = [math.prod(self.chunks) * item]  # before each filter and after the last one
+        for number in self.filters:
+            sizes.append(encoded_size(FILTERS[number], {}, sizes[-1])[0])
+        if found.size > 2 * sizes[-1] + 1024:
+            raise ValueError(f"a chunk of {found.size} bytes for {sizes[0]}")
+        run = [i for i, _ in enumerate(self.filters) if not found.filter_mask & 1 << i]
         _, raw = self._dataset.id.read_direct_chunk(corner)
-        last = 4 if self.filters[-1] == 3 else 0  # the checksum of what was compressed
-        inflated("zlib", {}, raw[: len(raw) - last], most + 4 * len(self.filters), exact=False)
+        while any(self.filters[i] == DEFLATE for i in run):
+            i = run.pop()
+            if self.filters[i] == DEFLATE:
+                raw = inflated("zlib", {}, raw, sizes[i], exact=False)
+            elif self.filters[i] == FLETCHER32:
+                raw = raw[:-4]
+            else:
+                whole = len(raw) // item * item
+                parts = np.frombuffer(raw, np.uint8, whole).reshape(item, -1)
+                raw = parts.T.tobytes() + raw[whole:]
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Refuse: chunks are only read."""
