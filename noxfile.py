@@ -120,7 +120,7 @@ def test_wheel(session: nox.Session) -> None:
     install(session, "", *group("test"))
     away = Path(session.create_tmp()) / "away"
     shutil.rmtree(away, ignore_errors=True)
-    for part in ("tests", "fuzz", "examples", "docs", "src", ".ci"):
+    for part in ("tests", "fuzz", "examples", "benchmarks", "docs", "src", ".ci"):
         shutil.copytree(part, away / part, ignore=shutil.ignore_patterns("*.so", "*.pyd", "_build"))
     for page in [*Path().glob("*.md"), Path("pyproject.toml"), Path("noxfile.py")]:
         shutil.copy(page, away)
@@ -198,8 +198,8 @@ def _install_followed_core(session: nox.Session) -> dict[str, str]:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure this machine; what follows ``--`` goes to the benchmarks."""
-    install(session, "[cli]", *group("test"))
-    session.run("gatherum", "bench", *session.posargs)
+    install(session, "[cli,peers]", "torch==2.13.0", "matplotlib")
+    session.run("python", "benchmarks/run.py", *session.posargs)
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""Draw the charts of the last report of ``gatherum bench``; needs the group `charts`.
+"""Draw the charts of the last report of ``nox -s bench``; needs the group `charts`.
 
     python benchmarks/charts.py
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gatherum.bench import peers, report
+from bench import peers, report
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"

@@ -3,7 +3,7 @@
     python benchmarks/levels.py [--levels v3 v4] [--scale 0.2] [--rounds 9] [--only add]
 
 Both run in one process on the same arrays, on one thread, with `out=`; processor time is counted.
-The workloads are those of `gatherum bench`, and folds of rows and of items of several types.
+The workloads are those of `run.py`, and folds of rows and of items of several types.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
+from bench import machine
+from bench.cases import Case
+from bench.workloads import WORKLOADS
 
 import gatherum
 from gatherum import _core
-from gatherum.bench import machine
-from gatherum.bench.cases import Case
-from gatherum.bench.workloads import WORKLOADS
 
 
 def folds(scale: float) -> Iterator[tuple[str, Case]]:

@@ -17,9 +17,9 @@ from statistics import median, quantiles
 from typing import Any
 
 import numpy as np
+from bench.tiny import Loop
 
 import gatherum as g
-from gatherum.bench.tiny import Loop
 
 
 @dataclass(frozen=True)

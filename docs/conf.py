@@ -6,7 +6,8 @@ from pathlib import Path
 
 import gatherum
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `rendering`
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "benchmarks")]  # for `rendering` and `bench`
 
 project = "gatherum"
 author = "The gatherum developers"

@@ -30,8 +30,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
 # Rooms that import the framework whose name they have.
 ROOMS = ("dask", "jax", "torch")
-# Modules that import a framework at once, and the commands, which import nothing to be tried.
-LEFT_OUT = re.compile(r"gatherum\.(bench\.peers\.with_\w+|(\w+\.)*__main__)$")
+# The commands import nothing to be tried.
+LEFT_OUT = re.compile(r"gatherum\.(\w+\.)*__main__$")
 
 
 def is_installed(package: str) -> bool:

@@ -374,12 +374,6 @@ def test_each_extra_brings_what_its_message_asks_for():
     }
 
 
-def test_bench_refuses_what_it_does_not_know(run):
-    status, out, err = run("bench", "--peers", "abacus")
-    assert (status, out) == (2, "")
-    assert err.startswith("gatherum: bench: `families` must be installed peers (")
-
-
 def test_info_is_the_configuration(run, capfd):
     status, out, err = run("info")
     gatherum.show_config()
@@ -560,7 +554,7 @@ def test_completion_is_a_script_for_the_shell(run, name):
     assert f"_GATHERUM_COMPLETE={name}_complete" in out
 
 
-COMMANDS = [*GATHERS, *SCATTERS, "check", "explain", "bench", "verify", "info", "completion"]
+COMMANDS = [*GATHERS, *SCATTERS, "check", "explain", "verify", "info", "completion"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,7 +12,7 @@ PACKAGE = Path(gatherum.__file__).parent
 TOP = "__init__"  # the names that users import
 ROWS = [
     {"cli", "__main__"},
-    {"bench", "verify", "onnx"},
+    {"verify", "onnx"},
     {TOP},
     {"explain", "tracing"},
     {"dask"},

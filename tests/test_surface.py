@@ -55,11 +55,10 @@ SIGNATURES = {
 }
 OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "Prepared", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent
-# Peers of the benchmark import their frameworks at once; they have no examples.
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
     for path in PACKAGE.rglob("*.py")
-    if path.stem not in ("__init__", "__main__") and path.parent.name != "peers"
+    if path.stem not in ("__init__", "__main__")
 )
 NEEDED = {"cli": "click", "dask": "dask", "jax": "jax", "onnx": "onnx", "torch": "torch"}
 

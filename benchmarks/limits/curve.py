@@ -29,9 +29,11 @@ import numpy as np
 
 import gatherum
 from gatherum import native
-from gatherum.bench import machine
-from gatherum.bench.cases import Case
-from gatherum.bench.workloads import WORKLOADS, Workload, select
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import machine
+from bench.cases import Case
+from bench.workloads import WORKLOADS, Workload, select
 
 THREADS = (2, 4, 8, 16)
 LOOKS, ONE = ("shared_slabs", "columns", "owned"), ("one_slab",)

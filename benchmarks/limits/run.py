@@ -29,12 +29,13 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum.bench import machine, peers
-from gatherum.bench.cases import Case
-from gatherum.bench.workloads import WORKLOADS, Workload, select
 from gatherum.operators import OPERATORS
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
+from bench import machine, peers
+from bench.cases import Case
+from bench.workloads import WORKLOADS, Workload, select
 from report import Report, Row
 
 HERE = Path(__file__).parent

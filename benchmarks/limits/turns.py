@@ -4,11 +4,14 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
 import gatherum
-from gatherum.bench import machine
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import machine
 
 
 def arguments(about: str | None) -> argparse.Namespace:

@@ -6,18 +6,18 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gatherum.bench import peers, report
+from bench import peers, report
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def render() -> str:
-    """Return everyone's times in the last report of ``gatherum bench``."""
+    """Return everyone's times in the last report of ``nox -s bench``."""
     return report.markdown_of_times(_last())
 
 
 def render_goals() -> str:
-    """Return what ``python -m gatherum.bench.report benchmarks/results.json --markdown`` prints."""
+    """Return what ``python benchmarks/show.py benchmarks/results.json --markdown`` prints."""
     return report.markdown(_last())
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import native
-from ..version import __version__
+from gatherum import __version__, native
+
 from . import peers
 
 CPUINFO = Path("/proc/cpuinfo")

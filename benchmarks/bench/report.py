@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import peers
-from .records import Record, by_least
+from .records import Record
 
 Cells = tuple[str, ...]
 MISSED = "MISSED"
@@ -228,28 +227,3 @@ def _markdown_table(head: Cells, rows: Sequence[Cells]) -> str:
 def write_json(report: dict[str, Any], file: Path) -> None:
     """Write a report for programs."""
     file.write_text(json.dumps(report, indent=1) + "\n")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Show a report that was written before."""
-    parser = argparse.ArgumentParser(prog="python -m gatherum.bench.report", description=__doc__)
-    parser.add_argument("file", type=Path, help="what `gatherum bench --json` wrote")
-    parser.add_argument("--least", action="store_true", help="least times instead of medians")
-    parser.add_argument("--markdown", action="store_true", help="the tables as Markdown")
-    parser.add_argument("--readme", action="store_true", help="six cases as Markdown, for a README")
-    options = parser.parse_args(arguments)
-    report = json.loads(options.file.read_text())
-    if options.least:
-        cases = [by_least(record) for record in report["cases"]]
-        report = {**report, "cases": cases, "statistic": "least times"}
-    if options.readme:
-        sys.stdout.write(readme(report))
-    elif options.markdown:
-        sys.stdout.write(markdown(report))
-    else:
-        show(report)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

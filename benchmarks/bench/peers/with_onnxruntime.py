@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ...operators import OPERATORS
+from gatherum.operators import OPERATORS
+
 from ..cases import Case
 from . import Ways
 

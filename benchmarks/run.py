@@ -1,16 +1,19 @@
-"""``python -m gatherum.bench``: the benchmark without the command-line extra."""
+"""Measure this machine, and compare with the libraries that are installed on it.
+
+python benchmarks/run.py --scale 0.1 --peers numpy
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from .command import main
+from bench.command import main
 
 
 def run() -> int:
     """Read the command line and run the benchmark."""
-    parser = argparse.ArgumentParser(prog="python -m gatherum.bench")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--only", action="append", help="run these workloads: names, parts or patterns"
     )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import gatherum
+from gatherum import clear_output_cache, operators
 
-from ... import clear_output_cache, operators
 from ..cases import Case
 from . import Ways
 

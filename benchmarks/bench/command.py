@@ -1,4 +1,4 @@
-"""The whole of ``gatherum bench``."""
+"""The whole of ``python benchmarks/run.py``."""
 
 from __future__ import annotations
 
@@ -94,12 +94,7 @@ def _cleaning_up() -> Iterator[None]:
 
 
 def _command() -> list[str]:
-    program = Path(sys.argv[0])
-    name = [program.name]
-    if program.name == "__main__.py":
-        module = "gatherum.bench" if program.parent.name == "bench" else program.parent.name
-        name = ["python", "-m", module]
-    return [*name, *sys.argv[1:]]
+    return ["python", "benchmarks/run.py", *sys.argv[1:]]
 
 
 def _tell(line: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..operators import OPERATORS
+from gatherum.operators import OPERATORS
 
 Array = NDArray[Any]
 
