@@ -1,7 +1,9 @@
 """The commands on files with --scheduler and --workers: the bytes that they write without."""
 
+import errno
 import io
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 pytest.importorskip("distributed", reason="install distributed: pip install distributed")
 zarr = pytest.importorskip("zarr", reason="install zarr")
 cli = pytest.importorskip("gatherum.cli", reason="install click and rich: pip install click rich")
+import dask  # noqa: E402
 import dask.array as da  # noqa: E402
 from distributed import LocalCluster  # noqa: E402
 
@@ -239,3 +242,28 @@ def test_no_two_tasks_write_to_one_chunk(monkeypatch):
     monkeypatch.setattr(outputs, "delayed", lambda _: lambda _, box, __: boxes.append(box))
     outputs._writes("x", (7, 7), da.zeros((60, 7), dtype=np.float32, chunks=(13, 3)))
     assert [rows.start for rows, _ in boxes] == [0, 28, 56]
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "the rename fails"), None])
+def test_an_output_is_replaced_or_stays(folder, monkeypatch, at, error):
+    """A rename fails, or is struck by a Ctrl-C: of the staged array, the old output, the new."""
+    rename, calls = os.rename, []
+
+    def faulty(source, target):
+        calls.append(source)
+        if len(calls) == at:
+            if error:
+                raise error
+            signal.raise_signal(signal.SIGINT)
+        rename(source, target)
+
+    call = outputs.FileCall("gather", "t3.zarr", ("few.npy",), "t2.zarr", {})
+    before = sorted(os.listdir(folder))
+    monkeypatch.setattr(os, "rename", faulty)
+    with pytest.raises(OSError if error else KeyboardInterrupt):
+        call.run(lambda tasks: dask.compute(*tasks, scheduler="synchronous"))
+    old = error is not None or at == 1  # a Ctrl-C waits until both renames are done
+    expected = TABLE if old else TABLE[ROWS.ravel()]
+    np.testing.assert_array_equal(zarr.open_array("t2.zarr")[...], expected)
+    assert sorted(os.listdir(folder)) == before

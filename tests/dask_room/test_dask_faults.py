@@ -183,7 +183,8 @@ def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monk
     build = Build()
     monkeypatch.setattr(staging, "_PAUSE", 0)
     denied = number == errno.EACCES
-    with pytest.raises(OSError if denied else IndexError), staging.discarded_when_failed(build):
+    kept = staging.discarded_when_failed(build, resumable=True)
+    with pytest.raises(OSError if denied else IndexError), kept:
         raise IndexError
     assert (build.cleared, build.closed) == (1 if denied else 3, True)
 

@@ -17,6 +17,7 @@ from gatherum import files
 from gatherum.files import gathering
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable import build
+from gatherum.files.durable.interrupt import uninterrupted
 
 MEMORY = "64KiB"
 
@@ -300,3 +301,64 @@ def test_a_file_that_is_not_ours_is_not_removed(inputs: tuple[str, ...]) -> None
         files.gather_nd_file(table, indices, out)
     assert Path(out + ".partial").read_text() == "precious"
     assert not Path(out + ".partial.journal").exists()
+
+
+def faulty_renames(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, at: int, act: Callable[[], object]
+) -> None:
+    """Do something before the `at`-th rename within a folder."""
+    rename, calls = os.rename, 0
+
+    def counted(source: str, target: str) -> None:
+        nonlocal calls
+        calls += os.fspath(source).startswith(str(folder))
+        if calls == at:
+            act()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", counted)
+
+
+def fail() -> None:
+    raise OSError(errno.EIO, "the rename fails")
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("act", [fail, lambda: signal.raise_signal(signal.SIGINT)])
+def test_a_directory_is_replaced_or_stays(
+    inputs: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+    act: Callable[[], object],
+) -> None:
+    pytest.importorskip("zarr", reason=MISSING.format("zarr"))
+    table, indices, _, _ = inputs
+    old = np.arange(7)
+    out = put(tmp_path, "old", old, "zarr3")
+    with monkeypatch.context() as patch:
+        faulty_renames(patch, tmp_path, at, act)
+        with pytest.raises(OSError if act is fail else KeyboardInterrupt):
+            files.gather_nd_file(table, indices, out)
+    new = np.load(table)[np.load(indices)[:, 0]]
+    assert np.array_equal(get(out), old if act is fail else new)
+    if act is not fail:  # an interrupt waits until the new directory is in place
+        assert leftovers(tmp_path) == []
+    files.gather_nd_file(table, indices, out, resume=True)
+    assert np.array_equal(get(out), new)
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_the_handler_of_the_program_takes_a_ctrl_c_that_was_held(handler: Any) -> None:
+    calls: list[int] = []
+    own = handler if handler is signal.SIG_IGN else lambda number, _: calls.append(number)
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            assert calls == []
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert calls == ([] if own is signal.SIG_IGN else [signal.SIGINT])

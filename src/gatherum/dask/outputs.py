@@ -90,7 +90,7 @@ class FileCall:
             meter=meter,
             staged=True,
         )
-        with discarded_when_failed(build):
+        with discarded_when_failed(build, resumable=False):
             staging = Staging(build)
             if table is None:
                 chunks = staging.like(stored.path, result.shape, result.dtype)

@@ -56,12 +56,12 @@ class Staging:
 
 
 @contextmanager
-def discarded_when_failed(build: Build) -> Iterator[None]:
-    """Remove all that was staged when a run fails; what is whole is kept to be completed."""
+def discarded_when_failed(build: Build, *, resumable: bool) -> Iterator[None]:
+    """Remove all that was staged when a run fails; a whole patch is kept for a resume."""
     try:
         yield
     except (Exception, KeyboardInterrupt):
-        if not build.replacing:
+        if not (resumable and build.replacing):
             _discard(build)
         raise
     finally:

@@ -162,7 +162,7 @@ def change(
         meter=meter,
         staged=True,
     )
-    with discarded_when_failed(build):
+    with discarded_when_failed(build, resumable=True):
         if not build.replacing:
             staging = Staging(build)
             staging.copy(table, whole=False)

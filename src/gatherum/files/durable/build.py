@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from gatherum.files.disk import DiskFile
+from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import READY, Journal, Record
 from gatherum.files.stats import Meter
 from gatherum.files.system import NO_LINK, sync_directory, sync_file
@@ -16,6 +17,7 @@ __all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 CREATE = os.O_RDWR | os.O_CREAT | NO_LINK
 SYNC_BYTES = 512 << 20
 SYNC_SECONDS = 10.0
+ASIDE = ".partial.old"
 
 
 class Build:
@@ -69,9 +71,6 @@ class Build:
 
     def _start_over(self) -> None:
         """Remove what an earlier run left, and nothing that is not known to be its own."""
-        old = self.partial + ".old"
-        if self.journal.found and os.path.lexists(old) and not os.path.lexists(self.target):
-            os.rename(old, self.target)
         if self.journal.found:
             self._remove_parts()
         for path in self._parts():
@@ -153,10 +152,11 @@ class Build:
         else:
             self.seal()
         self._close_data()  # or Windows neither replaces nor removes it
-        if os.path.lexists(self.partial):
-            replace_path(self.partial, self.target)
-        sync_directory(os.path.dirname(self.target))
-        self.clear()
+        with uninterrupted():
+            if os.path.lexists(self.partial):
+                replace_path(self.partial, self.target)
+            sync_directory(os.path.dirname(self.target))
+            self.clear()
 
     def clear(self) -> None:
         """Remove the journal and what is left beside the output."""
@@ -165,9 +165,10 @@ class Build:
         self.journal.remove()
 
     def _parts(self) -> tuple[str, ...]:
-        return self.partial, self.partial + ".flat", self.partial + ".old"
+        return self.partial, self.partial + ".flat", self.target + ASIDE
 
     def _remove_parts(self) -> None:
+        put_back(self.target)
         for path in self._parts():
             remove_path(path)
 
@@ -182,19 +183,28 @@ class Build:
 
 
 def replace_path(partial: str, target: str) -> None:
-    """Put a file or directory in the place of another of the same name."""
-    if os.path.isdir(partial):
-        # a directory with files in it cannot be replaced in one step: the old one steps aside,
-        # and a run that is killed between the two is completed from the journal
-        if os.path.lexists(target):
-            aside = target + ".partial.old"
-            remove_path(aside)
-            os.rename(target, aside)
-        os.rename(partial, target)
+    """Put a file or directory in the place of another of the same name, or leave that as it is."""
+    if not os.path.isdir(partial):
+        if os.path.exists(target):
+            os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(partial, target)
         return
-    if os.path.exists(target):
-        os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
-    os.replace(partial, target)
+    # a directory with files in it cannot be replaced in one step: the old one steps aside,
+    # and a run that is killed between the two is completed from the journal
+    if os.path.lexists(target):
+        remove_path(target + ASIDE)
+        os.rename(target, target + ASIDE)
+    try:
+        os.rename(partial, target)
+    except OSError:
+        put_back(target)
+        raise
+
+
+def put_back(target: str) -> None:
+    """Put a directory back in its place that stepped aside for one that did not come."""
+    if os.path.lexists(target + ASIDE) and not os.path.lexists(target):
+        os.rename(target + ASIDE, target)
 
 
 def remove_path(path: str) -> None:

@@ -11,19 +11,23 @@ __all__ = ["uninterrupted"]
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold a Ctrl-C back until the block is done, so that it is not left half-done."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals do not reach other threads
+    """Hold a Ctrl-C back until the block is done, so that it is not left half-done.
+
+    The program's own handler, or its choice to ignore the signal, takes effect then.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield  # signals do not reach other threads, and a handler in C cannot be put back
         return
     held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
         held.append(number)
 
-    before = signal.signal(signal.SIGINT, hold)
+    signal.signal(signal.SIGINT, hold)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
     if held:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)

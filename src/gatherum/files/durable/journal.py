@@ -148,7 +148,8 @@ class Journal:
     def remove(self) -> None:
         """Delete the journal: the output is complete, or given up."""
         descriptor, self._fd = self._fd, -1
-        remove_locked(self.path, descriptor)
+        if descriptor >= 0:
+            remove_locked(self.path, descriptor)
 
     def close(self) -> None:
         """Close the journal and keep its file for a later resume."""
