@@ -1,5 +1,6 @@
 """Row numbers on the command line and in text files; what is refused before any work."""
 
+import codecs
 import os
 import sys
 
@@ -70,6 +71,16 @@ def test_a_text_file_takes_the_place_of_an_index_file(run, command, name, text, 
     assert np.load("out.npy").tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_encodings_and_comments_of_text_files(run, tmp_path, encoding, ending):
+    text = ending.join(["# numbers of rows", "2", "0 # again", "", "2"])
+    mark = codecs.BOM_UTF16_BE if encoding == "utf-16-be" else b""
+    (tmp_path / "rows.csv").write_bytes(mark + text.encode(encoding))
+    assert run("gather", "table.npy", "rows.csv", "-o", "out.npy")[::2] == (0, "")
+    assert np.load("out.npy").tolist() == TABLE[[2, 0, 2]].tolist()
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -77,6 +88,7 @@ def test_a_text_file_takes_the_place_of_an_index_file(run, command, name, text, 
         (b"2\n1.5\n", "rows.csv, line 2: expected integers, got '1.5'"),
         (b"2,1\n\n3\n", "rows.csv, line 3: has 1 numbers, the lines before 2"),
         (b"\xff\xfe2", "rows.csv: is not a text file"),
+        (b"2\n\xff\n", "rows.csv: is not a text file"),
         (b"-1\n%d\n" % 2**63, "rows.csv: the numbers fit neither int64 nor uint64 together"),
     ],
 )

@@ -78,6 +78,10 @@ from gatherum import files
             npy_bytes(described(descr="'nonsense'")),
             "t.npy: the header's dtype 'nonsense' is not understood",
         ),
+        (
+            npy_bytes(described(descr="('<f4', (2,))")),
+            "t.npy: the header's dtype ('<f4', (2,)) is not that of an array",
+        ),
         (npy_bytes(described(descr="'|S0'")), "t.npy: the header's dtype '|S0' has no bytes"),
         (
             npy_bytes(described(order="1")),
@@ -155,6 +159,46 @@ def test_every_version_of_npy_is_read(tmp_path: Path, version: int) -> None:
     assert np.load(tmp_path / "o.npy").tobytes() == table[[2, 0]].tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:Reading `.npy` or `.npz` file required additional")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("form", ["npy", "npz"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        described("(4L, 4L)"),
+        described("(16L,)"),
+        described("(2L, 8)", "u'<f4'"),
+        "{u'descr': u'<f4', u'fortran_order': True, u'shape': (4L, 4)}",
+        described("(8L,)", "[('5L', '<f4'), (\"'2L\", '<i2', (2L,))]"),
+    ],
+)
+def test_headers_that_python_2_wrote(tmp_path: Path, header: str, form: str, version: int) -> None:
+    content = npy_bytes(header, bytes(range(64)), version)
+    path = str(tmp_path / "t.npy")
+    (tmp_path / "t.npy").write_bytes(content)
+    if form == "npz":
+        path = str(tmp_path / "t.npz:a")
+        with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+            archive.writestr("a.npy", content)
+    table = np.load(tmp_path / "t.npy")
+    found = files.gather_file(path, np.arange(len(table)))
+    assert (found.shape, found.dtype, found.tobytes()) == (
+        table.shape, table.dtype, table.tobytes(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize(
+    "shape", ["(2l, 2)", "(L,)", "(2LL,)", "(x2L,)", "(2.0L,)", "(2 L,)", "('a'L,)"]
+)
+def test_what_python_2_did_not_write(tmp_path: Path, shape: str, version: int) -> None:
+    (tmp_path / "t.npy").write_bytes(npy_bytes(described(shape), version=version))
+    line = refused(tmp_path, str(tmp_path / "t.npy"))
+    assert line == "t.npy: the .npy header is not a Python literal"
+    (tmp_path / "t.npy").write_bytes(npy_bytes(described("(2L,)"), version=3))
+    assert refused(tmp_path, str(tmp_path / "t.npy")) == line
+
+
 def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
     class Bomb:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -189,7 +233,9 @@ def entry(dtype: Any = "F32", shape: Any = (4,), offsets: Any = (0, 16)) -> dict
         (b"[]", "the safetensors header is not a JSON object"),
         (b'{"a":{},"a":{}}', "the safetensors header is not valid JSON: a name occurs twice"),
         ({"__metadata__": {"a": 1}}, "__metadata__ must map strings to strings"),
-        ({"a": [1]}, "tensor 'a' must have exactly dtype, shape and data_offsets"),
+        ({"__metadata__": []}, "__metadata__ must map strings to strings"),
+        ({"a": [1]}, "tensor 'a' must have dtype, shape and data_offsets"),
+        ({"a": {"dtype": "F32"}}, "tensor 'a' must have dtype, shape and data_offsets"),
         ({"a": entry("F12")}, "tensor 'a' has the unknown type 'F12'"),
         ({"a": entry(shape=[-4])}, "tensor 'a' has the shape [-4], not a list of sizes"),
         ({"a": entry(shape=[4.0])}, "tensor 'a' has the shape [4.0], not a list of sizes"),
@@ -223,6 +269,21 @@ def entry(dtype: Any = "F32", shape: Any = (4,), offsets: Any = (0, 16)) -> dict
 def test_safetensors(tmp_path: Path, header: Any, line: str) -> None:
     path = tensor_file(tmp_path / "t.safetensors", header)
     assert line in refused(tmp_path, path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"__metadata__": None, "a": entry()},
+        {"a": entry() | {"more": 1, "nested": {"x": [None, True, 1.5]}}},
+        {"z": entry(shape=[0], offsets=[16, 16]), "a": entry(), "b": entry("U8", [2, 0], [0, 0])},
+    ],
+)
+def test_safetensors_that_its_own_package_reads(tmp_path: Path, header: Any) -> None:
+    package = pytest.importorskip("safetensors.numpy", reason=MISSING.format("safetensors"))
+    path = tensor_file(tmp_path / "t.safetensors", header)
+    assert package.load_file(tmp_path / "t.safetensors")["a"].tolist() == [0.0] * 4
+    assert files.gather_file(path, np.arange(4)).tolist() == [0.0] * 4
 
 
 def test_safetensors_lengths(tmp_path: Path) -> None:
@@ -346,6 +407,14 @@ def test_zarr_damage(tmp_path: Path) -> None:
     Path(path, "zarr.json").unlink()
     assert refused(tmp_path, path) == (
         "t.zarr: not a Zarr array (neither zarr.json nor .zarray is there)"
+    )
+
+
+@pytest.mark.parametrize("text", ["'" + "\\'" * 400_000, "9" * 800_000, "1L" * 400_000])
+def test_a_long_header_takes_no_longer(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.npy").write_bytes(npy_bytes(text, version=2))  # would take hours if it did
+    assert refused(tmp_path, str(tmp_path / "t.npy")) == (
+        "t.npy: the .npy header is not a Python literal"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import tempfile
 from collections.abc import Iterator
@@ -65,17 +66,23 @@ def as_file(operator: Operator, given: str | list[int]) -> Iterator[str]:
 
 
 def _read(path: str) -> Array:
-    """Return the numbers in a file, a row a line; commas or blanks stand between them."""
+    """Return the numbers in a file, a row a line; commas or blanks stand between them.
+
+    As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
+    spreadsheets write one before UTF-8, and PowerShell before UTF-16.
+    """
     from ..files.remote import refuse_url
 
     refuse_url(path, "numbers as text are not read from URLs; download it")
     try:
-        lines = read_regular(path, _LARGEST).decode().splitlines()
+        content = read_regular(path, _LARGEST)
+        utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        lines = content.decode("utf-16" if utf16 else "utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not a text file") from None
     rows: list[list[int]] = []
     for number, line in enumerate(lines, 1):
-        row = integers(",".join(line.replace(",", " ").split()))
+        row = integers(",".join(line.partition("#")[0].replace(",", " ").split()))
         if row is None:
             raise ValueError(f"{path}, line {number}: expected integers, got {short(line)}")
         if row and rows and len(row) != len(rows[0]):

@@ -1,7 +1,7 @@
 """`.npy` files: headers read strictly, and written as NumPy writes them.
 
-NumPy's own reader is less strict: it takes booleans for sizes and headers that only Python 2 could
-have written, checks no size against the file, and has no public door to format 3.
+NumPy's own reader is less strict: it takes booleans for sizes, checks no size against the file, and
+has no public function for format 3.
 """
 
 import ast
@@ -27,10 +27,12 @@ ALIGNMENT = 64
 # What a header may consist of. Python's parser writes warnings of other literals to standard error.
 _ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _LITERALS = re.compile(
-    rf"""(?:[\s()\[\]{{}},:]|-?\d++(?:\.\d++)?(?![\w.])|(?:True|False|None)(?!\w)
-    |'(?:[^'\\\n]|{_ESCAPE})*+'|"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
+    rf"""(?:[\s()\[\]{{}},:]|-?\d++(?:\.\d++|L)?(?![\w.])|(?:True|False|None)(?!\w)
+    |u?'(?:[^'\\\n]|{_ESCAPE})*+'|u?"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
     re.VERBOSE,
 )
+# Python 2 wrote long integers as 10L. A text that ends in such letters stays as it is.
+_LONG = re.compile(r"""('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|\d++)L?""")
 # A type as NumPy writes it: byte order, name, length, unit. Parts of others it parses as Python;
 # of 'a', once a name of 'S', it warns.
 _TYPE = re.compile(r"[<>|=]?(?:[A-Zb-z]\w*(?:\[\w+\])?|\?)", re.ASCII)
@@ -183,6 +185,8 @@ def _fields(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
         text = raw.decode(encoding).strip()
         if not _LITERALS.fullmatch(text):
             raise ValueError
+        if encoding == "latin1":  # formats 1 and 2, which Python 2 could write
+            text = _LONG.sub(r"\1", text)
         fields = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError(f"{name}: the .npy header is not a Python literal") from None
@@ -221,6 +225,8 @@ def _dtype(name: str, descr: Any) -> np.dtype[Any]:
         raise ValueError(f"{name}: the header's dtype {descr!r} is not understood") from None
     if dtype.hasobject:
         raise ValueError(f"{name}: holds Python objects, which are never loaded")
+    if dtype.subdtype is not None:  # no array has one: its shape is that of the array
+        raise ValueError(f"{name}: the header's dtype {descr!r} is not that of an array")
     if dtype.itemsize == 0:
         raise ValueError(f"{name}: the header's dtype {descr!r} has no bytes")
     return dtype

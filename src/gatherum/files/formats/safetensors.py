@@ -147,7 +147,8 @@ def parse_header(name: str, size: int, start: bytes) -> dict[str, Tensor]:
         raise ValueError(f"{name}: the safetensors header is not valid JSON: {error}") from None
     if not isinstance(header, dict):
         raise ValueError(f"{name}: the safetensors header is not a JSON object")
-    metadata = header.pop("__metadata__", {})
+    metadata = header.pop("__metadata__", None)
+    metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise ValueError(f"{name}: __metadata__ must map strings to strings")
     data = 8 + length
@@ -220,8 +221,8 @@ def _is_count(value: Any) -> bool:
 
 def _tensor(name: str, key: str, entry: Any, data: int, size: int) -> Tensor:
     where = f"{name}: tensor {key!r}"
-    if not isinstance(entry, Mapping) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"{where} must have exactly dtype, shape and data_offsets")
+    if not isinstance(entry, Mapping) or not {"dtype", "shape", "data_offsets"} <= set(entry):
+        raise ValueError(f"{where} must have dtype, shape and data_offsets")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(code, str) or not re.fullmatch(r"\w{1,32}", code) or code not in BITS:
         raise ValueError(f"{where} has the unknown type {code!r}")
