@@ -178,3 +178,53 @@ def test_blocks_that_no_entry_reaches_wait_for_the_check():
     for part in (lazy[7:], beyond[:, 4:]):
         with pytest.raises(IndexError, match="index 12 is out of bounds"):
             part.compute()
+
+
+OPS = {
+    "gather": ([3, 9, 3], ()),
+    "gather_elements": ([[3, 1, 0, 2, 3], [9, 3, 5, 5, 0]], ()),
+    "gather_nd": ([[3], [9], [3]], ()),
+    "scatter_slices": ([3, 9, 3], (1.0,)),
+    "scatter_elements": ([[3, 1, 0, 2, 3], [9, 3, 5, 5, 0]], (1.0,)),
+    "scatter_nd": ([[3], [9], [3]], (1.0,)),
+}
+
+
+def declared_as(array, dtype, chunks):
+    """Return a lazy array whose blocks have another dtype than it says."""
+    blocks = da.from_array(array, chunks=chunks)
+    dtype = np.dtype(dtype)
+    return da.Array(blocks.dask, blocks.name, blocks.chunks, dtype=dtype)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("way", [None, "tasks"])
+def test_blocks_of_another_dtype_than_declared(op, way, monkeypatch):
+    """Indices that are no integers are refused as they are elsewhere, never cast."""
+    indices, updates = np.array(OPS[op][0]), OPS[op][1]
+    if way:
+        monkeypatch.setattr("gatherum.dask.ways.SMALL_BYTES", -1)
+    with dask.config.set({"gatherum.way": way} if way else {}):
+        for dtype in ("f4", "bool"):
+            for declared in ("<i8", ">i8"):
+                lazy = declared_as(indices.astype(dtype), declared, 1)
+                with pytest.raises(TypeError) as caught:
+                    getattr(gatherum, op)(LAZY, lazy, *updates).compute(scheduler="synchronous")
+                expected = refused(op, DATA, indices.astype(dtype), *updates)
+                assert str(caught.value) == str(expected)
+        for dtype in ("i1", ">u4"):
+            for declared in ("<i8", ">i8"):
+                lazy = declared_as(indices.astype(dtype), declared, 1)
+                found = getattr(gatherum, op)(LAZY, lazy, *updates)
+                expected = getattr(gatherum, op)(DATA, indices, *updates)
+                np.testing.assert_array_equal(found.compute(scheduler="synchronous"), expected)
+
+
+@pytest.mark.parametrize("declared", ["<i8", ">i8"])
+def test_updates_of_another_dtype_than_declared_are_not_cast(declared):
+    zeros = da.zeros((12, 2), dtype=declared, chunks=5)
+    updates = declared_as(np.full((2, 2), 1.5), declared, 1)
+    with pytest.raises(
+        TypeError, match=r"^scatter_slices: `updates` must have the dtype of `data`"
+    ):
+        gatherum.scatter_slices(zeros, [1, 11], updates).compute(scheduler="synchronous")

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import errors
+from ..dtypes import is_index
 from ..errors import Shape
 from ..hooks import invalid_index
 from ..report import invalid_component, number_entries
@@ -117,6 +119,8 @@ def owners_of(call: Call, keyed: Chunks, shape: Shape, block: Array) -> tuple[in
 def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     operator = call.operator
+    if not is_index(block.dtype):  # whatever was declared
+        raise errors.not_an_index_dtype(operator.name, block.dtype, operator.tuples)
     space, axis = operator.space(shape, block.shape, call.axis)
     taken = mode if mode in ("clip", "wrap") and 0 not in space else "drop"
     return number_entries(operator, space, block, axis, taken, call.signature.negative)

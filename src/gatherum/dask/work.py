@@ -21,8 +21,11 @@ from .entries import Part, Route
 
 
 def as_declared(dtype: DType, block: Array) -> Array:
-    """Return a block in its array's dtype: where Dask joins blocks, their bytes become native."""
-    return block.astype(dtype, copy=False)
+    """Return a block in its array's dtype: where Dask joins blocks, their bytes become native.
+
+    A block of other values than were declared is left as it is: what takes it checks its dtype.
+    """
+    return block.astype(dtype, copy=False) if np.can_cast(block.dtype, dtype, "equiv") else block
 
 
 def gather_block(call: Call, _: None, table: Array, indices: Array) -> Array:
