@@ -88,6 +88,51 @@ def test_what_is_refused(made: Path, name: str, line: str) -> None:
     assert found.startswith(f"t.h5{name}{line}")
 
 
+ARRAY_TYPES = {
+    "vectors": np.dtype(("<f4", (3,))),
+    "matrices": np.dtype((">i2", (3, 4))),
+    "arrays of arrays": np.dtype((np.dtype(("<f4", (3,))), (2,))),
+    "records": np.dtype(([("a", "<f4"), ("b", "<i2", (2,))], (3,))),
+    "strings": np.dtype(("S4", (2,))),
+}
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["path", "dataset"])
+@pytest.mark.parametrize("chunks", [None, (2, 1)])
+@pytest.mark.parametrize("kind", ARRAY_TYPES)
+def test_array_types_add_dimensions(tmp_path: Path, kind: str, chunks: Any, held: bool) -> None:
+    path = tmp_path / "t.h5"
+    settings = {"chunks": chunks, "compression": "gzip", "shuffle": True} if chunks else {}
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", (5, 2), ARRAY_TYPES[kind], **settings)
+        file.create_dataset("scalar", (), ARRAY_TYPES[kind])
+        values = np.random.default_rng(0).integers(65, 90, made[...].nbytes, np.uint8)
+        table = values.view(made[...].dtype).reshape(made[...].shape)
+        made.id.write(h5py.h5s.ALL, h5py.h5s.ALL, table, made.id.get_type())
+    indices = np.array([3, 0, 4, -1])
+    with h5py.File(path) as file:
+        found = files.gather_file(file["x"] if held else f"{path}:x", indices)
+        assert bits(found) == bits(table[indices])
+        found = files.gather_file(
+            file["scalar"] if held else f"{path}:scalar", np.array([0]), axis=-1
+        )
+        assert bits(found) == bits(file["scalar"][...].take([0], axis=-1))
+    if not held and chunks is None:
+        files.scatter_slices_file(f"{path}:x", np.array([1]), table[:1], f"{path}:x", in_place=True)
+        table[1] = table[0]
+        assert bits(get(f"{path}:x")) == bits(table)
+
+
+def test_an_empty_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = h5py.Empty("f4")
+    line = "an empty dataset of HDF5 has no shape and no elements"
+    assert refused(tmp_path, f"{path}:x") == f"t.h5:x: {line}"
+    with h5py.File(path) as file, pytest.raises(ValueError, match=f"^the table: {line}$"):
+        files.gather_file(file["x"], np.array([0]))
+
+
 def test_links_are_not_followed_by_groups_either(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["there"] = h5py.ExternalLink("other.h5", "/")

@@ -16,7 +16,7 @@ from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import filled_first
+from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
 
 __all__ = ["Held", "Operand", "Path", "find", "open_all"]
 
@@ -119,15 +119,15 @@ class SlicedArray:
 
     def __init__(self, array: Any, name: str, meter: Meter) -> None:
         self._array, self._name, self._meter = array, name, meter
-        self.shape: tuple[int, ...] = tuple(array.shape)
-        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        self.shape, self.dtype = dataset_type(name, array)
         chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
         chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), CHUNK)
+        chunks = (*chunks, *self.shape[len(chunks) :])
         self.chunks: tuple[int, ...] = tuple(max(1, int(n)) for n in chunks)
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array."""
-        values = np.asarray(self._array[box], self.dtype)
+        values = read_dataset(self._array, box, self.dtype)
         expected = tuple(part.stop - part.start for part in box)
         if values.shape != expected:
             raise OSError(f"{self._name}: gave {values.shape} for {expected}")

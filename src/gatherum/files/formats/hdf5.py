@@ -19,7 +19,7 @@ from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import chunk_boxes, filled_first
+from gatherum.files.tables.boxes import chunk_boxes, dataset_type, filled_first, read_dataset
 
 __all__ = ["Hdf5"]
 
@@ -50,9 +50,10 @@ class Hdf5(Format):
         file = opening.file(location)
         dataset = _dataset(location, file, opening)
         try:
-            shape, dtype = checked_shape(location.text, dataset.shape), np.dtype(dataset.dtype)
+            shape, dtype = dataset_type(location, dataset)
         except TypeError as error:
             raise ValueError(f"{location}: NumPy has no such type: {_line(error)}") from None
+        checked_shape(location.text, shape)
         if dtype.hasobject:
             raise ValueError(f"{location}: holds texts or objects of varying length")
         settings = dataset.id.get_create_plist()
@@ -221,10 +222,10 @@ class ChunkedDataset:
 
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
         self._name, self._dataset, self._meter = name, dataset, meter
-        self.shape: tuple[int, ...] = tuple(dataset.shape)
-        self.dtype: np.dtype[Any] = np.dtype(dataset.dtype)
-        chunks = dataset.chunks or filled_first(self.shape, self.dtype.itemsize, PIECE)
-        self.chunks: tuple[int, ...] = tuple(int(n) for n in chunks)
+        self.shape, self.dtype = dataset_type(name, dataset)
+        chunks = dataset.chunks or filled_first(tuple(dataset.shape), dataset.dtype.itemsize, PIECE)
+        self._rank = len(chunks)
+        self.chunks: tuple[int, ...] = (*map(int, chunks), *self.shape[self._rank :])
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
         for number in self.filters:
             if number not in FILTERS:
@@ -237,7 +238,7 @@ class ChunkedDataset:
         try:
             for part in self._chunks_of(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)
-            values = np.asarray(self._dataset[box], self.dtype)
+            values = read_dataset(self._dataset, box, self.dtype)
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"{self._name}: cannot be read: {_line(error)}") from None
         self._meter.read(values.nbytes)
@@ -249,15 +250,15 @@ class ChunkedDataset:
             tuple(part.start + inner.start for part, inner in zip(box, chunk, strict=True))
             for chunk in chunk_boxes(whole, self.chunks)
         )
-        return list(corners)
+        return [corner[: self._rank] for corner in corners]
 
     def _check_inflates(self, corner: tuple[int, ...]) -> None:
         """Refuse a chunk that would be more than its size, before HDF5 decompresses it."""
         found = self._dataset.id.get_chunk_info_by_coord(corner)
         if found.byte_offset is None:
             return
-        item = self.dtype.itemsize
-        sizes = [math.prod(self.chunks) * item]  # before each filter and after the last one
+        item = self._dataset.dtype.itemsize
+        sizes = [math.prod(self._dataset.chunks) * item]  # before each filter and after the last
         for number in self.filters:
             sizes.append(encoded_size(FILTERS[number], {}, sizes[-1])[0])
         if found.size > 2 * sizes[-1] + 1024:

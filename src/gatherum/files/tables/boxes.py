@@ -13,7 +13,7 @@ from gatherum.files.tables.flat import FlatArray, FlatRows
 from gatherum.files.tables.grid import BoxArray
 from gatherum.files.tables.table import Block, Panel
 
-__all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes", "filled_first"]
+__all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes", "dataset_type", "filled_first", "read_dataset"]
 
 Box = tuple[slice, ...]
 FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
@@ -96,6 +96,30 @@ def filled_first(
         extents[dim] = max(extents[dim], most // unit[dim] * unit[dim])
         break
     return tuple(extents)
+
+
+def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and dtype of what a dataset reads as: array types of HDF5 add dimensions.
+
+    Raises
+    ------
+    ValueError
+        It has no shape, as empty datasets of HDF5 have none.
+    """
+    if dataset.shape is None:
+        raise ValueError(f"{name}: an empty dataset of HDF5 has no shape and no elements")
+    shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype)
+    while dtype.subdtype is not None:
+        dtype, inner = dtype.subdtype
+        shape += inner
+    return shape, dtype
+
+
+def read_dataset(dataset: Any, box: Box, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a box of a dataset whose type `dataset_type` gives."""
+    rank = len(dataset.shape)
+    values = np.asarray(dataset[box[:rank]], dtype)
+    return values[(slice(None),) * rank + box[rank:]]
 
 
 def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
