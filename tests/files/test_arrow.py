@@ -13,17 +13,17 @@ from files.storage import MISSING, bits, leftovers
 from gatherum import files
 
 pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.usefixtures("quick_sync")
-SUFFIXES = ("parquet", "arrow", "feather")
+KINDS = ("parquet", "arrow", "feather", "stream")
 VECTORS = np.random.default_rng(0).random((1000, 4)).astype(np.float32)
 NUMBERS = np.arange(1000)
 
 
-@pytest.fixture(params=SUFFIXES)
+@pytest.fixture(params=KINDS)
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Make a file with columns of many kinds, in four groups."""
-    from pyarrow import feather, parquet
-
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(VECTORS.ravel()), 4)
     some = [None if i == 400 else [1.0, 2.0] for i in range(1000)]
     table = pyarrow.table(
@@ -32,19 +32,26 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             "numbers": NUMBERS,
             "halves": VECTORS[:, 0].astype(np.float16),
             "texts": ["a"] * 1000,
-            "bools": [True] * 1000,
-            "lists": pyarrow.array([[1, 2]] * 1000),
+            "ragged": pyarrow.array([[1, 2]] * 999 + [[1]]),
             "missing": pyarrow.array([None, 1] * 500),
             "holes": pyarrow.array([[1.0, None]] * 1000, pyarrow.list_(pyarrow.float32(), 2)),
             "some missing": pyarrow.array(some, pyarrow.list_(pyarrow.float32(), 2)),
         }
     )
-    path = tmp_path / f"t.{request.param}"
-    if request.param == "parquet":
-        parquet.write_table(table, path, row_group_size=300)
+    return write(tmp_path, table, request.param)
+
+
+def write(folder: Path, table: Any, kind: str, rows: int = 300) -> Path:
+    """Write a table to a file in groups of some rows."""
+    path = folder / f"t.{'arrow' if kind == 'stream' else kind}"
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=rows)
+    elif kind == "stream":
+        with pyarrow.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table, rows)
     else:
-        compression = "lz4" if request.param == "feather" else "uncompressed"
-        feather.write_feather(table, path, chunksize=300, compression=compression)
+        compression = "lz4" if kind == "feather" else "uncompressed"
+        feather.write_feather(table, path, chunksize=rows, compression=compression)
     return path
 
 
@@ -77,23 +84,140 @@ def test_a_column_as_indices_and_updates(made: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "line"),
     [
-        ("texts", "a column of string, expected numbers or fixed-size lists of numbers"),
-        ("bools", "a column of bool, expected numbers or fixed-size lists of numbers"),
+        ("texts", "a column of string, expected numbers, bools, times without a zone, or lists "),
+        ("ragged", "group 3: has a list of 1 items, the first row one of 2"),
         ("missing", "group 0: has values that are missing"),
         ("some missing", "group 1: has values that are missing"),
         ("holes", "group 0: has values that are missing"),
         ("nope", "the file has no such column; it holds 'vectors', 'numbers', "),
-        (None, "name one of its 9 columns after a colon: 'vectors', "),
+        (None, "name one of its 8 columns after a colon: 'vectors', "),
     ],
 )
 def test_what_is_refused(made: Path, column: str | None, line: str) -> None:
     path = str(made) if column is None else f"{made}:{column}"
     with pytest.raises(ValueError) as caught:
-        files.gather_file(path, np.array([0, 400]))
+        files.gather_file(path, np.array([0, 400, 999]))
     assert str(caught.value).startswith(f"{path}: {line}")
+
+
+INTS = np.arange(48, dtype=np.int16).reshape(8, 3, 2)
+COLUMNS: dict[str, tuple[Any, Any]] = {
+    "bools": (pyarrow.array([True, False] * 4), np.array([True, False] * 4)),
+    "lists": (pyarrow.array(INTS[:, 0].tolist(), pyarrow.list_(pyarrow.int16())), INTS[:, 0]),
+    "large": (pyarrow.array(INTS[:, 0].tolist(), pyarrow.large_list(pyarrow.int16())), INTS[:, 0]),
+    "nested": (
+        pyarrow.array(INTS.tolist(), pyarrow.list_(pyarrow.list_(pyarrow.int16()))),
+        INTS,
+    ),
+    "fixed in open": (
+        pyarrow.array(INTS.tolist(), pyarrow.list_(pyarrow.list_(pyarrow.int16(), 2))),
+        INTS,
+    ),
+    "open in fixed": (
+        pyarrow.array(INTS.tolist(), pyarrow.list_(pyarrow.list_(pyarrow.int16()), 3)),
+        INTS,
+    ),
+    "lists of bools": (pyarrow.array((INTS[:, 0] > 9).tolist()), INTS[:, 0] > 9),
+    "empty lists": (
+        pyarrow.array([[]] * 8, pyarrow.list_(pyarrow.list_(pyarrow.int16()))),
+        np.zeros((8, 0, 0), np.int16),
+    ),
+    "tensors": (
+        pyarrow.ExtensionArray.from_storage(
+            pyarrow.fixed_shape_tensor(pyarrow.int16(), (3, 2)),
+            pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(INTS.ravel()), 6),
+        ),
+        INTS,
+    ),
+    "times": (pyarrow.array(np.arange(8).astype("M8[us]")), np.arange(8).astype("M8[us]")),
+    "spans": (pyarrow.array(np.arange(8).astype("m8[ms]")), np.arange(8).astype("m8[ms]")),
+    "days": (pyarrow.array(np.arange(8).astype("M8[D]")), np.arange(8).astype("M8[D]")),
+    "a": (pyarrow.array([{"b": -1, "c": 0.5}] * 8), None),
+    "a.b": (pyarrow.array(np.arange(8)), np.arange(8)),
+    "c.d": (pyarrow.array(np.arange(8) * 2), np.arange(8) * 2),
+    "c": (pyarrow.array(np.arange(8) * 3), np.arange(8) * 3),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_that_become_arrays(tmp_path: Path, kind: str) -> None:
+    table = pyarrow.table({name: column for name, (column, _) in COLUMNS.items()})
+    path, indices = write(tmp_path, table, kind, rows=3), np.array([7, 2, 0, 7])
+    for name, (_, expected) in COLUMNS.items():
+        if expected is not None:
+            found = files.gather_file(f"{path}:{name}", indices)
+            assert bits(found) == bits(expected[indices]), name
+    with pytest.raises(ValueError, match="a: a column of struct<b: int64, c: double>, expected n"):
+        files.gather_file(f"{path}:a", indices)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([], "has no row that says how long its lists are"),
+        ([[[1], [2]], [[1]]], "group 0: has a list of 1 items, the first row one of 2"),
+        ([[[1], [2]], [[1], [2, 3]]], "group 0: has a list of 2 items, the first row one of 1"),
+        ([None, [[1]]], "has values that are missing"),
+        ([[None, [1]]], "has values that are missing"),
+        ([[[1]], [[None]]], "group 0: has values that are missing"),
+        ([[[1]], None], "group 0: has values that are missing"),
+    ],
+)
+def test_lists_that_are_no_array(tmp_path: Path, kind: str, rows: Any, line: str) -> None:
+    column = pyarrow.array(rows, pyarrow.list_(pyarrow.list_(pyarrow.int32())))
+    path = write(tmp_path, pyarrow.table({"x": column}), kind)
     with pytest.raises(ValueError) as caught:
-        files.gather_file(f"{made}:lists", np.array([0, 400]))
-    assert "a column of list<" in str(caught.value)
+        files.gather_file(f"{path}:x", np.array([0]))
+    assert str(caught.value) == f"{path}:x: {line}"
+
+
+def test_a_stream_with_dictionaries(tmp_path: Path) -> None:
+    words = pyarrow.array(["a", "b", "a"] * 100).dictionary_encode()
+    table = pyarrow.table({"words": words, "numbers": np.arange(300)})
+    path = tmp_path / "t.arrow"
+    options = pyarrow.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    with pyarrow.ipc.new_stream(path, table.schema, options=options) as writer:
+        writer.write_table(table, 70)
+        more = pyarrow.array(["a", "b", "c"]).dictionary_encode()  # new words on the way
+        writer.write_table(pyarrow.table({"words": more, "numbers": np.arange(300, 303)}))
+    indices = np.array([302, 0, 150, 299])
+    assert files.gather_file(f"{path}:numbers", indices).tolist() == indices.tolist()
+    path.write_bytes(path.read_bytes()[:-8])  # a writer that was cut off leaves no end
+    assert files.gather_file(f"{path}:numbers", indices).tolist() == indices.tolist()
+
+
+def test_a_batch_of_a_stream_is_held_against_the_budget(tmp_path: Path) -> None:
+    table = pyarrow.table({"x": np.arange(10), "large": [bytes(100_000)] * 10})
+    path = write(tmp_path, table, "stream")
+    with pytest.raises(ValueError, match=r"one chunk has 1\d{6} bytes, too much for a memory"):
+        files.gather_file(f"{path}:x", np.array([0]), memory="1MiB")
+
+
+@pytest.mark.parametrize("kind", ["arrow", "stream"])
+def test_offsets_that_leave_their_buffers(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, pyarrow.table({"x": [[1, 2], [3, 4]]}), kind)
+    content, offsets = path.read_bytes(), np.array([0, 2, 4], np.int32)
+    assert content.count(offsets.tobytes()) == 1
+    for start, stop in ((2_000_000_000, 2_000_000_002), (2, 6)):
+        hostile = np.array([start, start + 2, stop], np.int32)
+        path.write_bytes(content.replace(offsets.tobytes(), hostile.tobytes()))
+        with pytest.raises(ValueError, match=r"t\.arrow:x: .*(?i:offset|length)"):
+            files.gather_file(f"{path}:x", np.array([1]))
+
+
+def test_the_first_version_of_feather(tmp_path: Path) -> None:
+    (tmp_path / "t.feather").write_bytes(b"FEA1" + bytes(64) + b"FEA1")
+    with pytest.raises(ValueError, match="x: cannot be read: Feather's version 1 is not read"):
+        files.gather_file(f"{tmp_path}/t.feather:x", np.array([0]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_content_decides_whatever_the_suffix(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, pyarrow.table({"x": NUMBERS}), kind)
+    for suffix in ("parquet", "arrow", "feather"):
+        path = path.rename(path.with_suffix(f".{suffix}"))
+        assert files.gather_file(f"{path}:x", np.array([7, 5])).tolist() == [7, 5]
 
 
 def test_read_only(made: Path) -> None:
@@ -116,8 +240,6 @@ def test_damaged_files(made: Path, keep: int) -> None:
 
 def test_a_group_that_is_too_large(made: Path) -> None:
     big = np.zeros((20_000, 4))
-    from pyarrow import parquet
-
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(big.ravel()), 4)
     parquet.write_table(pyarrow.table({"x": lists}), made.parent / "big.parquet")
     with pytest.raises(ValueError, match="one chunk has 1280000 bytes, too much for a memory"):

@@ -1,7 +1,7 @@
 """Columns of Parquet and Arrow (Feather) files, by pyarrow; read only.
 
-A column of numbers is an array of one dimension, one of fixed-size lists of numbers an array of
-two. Rows are read by the groups that the file stores them in.
+A column of numbers is an array of one dimension, one of lists of equal length an array of two, and
+so on. Rows are read by the groups that the file stores them in.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.files.disk import DiskFile
 from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
@@ -48,29 +49,40 @@ class Arrow(Format):
         file = opening.file(location)
         raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
         opening.at_end(raw.close)
-        kind = ParquetGroups if location.file.lower().endswith(".parquet") else ArrowGroups
         with _plain_errors(f"{location}: cannot be read"):
-            groups = kind(raw)
+            groups = _groups(location, file, raw)
         names = groups.schema.names
         name = choose_member(location, "column", location.member, names)
         if names.count(name) > 1:
             raise ValueError(f"{location}: the file has {names.count(name)} columns of that name")
         with _plain_errors(f"{location}: cannot be read"):
             groups.choose(name)
-        dtype, width = _described(location, groups.schema.field(name).type)
-        shape = (sum(groups.lengths), *width)
+        dtype, widths = _described(location, groups.schema.field(name).type)
+        shape = (sum(groups.lengths), *_measured(location, groups, widths))
         column = Column(location.text, groups, shape, dtype, opening.meter)
         checked_shape(location.text, shape)
         # a group is decoded as a whole, and its rows are copied out of it
-        opening.budget.check_chunk(
-            location, 2 * column.chunks[0] * math.prod(width) * dtype.itemsize
-        )
+        nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
+        opening.budget.check_chunk(location, max(nbytes, groups.held))
         storage = BoxStorage(column, opening.meter, self.read_only)
         return Source(location, shape, dtype, storage, file)
 
 
+def _groups(location: Location, file: DiskFile, raw: Any) -> Groups:
+    """Return the groups of rows of a file, whose first bytes say what it is."""
+    start = file.read_bytes(0, 8)
+    if start.startswith(b"FEA1"):
+        raise ValueError("Feather's version 1 is not read; write it anew as version 2")
+    if start.startswith(b"\xff\xff\xff\xff"):
+        return StreamGroups(raw)
+    named = location.file.lower().endswith(".parquet") and not start.startswith(b"ARROW1")
+    return ParquetGroups(raw) if named or start.startswith(b"PAR1") else ArrowGroups(raw)
+
+
 class ParquetGroups:
     """One column of the row groups of a Parquet file."""
+
+    held = 0
 
     def __init__(self, raw: Any) -> None:
         from pyarrow import parquet
@@ -86,11 +98,14 @@ class ParquetGroups:
 
     def read(self, number: int) -> Any:
         """Return the column of one group."""
-        return self._file.read_row_group(number, columns=[self._name]).column(0)
+        # which also brings the field "b" of a column "a" where a column is named "a.b"
+        return self._file.read_row_group(number, columns=[self._name]).column(self._name)
 
 
 class ArrowGroups:
     """One column of the record batches of an Arrow file."""
+
+    held = 0
 
     def __init__(self, raw: Any) -> None:
         import pyarrow
@@ -111,7 +126,58 @@ class ArrowGroups:
 
     def read(self, number: int) -> Any:
         """Return the column of one batch."""
-        return self._file.get_batch(number).column(0)
+        return _valid(self._file.get_batch(number))
+
+
+class StreamGroups:
+    """One column of the record batches of an Arrow stream, which nothing in it lists."""
+
+    def __init__(self, raw: Any) -> None:
+        import pyarrow
+
+        self._raw = raw
+        self.schema = pyarrow.ipc.open_stream(raw).schema
+        self.lengths: list[int] = []
+        self.held = 0  # the bytes of the largest batch, which is read with all of its columns
+
+    def choose(self, name: str) -> None:
+        """Take this column, and find where each batch ends."""
+        import pyarrow
+
+        fields = [self.schema.names.index(name)]
+        self._options = pyarrow.ipc.IpcReadOptions(included_fields=fields)
+        self._begin = 0  # of the first batch, behind the schema and the dictionaries
+        self._raw.seek(0)
+        for message in pyarrow.ipc.MessageReader.open_stream(self._raw):
+            if message.type == "record batch":
+                break
+            self._begin = self._raw.tell()
+        self._raw.seek(0)
+        self._ends = [self._begin]
+        for batch in pyarrow.ipc.open_stream(self._raw, options=self._options):
+            self.lengths.append(len(batch))
+            self._ends.append(self._raw.tell())
+            self.held = max(self.held, self._ends[-1] - self._ends[-2])
+
+    def read(self, number: int) -> Any:
+        """Return the column of one batch: read as a stream that holds it alone."""
+        import pyarrow
+
+        parts = []
+        for start, stop in ((0, self._begin), (self._ends[number], self._ends[number + 1])):
+            self._raw.seek(start)
+            parts.append(self._raw.read(stop - start))
+        stream = pyarrow.ipc.open_stream(b"".join(parts), options=self._options)
+        return _valid(stream.read_next_batch())
+
+
+Groups = ParquetGroups | ArrowGroups | StreamGroups
+
+
+def _valid(batch: Any) -> Any:
+    """Return the only column of a batch, whose offsets stay within its buffers."""
+    batch.validate(full=True)
+    return batch.column(0)
 
 
 @contextmanager
@@ -126,38 +192,88 @@ def _plain_errors(where: str) -> Iterator[None]:
         raise ValueError(f"{where}: {line}") from None
 
 
-def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return the dtype of a column's numbers, and how many there are in each row, if it says so."""
+def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int | None]]:
+    """Return the dtype of a column's items, and how long the lists in it are, level by level.
+
+    None: the type does not say how long.
+    """
     import pyarrow
 
-    width: tuple[int, ...] = ()
-    plain = kind
-    if pyarrow.types.is_fixed_size_list(kind):
-        width, plain = (kind.list_size,), kind.value_type
-    numbers = pyarrow.types.is_integer(plain) or pyarrow.types.is_floating(plain)
-    if not numbers:
+    widths: list[int | None] = []
+    plain, types = kind, pyarrow.types
+    if isinstance(kind, pyarrow.FixedShapeTensorType) and kind.permutation is None:
+        widths, plain = list(kind.shape), kind.value_type
+    while types.is_fixed_size_list(plain) or _has_lists(plain):
+        widths.append(plain.list_size if types.is_fixed_size_list(plain) else None)
+        plain = plain.value_type
+    if types.is_date32(plain):
+        return np.dtype("M8[D]"), widths
+    if types.is_date64(plain):
+        return np.dtype("M8[ms]"), widths
+    if types.is_duration(plain) or (types.is_timestamp(plain) and plain.tz is None):
+        return np.dtype(f"{'m' if types.is_duration(plain) else 'M'}8[{plain.unit}]"), widths
+    if not (types.is_integer(plain) or types.is_floating(plain) or types.is_boolean(plain)):
         raise ValueError(
-            f"{location}: a column of {kind}, expected numbers or fixed-size lists of numbers"
+            f"{location}: a column of {kind}, expected numbers, bools, times without a zone, or "
+            "lists of these"
         )
-    return np.dtype(plain.to_pandas_dtype()), width
+    return np.dtype(plain.to_pandas_dtype()), widths
 
 
-def _numbers(lists: Any) -> Any:
-    """Return the numbers of fixed-size lists, one list after another."""
+def _has_lists(kind: Any) -> bool:
+    """Whether a type is one of lists that may differ in length."""
     import pyarrow
 
-    if isinstance(lists, pyarrow.ChunkedArray):
-        return pyarrow.chunked_array(
-            [part.flatten() for part in lists.chunks], lists.type.value_type
-        )
-    return lists.flatten()
+    names = ("is_list", "is_large_list", "is_list_view", "is_large_list_view")
+    return any(getattr(pyarrow.types, name)(kind) for name in names if hasattr(pyarrow.types, name))
+
+
+def _measured(location: Location, groups: Groups, widths: list[int | None]) -> list[int]:
+    """Return the lengths of a column's lists, those that its type leaves open as in its first row.
+
+    Whether all lists have these lengths shows when they are read.
+    """
+    number = next((i for i, length in enumerate(groups.lengths) if length), None)
+    if number is None and None in widths:
+        raise ValueError(f"{location}: has no row that says how long its lists are")
+    row = None
+    if number is not None and None in widths:
+        with _plain_errors(f"{location}: group {number}"):
+            row = groups.read(number)[0]
+    found: list[int] = []
+    for width in widths:
+        if row is not None and not row.is_valid:
+            raise ValueError(f"{location}: has values that are missing")
+        found.append((0 if row is None else len(row)) if width is None else width)
+        row = row[0] if row is not None and found[-1] else None
+    return found
+
+
+def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
+    """Return the items of an array of lists, one after another."""
+    import pyarrow
+
+    if isinstance(values, pyarrow.ChunkedArray):
+        parts = [_flat(part, widths) for part in values.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.empty(0)])
+    if isinstance(values, pyarrow.ExtensionArray):
+        values = values.storage
+    if values.null_count:
+        raise ValueError("has values that are missing")
+    if not (pyarrow.types.is_fixed_size_list(values.type) or _has_lists(values.type)):
+        return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    if _has_lists(values.type):
+        lengths = pyarrow.compute.list_value_length(values).unique().to_pylist()
+        if other := [length for length in lengths if length != widths[0]]:
+            raise ValueError(f"has a list of {other[0]} items, the first row one of {widths[0]}")
+    return _flat(values.flatten(), widths[1:])
 
 
 class Column:
     """A column as an array in chunks; a chunk has as many rows as the largest group."""
 
     def __init__(
-        self, name: str, groups: ParquetGroups | ArrowGroups,
+        self, name: str, groups: Groups,
         shape: tuple[int, ...], dtype: np.dtype[Any], meter: Meter,
     ) -> None:  # fmt: skip
         self._name, self._groups, self._meter = name, groups, meter
@@ -192,13 +308,7 @@ class Column:
 
     def _decoded(self, number: int) -> NDArray[Any]:
         with _plain_errors(f"{self._name}: group {number}"):
-            column = self._groups.read(number)
-            if column.null_count:
-                raise ValueError("has values that are missing")
-            numbers = _numbers(column) if self.shape[1:] else column
-            if numbers.null_count:
-                raise ValueError("has values that are missing")
-            found = np.asarray(numbers.to_numpy(), self.dtype)
+            found = np.asarray(_flat(self._groups.read(number), self.shape[1:]), self.dtype)
             return found.reshape(self._groups.lengths[number], *self.shape[1:])
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
