@@ -292,3 +292,34 @@ def test_a_signalling_nan_fills_without_a_warning(dtype, bits):
     value = np.array([bits]).view(f"f{bits.itemsize}")[0]
     found = gatherum.gather(np.zeros(3, dtype), [5], mode="fill", fill_value=value)
     assert np.isnan(found).all()
+
+
+NARROW = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("operators", [gatherum, reference], ids=["functions", "oracle"])
+def test_numbers_round_once_to_types_of_few_bits(operators, name):
+    """By way of float32, as ml_dtypes converts, these would be ties."""
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    last = 2.0 ** (-7 if name == "bfloat16" else -2 if "e5m2" in name else -3)
+    for value, expected in ((1 + last / 2 + 2**-40, 1 + last), (1 + last * 1.5 - 2**-40, 1 + last),
+                            (1 + last / 2, 1.0), (-1 - last / 2 - 2**-40, -1 - last)):  # fmt: skip
+        zeros = np.zeros(2, dtype)
+        found = operators.scatter_nd(zeros, [[1]], value)
+        assert found.astype(float).tolist() == [0, expected]
+        assert operators.scatter_nd(zeros, [[1]], [value]).astype(float)[1] == expected
+        filled = operators.gather(zeros, [5], mode="fill", fill_value=value)
+        assert filled.astype(float).tolist() == [expected]
+
+
+@pytest.mark.parametrize("operators", [gatherum, reference], ids=["functions", "oracle"])
+def test_an_infinity_is_no_other_number(operators):
+    """Types without infinity are given none: it would become NaN, or the largest number."""
+    for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn"):
+        zeros = np.zeros(1, getattr(ml_dtypes, name))
+        for value in (np.inf, -np.inf):
+            with pytest.raises(ValueError, match="`updates` must"):
+                operators.scatter_nd(zeros, [[0]], float(value))
+            with pytest.raises(ValueError, match="`fill_value` must"):
+                operators.gather(zeros, [5], mode="fill", fill_value=float(value))

@@ -27,7 +27,7 @@ ROWS = [
     {"signature"},
     {"operators"},
     {"lowering"},
-    {"native", "shapes"},
+    {"native", "shapes", "narrow"},
     {"dtypes"},
     {"regular", "arrays"},
     {"errors", "version", "bandwidth", "names", "surface", "_core"},

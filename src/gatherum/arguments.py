@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, errors
+from . import arrays, errors, narrow
 from .conversions import (
     KIND_RANK,
     all_integers,
@@ -25,6 +25,7 @@ from .conversions import (
     kind_rank,
     same_integers,
     stays_finite,
+    stays_infinite,
 )
 from .dtypes import MODES, REDUCTIONS, AnyDType, DType, Extension
 from .errors import Shape
@@ -216,19 +217,39 @@ def _as_numpy(op: str, dtype: AnyDType) -> DType:
     return dtype
 
 
+def is_weak(value: object) -> bool:
+    """Whether a value is Python's own, without a dtype: it takes that of the data."""
+    weak = (bool, int, float, complex, str, bytes, list, tuple)
+    return isinstance(value, weak) and not isinstance(value, np.generic)
+
+
 def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> Array:
     """Return `updates` as an array; plain Python values and lists take the data's dtype."""
-    if isinstance(value, np.generic) or not isinstance(
-        value, (bool, int, float, complex, str, bytes, list, tuple)
-    ):
+    if not is_weak(value):
         return as_array(op, operand, value)
     return _convert_weak(op, operand, value, _as_numpy(op, dtype))
 
 
-def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
+def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow.Rounded:
+    """Round plain Python values to a dtype that NumPy lacks, known to it by now or not."""
+    exact = _convert_weak(op, operand, value, np.dtype(np.float64), dtype)
+    found = narrow.rounded(exact, dtype.name)
+    if not found.stay_finite:
+        raise errors.not_finite(op, operand, dtype, value)
+    if not found.have_codes:
+        raise errors.does_not_fit(op, operand, dtype, value)
+    return found
+
+
+def _convert_weak(
+    op: str, operand: str, value: object, dtype: DType, named: AnyDType | None = None
+) -> Array:
     """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
-    range of an integer; floats round, and what is finite stays so.
+    range of an integer; floats round, and what is finite stays so. Errors name the dtype `named`.
     """
+    if named is None and dtype.name in narrow.FORMATS:
+        return as_narrow(op, operand, value, dtype).codes.view(dtype)
+    named = named or dtype
     if dtype.names is not None:
         return _convert_records(op, operand, value, dtype)
     _refuse(op, operand, value, _arrays_in(value))
@@ -241,10 +262,10 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
     if found.dtype.kind == "O" and all_integers(found):
         rank = 1
     if rank is None or wanted is None:
-        return _convert_same_kind(op, operand, value, found, dtype)
+        return _convert_same_kind(op, operand, value, found, dtype, named)
     if rank > wanted:
         kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
-        raise errors.loses_kind(op, operand, dtype, kind, value)
+        raise errors.loses_kind(op, operand, named, kind, value)
     try:
         with np.errstate(all="ignore"):
             # Large integers by way of float64, which every float type can be made from.
@@ -252,11 +273,13 @@ def _convert_weak(op: str, operand: str, value: object, dtype: DType) -> Array:
             converted = (found.astype(np.float64) if by_float else found).astype(dtype)
     except OverflowError:
         unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
-        raise unfit(op, operand, dtype, value) from None
+        raise unfit(op, operand, named, value) from None
     if is_integer(dtype) and not same_integers(found, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
     if not stays_finite(found, converted):
         raise errors.not_finite(op, operand, dtype, value)
+    if not stays_infinite(found, converted):
+        raise errors.does_not_fit(op, operand, dtype, value)
     return converted
 
 
@@ -269,16 +292,18 @@ def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Arra
         raise errors.not_convertible(op, operand, dtype, value) from None
 
 
-def _convert_same_kind(op: str, operand: str, value: object, found: Array, dtype: DType) -> Array:
+def _convert_same_kind(
+    op: str, operand: str, value: object, found: Array, dtype: DType, named: AnyDType
+) -> Array:
     """Convert strings and dates, which must come back unchanged."""
     if found.dtype.kind in KIND_RANK or (
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
-        raise errors.not_convertible(op, operand, dtype, value)
+        raise errors.not_convertible(op, operand, named, value)
     try:
         converted = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise errors.not_convertible(op, operand, dtype, value) from None
+        raise errors.not_convertible(op, operand, named, value) from None
     if found.dtype.kind == dtype.kind and not np.array_equal(found, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
     return converted
@@ -291,7 +316,7 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     """
     dtype = _as_numpy(op, given_dtype)
     item = np.zeros((), dtype)
-    if _is_integer_zero(fill_value):
+    if is_integer_zero(fill_value):
         return item
     plain = isinstance(fill_value, (int, float, complex)) and not isinstance(fill_value, np.generic)
     if plain and kind_rank(dtype) is not None:
@@ -317,7 +342,8 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     return np.array(converted, copy=True)
 
 
-def _is_integer_zero(value: object) -> bool:
+def is_integer_zero(value: object) -> bool:
+    """Whether a fill value is an integer 0: the item of zero bits in any dtype."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
     return whole and value == 0
 

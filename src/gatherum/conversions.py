@@ -41,6 +41,13 @@ def stays_finite(found: Array, converted: Array) -> bool:
     return bool((after | ~before).all())
 
 
+def stays_infinite(found: Array, converted: Array) -> bool:
+    """Whether infinities still are: some types of few bits have none."""
+    if not is_extension(converted.dtype) or found.dtype.kind != "f":
+        return True
+    return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(found))).all())
+
+
 def _parts(array: Array) -> NDArray[np.float64]:
     return np.ascontiguousarray(array.astype(np.complex128)).view(np.float64)
 

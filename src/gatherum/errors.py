@@ -191,7 +191,7 @@ def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeE
     )
 
 
-def not_convertible(op: str, operand: str, expected: np.dtype[Any], value: object) -> TypeError:
+def not_convertible(op: str, operand: str, expected: object, value: object) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )
@@ -201,9 +201,7 @@ def no_values(op: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: values of dtype {dtype} need the package ml_dtypes")
 
 
-def loses_kind(
-    op: str, operand: str, expected: np.dtype[Any], kind: str, value: object
-) -> ValueError:
+def loses_kind(op: str, operand: str, expected: object, kind: str, value: object) -> ValueError:
     return ValueError(
         f"{op}: `{operand}` must be {kind} where `data` is {expected}, got {_short(value)}"
     )

@@ -65,7 +65,9 @@ def nearest(values, every):
     )
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"])
+@pytest.mark.parametrize(
+    "name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+)
 def test_numbers_round_once_to_types_that_numpy_lacks(name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     dtype, seen = getattr(torch, name), np.dtype(getattr(ml_dtypes, name))

@@ -36,7 +36,7 @@ def _stays_finite(leaf: Any, item: Any, dtype: DType) -> bool:
         return True
     before, after = complex(leaf), complex(item)
     return all(
-        math.isfinite(now) or not math.isfinite(then)
+        math.isfinite(now) if math.isfinite(then) else math.isnan(then) or math.isinf(now)
         for then, now in ((before.real, after.real), (before.imag, after.imag))
     )
 
@@ -61,10 +61,20 @@ def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
             raise ValueError(f"{op}: `{name}` must fit {dtype}, got {leaf!r}")
     if target >= FLOAT and kind == INTEGER:
         try:
-            return float(leaf)
+            leaf = float(leaf)
         except OverflowError:
             raise ValueError(f"{op}: `{name}` must stay finite in {dtype}, got {leaf!r}") from None
-    return leaf
+    return _to_odd(leaf) if target == FLOAT and dtype.isbuiltin == 2 else leaf
+
+
+def _to_odd(leaf: Any) -> Any:
+    """Round to float32 so that rounding to fewer bits gives what one rounding would: a number
+    between two goes to the one whose last bit is 1. ml_dtypes rounds to float32 on its way.
+    """
+    near = np.float32(leaf)
+    if float(near) == leaf or not math.isfinite(near) or near.view(np.int32) % 2:
+        return near
+    return np.nextafter(near, np.float32(math.copysign(math.inf, leaf - float(near))))
 
 
 def kind_of(dtype: DType) -> int | None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import arguments, arrays, errors
 from ..dtypes import is_index
+from ..narrow import Rounded
 from ..operators import OPERATORS
 from . import dtypes, sentences
 
@@ -57,9 +58,9 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     kind = dtypes.planned(op, "data", data.dtype)
-    weak = isinstance(value, (bool, int, float, complex, list, tuple))
-    if weak and not isinstance(value, np.generic) and not dtypes.is_of_numpy(data.dtype):
-        return _moved(op, "updates", _rounded(op, "updates", value, data.dtype), data)
+    if arguments.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
+        codes = arguments.as_narrow(op, "updates", value, kind).codes
+        return _moved(op, "updates", torch.from_numpy(codes).view(data.dtype), data)
     return _as_tensor(op, "updates", arguments.as_updates(op, value, kind), data)
 
 
@@ -69,56 +70,38 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
         if value.requires_grad and torch.is_grad_enabled():
             raise sentences.fill_needs_gradient(op)
         value = value.item()
-    return _fill(op, value, data.dtype).item()
+    if arguments.is_integer_zero(value):
+        return 0
+    if dtypes.is_of_numpy(data.dtype):
+        return _fill(op, value, data.dtype).item()
+    return _narrow_fill(op, value, data.dtype).values.item()
 
 
 def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
     """Return `fill_value` as the bytes of one item of a dtype, or raise ValueError."""
-    item = _fill(op, value, dtype)
-    if not dtypes.is_of_numpy(dtype):
-        item = torch.from_numpy(item).to(dtype).view(dtypes.bits(dtype)).numpy()
-    return item.tobytes()
+    if dtypes.is_of_numpy(dtype):
+        return _fill(op, value, dtype).tobytes()
+    return _narrow_fill(op, value, dtype).codes.tobytes()
 
 
 def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
-    """Return `fill_value` as an item: of float64 for dtypes that NumPy lacks."""
-    if dtypes.is_of_numpy(dtype):
-        return arguments.fill_item(op, dtypes.planned(op, "data", dtype), value)
-    item: NDArray[np.float64] = _rounded(op, "fill_value", value, dtype).double().numpy()
-    return item
+    return arguments.fill_item(op, dtypes.planned(op, "data", dtype), value)
 
 
-def _rounded(op: str, operand: str, value: object, dtype: torch.dtype) -> Tensor:
-    """Round numbers to a dtype that NumPy lacks, to the nearest, and see that they have one."""
-    exact = arguments.as_updates(op, value, np.dtype(np.float64))
-    rounded: Tensor = torch.from_numpy(_to_odd(exact)).to(dtype)
-    planned, limits = dtypes.planned(op, "data", dtype), torch.finfo(dtype)
-    back, finite = rounded.double().numpy(), np.isfinite(exact)
-    if not (np.isfinite(back) | ~finite).all() or (np.abs(exact[finite]) >= 2 * limits.max).any():
-        raise errors.not_finite(op, operand, planned, value)
-    with np.errstate(all="ignore"):
-        low = np.ldexp(0.5, np.frexp(exact)[1])  # the power of 2 below
-        half = np.maximum(low, limits.smallest_normal) * limits.eps / 2
-        near = np.where(finite, np.abs(back - exact) <= half, ~np.isfinite(back))
-    if not near.all():  # a conversion that stops at the largest number, or has no sign
-        raise errors.does_not_fit(op, operand, planned, value)
-    return rounded
+def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
+    """Return `fill_value` in a dtype that NumPy lacks; what has a dtype must convert exactly."""
+    kind = dtypes.planned(op, "data", dtype)
+    found = arguments.as_narrow(op, "fill_value", number := _number(value), kind)
+    if number is not value and not np.array_equal(found.values, np.asarray(number), equal_nan=True):
+        raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
+    return found
 
 
-def _to_odd(exact: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Round to float32 so that rounding again, to fewer bits, gives what one rounding would.
-
-    What lies between two numbers goes to the one whose last bit is 1.
-    """
-    with np.errstate(all="ignore"):
-        near = np.atleast_1d(exact).astype(np.float32)
-        off = near.astype(np.float64) - np.atleast_1d(exact)
-    bits = near.view(np.int32)
-    even = (off != 0) & np.isfinite(near) & (bits & 1 == 0)
-    # One step towards the exact value; the magnitude of either sign grows with the bits.
-    away = (off < 0) == (np.atleast_1d(exact) > 0)
-    bits[even] += np.where(away, 1, -1)[even].astype(np.int32)
-    return near.reshape(exact.shape)
+def _number(value: object) -> object:
+    """Return Python's number of a scalar of NumPy's, anything else as it is."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return value.item()
+    return value
 
 
 def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tensor:
@@ -135,7 +118,9 @@ def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tens
         tensor = torch.from_numpy(array)
     except ValueError:  # strides that are no multiple of the item size
         tensor = torch.from_numpy(array.copy())
-    return _moved(op, operand, tensor.view(dtype), data)
+    if tensor.dtype != dtype:  # torch.jit.trace has no view of the same dtype
+        tensor = tensor.view(dtype)
+    return _moved(op, operand, tensor, data)
 
 
 def _moved(op: str, operand: str, tensor: Tensor, data: Tensor) -> Tensor:

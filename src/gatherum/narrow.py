@@ -1,0 +1,88 @@
+"""Rounding to the number types that NumPy lacks: to the nearest, ties to even, from float64.
+
+Conversions elsewhere pass through float32, and round twice on the way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Format(NamedTuple):
+    """How one type stores a number: by sign, exponent and fraction, as IEEE 754 does.
+
+    Attributes
+    ----------
+    codes : type
+        The unsigned integers that are as wide.
+    fraction : int
+        The bits of the fraction.
+    least : int
+        The exponent of the least number whose fraction has all its bits.
+    largest : int
+        The code of the largest finite number.
+    infinity : int or None
+        The code of infinity, where there is one.
+    nan : int
+        The code of the quiet NaN.
+    first : int
+        What code 0 stands for: 0, or the least power of 2 in a type without zero and signs.
+    """
+
+    codes: type[np.unsignedinteger[Any]]
+    fraction: int
+    least: int
+    largest: int
+    infinity: int | None
+    nan: int
+    first: int = 0
+
+
+FORMATS = {
+    "bfloat16": Format(np.uint16, 7, -126, 0x7F7F, 0x7F80, 0x7FC0),
+    "float8_e4m3fn": Format(np.uint8, 3, -6, 0x7E, None, 0x7F),
+    "float8_e4m3fnuz": Format(np.uint8, 3, -7, 0x7F, None, 0x80),
+    "float8_e5m2": Format(np.uint8, 2, -14, 0x7B, 0x7C, 0x7E),
+    "float8_e5m2fnuz": Format(np.uint8, 2, -15, 0x7F, None, 0x80),
+    "float8_e8m0fnu": Format(np.uint8, 0, -127, 0xFE, None, 0xFF, 1),
+}
+
+
+class Rounded(NamedTuple):
+    """Numbers as a type holds them: their values, their codes, and whether every one has a code:
+    those that are too large have not, nor have some others.
+    """
+
+    values: Floats
+    codes: NDArray[Any]
+    stay_finite: bool
+    have_codes: bool
+
+
+def rounded(exact: Floats, name: str) -> Rounded:
+    """Round numbers to the type of a name in `FORMATS`."""
+    to = FORMATS[name]
+    size, negative, finite = np.abs(exact), np.signbit(exact), np.isfinite(exact)
+    exponent = np.where(size == 0, to.least, np.maximum(np.frexp(size)[1] - 1, to.least))
+    with np.errstate(all="ignore"):
+        steps = np.rint(np.ldexp(size, to.fraction - exponent))
+        values = np.copysign(np.ldexp(steps, exponent - to.fraction), exact)
+        whole = np.where(finite, steps, 0).astype(np.int64)
+    found = ((exponent - to.least).astype(np.int64) << to.fraction) + whole - to.first
+    stay_finite = not (finite & (found > to.largest)).any()
+    have_codes = not (finite & (found < 0)).any()
+    if to.first:
+        have_codes = have_codes and not (finite & negative).any()
+    if to.infinity is None:
+        have_codes = have_codes and not np.isinf(exact).any()
+    found = np.where(np.isinf(exact), to.infinity or to.nan, found)
+    found = np.where(np.isnan(exact), to.nan, found)
+    sign = 1 << (8 * np.dtype(to.codes).itemsize - 1)
+    signed = negative & ((found != 0) | (to.nan != sign))  # -0 is NaN in some types
+    codes = np.where(signed, found | sign, found).astype(to.codes)
+    return Rounded(values, codes, stay_finite, have_codes)
