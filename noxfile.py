@@ -1,5 +1,9 @@
 """One word for each habit, which CONTRIBUTING.md lists: ``nox -s test``, ``lint``, ``asan``."""
 
+# /// script
+# dependencies = ["nox>=2025.2.9"]
+# ///
+
 from __future__ import annotations
 
 import argparse
@@ -11,7 +15,6 @@ from pathlib import Path
 import nox
 from filelock import FileLock  # comes with nox, whose virtualenv needs it
 
-nox.options.sessions = ["test", "lint", "docs"]
 nox.needs_version = ">=2025.2.9"
 
 PROJECT = nox.project.load_toml("pyproject.toml")
@@ -20,6 +23,7 @@ SOURCES = ("src/**/*", "CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE
 BUILD_VARIABLES = ("CMAKE_ARGS", "CXX", "CXXFLAGS", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_DEFINE")
 BUILT = {".so", ".pyd", ".pyc"}
 WHEELS = Path("build/wheels")
+WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 # Tests that are skipped where a framework is missing.
 FRAMEWORK_TESTS = (
     "tests/pytorch", "tests/jax_room", "tests/dask_room", "tests/cuda_room/test_cuda_torch.py",
@@ -78,21 +82,21 @@ def test(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
-@nox.session
+@nox.session(default=False)
 def frameworks(session: nox.Session) -> None:
     """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` gives pytest's arguments."""
     install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
     session.run("pytest", *(session.posargs or FRAMEWORK_TESTS))
 
 
-@nox.session
+@nox.session(default=False)
 def faults(session: nox.Session) -> None:
     """Strike calls on clusters of Dask in their middle; ``--`` gives pytest's arguments."""
     install(session, "[dask]", *group("test"))
     session.run("python", "tests/faults.py", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def cuda(session: nox.Session) -> None:
     """Test CUDA's arrays and kernels where there is no GPU; ``--`` gives pytest's arguments.
 
@@ -114,7 +118,7 @@ def cuda(session: nox.Session) -> None:
     )  # fmt: skip
 
 
-@nox.session(name="wheel")
+@nox.session(name="wheel", default=False)
 def test_wheel(session: nox.Session) -> None:
     """Run the tests on the wheel where no compiler can be found, away from the sources."""
     install(session, "", *group("test"))
@@ -140,6 +144,9 @@ def lint(session: nox.Session) -> None:
     session.install(*group("lint"), *group("test"), *PROJECT["project"]["dependencies"])
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
+    session.run("codespell")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    session.run("sp-repo-review", ".")
     session.run("mypy")
     # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
@@ -162,7 +169,7 @@ def docs(session: nox.Session) -> None:
     session.run("python", "docs/links.py", "docs/_build/html")
 
 
-@nox.session
+@nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz; what follows ``--`` goes to fuzz/run.py, all but ``--core``."""
     given = list(session.posargs)
@@ -195,14 +202,14 @@ def _install_followed_core(session: nox.Session) -> dict[str, str]:
     return {"GATHERUM_FUZZ_COUNTERS": str(counters.resolve())}
 
 
-@nox.session
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure this machine; what follows ``--`` goes to the benchmarks."""
     install(session, "[cli,peers]", "torch==2.13.0", "matplotlib")
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def limits(session: nox.Session) -> None:
     """Measure this machine against plain loops; what follows ``--`` goes to the report."""
     install(session, "[cli,peers]", *group("test"))
@@ -247,7 +254,7 @@ def sanitized(session: nox.Session, sanitizer: str, library: str, **environment:
     )  # fmt: skip
 
 
-@nox.session
+@nox.session(default=False)
 def asan(session: nox.Session) -> None:
     """Run tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer."""
     options = (
@@ -266,7 +273,7 @@ def asan(session: nox.Session) -> None:
     )
 
 
-@nox.session
+@nox.session(default=False)
 def tsan(session: nox.Session) -> None:
     """Run the tests with threads under ThreadSanitizer."""
     options = (
@@ -276,21 +283,21 @@ def tsan(session: nox.Session) -> None:
     sanitized(session, "thread", "libtsan.so", TSAN_OPTIONS=":".join(options))
 
 
-@nox.session
+@nox.session(default=False)
 def portability(session: nox.Session) -> None:
     """Test on another interpreter, compiler or machine; ``--`` tells tests/portability.py which."""
     session.install(*PROJECT["build-system"]["requires"], "cmake", "ninja")
     session.run("python", "tests/portability.py", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def systems(session: nox.Session) -> None:
     """Compile the core for macOS, or for the systems that ``--`` names; nothing is run."""
     session.install(*PROJECT["build-system"]["requires"], *group("systems"), "cmake", "ninja")
     session.run("python", "tests/systems.py", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
     """Run what is too long for every change: sanitizers, fuzzing, mutants, other systems."""
     for name in ("asan", "tsan", "faults", "mutants", "systems", "wheel", "cuda"):
@@ -298,8 +305,12 @@ def prerelease(session: nox.Session) -> None:
     session.notify("fuzz", ("--core", "--seconds", "600"))
 
 
-@nox.session
+@nox.session(default=False)
 def mutants(session: nox.Session) -> None:
     """See a test fail for each of many small mistakes; what follows ``--`` goes to the runner."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
     session.run("python", "tests/mutation/run.py", *session.posargs)
+
+
+if __name__ == "__main__":
+    nox.main()
