@@ -265,21 +265,115 @@ def test_a_copy_of_either_c_type_of_an_int64_is_whole(dtype):
         assert other.scatter_nd([[1]], [1]).finish().tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("names", [("data", "sums"), ("data", "counts"), ("sums", "counts")])
-def test_one_array_does_not_stand_for_two(names):
-    kept = Accumulator(np.zeros(3, np.int64), "add").__getstate__()
-    kept |= dict.fromkeys(names, SHARED)
-    with pytest.raises(ValueError, match="its arrays do not belong together"):
-        Accumulator.__new__(Accumulator).__setstate__(kept)
-
-
-def test_arrays_that_others_own_are_copied():
-    kept = state()
-    kept["counts"].flags.writeable = False
+def read(kept):
     fold = Accumulator.__new__(Accumulator)
     fold.__setstate__(kept)
-    assert fold.scatter_nd([[1]], [4]).counts().tolist() == [1, 1, 0]
+    return fold
+
+
+@pytest.mark.parametrize("names", [("data", "sums"), ("data", "counts"), ("sums", "counts")])
+def test_one_array_that_stands_for_two_is_copied_twice(names):
+    kept = Accumulator(np.zeros(3, np.int64), "add").__getstate__()
+    fold = read(kept | dict.fromkeys(names, SHARED)).scatter_nd([[1]], [4])
+    assert fold.finish().tolist() == [0, 4, 0]
+    assert fold.counts().tolist() == [0, 1, 0]
+    assert not SHARED.any()
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_the_arrays_of_a_state_are_copied(writeable):
+    kept = state()
+    for name in ("data", "sums", "counts"):
+        kept[name].flags.writeable = writeable
+    fold = read(kept).scatter_nd([[1]], [4])
     assert kept["counts"].tolist() == [1, 0, 0]
+    if writeable:
+        for name in ("data", "sums", "counts"):
+            kept[name][:] = -1  # counts that a mean would divide by
+    assert fold.counts().tolist() == [1, 1, 0]
+    assert fold.finish().tolist() == [2, 2, 2]
+
+
+# The most updates that are counted, and how many more a count could hold before it wraps.
+MOST = 2**52 - 2
+WRAPS = 2**63 - 1
+
+
+@pytest.mark.parametrize("count", [MOST + 1, 2**62, WRAPS - 1, WRAPS])
+@pytest.mark.parametrize("reduction", ["add", "mean"])
+def test_counts_that_could_wrap_are_refused(count, reduction):
+    kept = Accumulator(np.arange(3), reduction).__getstate__()
+    kept["counts"][1] = count
+    with pytest.raises(ValueError, match=rf"its counts must be in \[0, {MOST}\]$"):
+        read(kept)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+def test_no_merge_and_no_batch_counts_beyond_the_most(include_self):
+    kept = Accumulator(np.full(3, -8), "mean", include_self=include_self).__getstate__()
+    kept["sums"][:] = -(2**63)
+    kept["counts"][:] = MOST - 1
+    one, many = Accumulator(np.full(3, -8), "mean", include_self=include_self), read(kept)
+    one.scatter_nd([[0]], 1)
+    many.merge(one)
+    before = many.finish().tolist()
+    expected = ((-8 if include_self else 0) - 2**63) // (MOST - 1 + include_self)
+    if not include_self:  # else the sum has wrapped
+        assert before[1] == expected
+    for more in (one, many):
+        with pytest.raises(ValueError, match=f"^Accumulator: an element can have at most {MOST} "):
+            many.merge(more)
+    with pytest.raises(ValueError, match=f"^Accumulator: an element can have at most {MOST} "):
+        many.scatter_nd([[0]], 1)
+    assert many.counts().tolist() == [MOST, MOST - 1, MOST - 1]
+    assert many.finish().tolist() == before
+
+
+def test_a_mean_of_the_most_updates_is_exact():
+    kept = Accumulator(np.zeros(2), "mean").__getstate__()
+    kept["sums"][:], kept["counts"][:] = 3.0, MOST
+    assert read(kept).finish().tolist() == [3.0 / (MOST + 1)] * 2
+
+
+def test_a_bound_on_counts_is_no_count():
+    fold = Accumulator(np.zeros(3), "add")
+    fold._most = MOST  # as after many batches that never met
+    assert fold.scatter_nd([[0], [1]], 1.0).counts().tolist() == [1, 1, 0]
+
+
+def test_a_state_that_is_refused_changes_nothing():
+    fold = Accumulator(np.zeros(3), "add").scatter_nd([[0]], [5.0])
+    wider = Accumulator(np.zeros(1_000_000), "add").__getstate__()
+    with pytest.raises(ValueError, match="its arrays do not belong together"):
+        fold.__setstate__(wider | {"sums": np.zeros(2)})
+    with pytest.raises(IndexError, match="out of bounds for axis 0 of size 3"):
+        fold.scatter_nd([[999_999]], 1.0)
+    assert fold.finish().tolist() == [5, 0, 0]
+    fold.__setstate__(wider)
+    assert fold.scatter_nd([[999_999]], 1.0).counts()[-1] == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64])
+def test_counts_that_no_fold_gives_end_no_process(dtype):
+    value = getattr(_core.Value, np.dtype(dtype).name)
+    fold = _core.Fold(_core.Reduction.mean, value, True, np.dtype(dtype).itemsize)
+    counts = np.array([-1, -2, -(2**63), 0])
+    least = np.full(4, 2**63, np.uint64).view(np.int64)
+    fold.finish(np.zeros(4, dtype), least, counts, np.dtype(dtype), None)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "dtype", "n"),
+    [("add", "f8", 4), ("add", "f4", 3), ("mean", "f8", 3), ("add", "i8", 3)],
+)
+def test_a_fold_takes_no_plan_of_another_one(reduction, dtype, n):
+    fold = _core.Fold(_core.Reduction.add, _core.Value.float64, True, 8)
+    indices, updates = np.array([[2]]), np.ones(1, dtype)
+    plan = gatherum.plan("scatter_nd", ((n,), dtype), indices, updates, reduction=reduction)
+    sums, counts = np.zeros(3), np.zeros(3, np.int64)
+    with pytest.raises(ValueError, match="not a plan of th"):
+        fold.accumulate(plan, sums, counts, indices, updates)
+    assert not counts.any()
 
 
 def test_it_says_what_it_is():

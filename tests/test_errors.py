@@ -644,6 +644,7 @@ def test_every_sentence_is_tested():
         "other_accumulator",
         "order_matters",
         "damaged_state",
+        "too_many_updates",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
         "no_tensor",  # pytorch/test_tensor_operands.py, test_tensor_*.py

@@ -1,6 +1,7 @@
 """Calls whose indices are prepared once: the bits of the plain calls."""
 
 import importlib
+import pickle
 import threading
 from unittest import mock
 
@@ -50,6 +51,9 @@ def assert_bits(op, call):
     assert prepared.shape == expected.shape
     assert same_outcome(expected, prepared(*operands, **fill))
     assert same_outcome(expected, prepared(*operands, **fill))  # nothing is used up
+    again = pickle.loads(pickle.dumps(prepared))
+    assert same_bits(again.indices, prepared.indices)
+    assert same_outcome(expected, again(*operands, **fill))
     if op in SCATTERS:
         place = guarded_copy(call.args[0])  # padding included
         assert prepared(place, call.args[2], out=place) is place
@@ -157,6 +161,16 @@ def test_what_happens_to_the_indices_later_changes_nothing():
     assert add(np.zeros((3, 8), "f4"), np.ones((3, 8), "f4"))[:, 0].tolist() == [1, 0, 2]
     with pytest.raises(ValueError, match="read-only"):
         add.indices[0] = 1
+
+
+@pytest.mark.parametrize("index", [3, -1])
+def test_indices_of_a_pickle_are_checked(index):
+    make, (*rest, indices, attributes) = gatherum.prepare("gather", [4, 5, 6], [2, 0]).__reduce__()
+    with pytest.raises(IndexError, match=rf"gather: index {index} is out of bounds .* size 3"):
+        make(*rest, np.array([0, index]), attributes)
+    again = make(*rest, indices, attributes)
+    assert again([7, 8, 9]).tolist() == [9, 7]
+    assert again.indices is not indices
 
 
 def test_what_is_kept():

@@ -1,6 +1,7 @@
 """Programs as values: equal, hashable, sent as bytes, and refused when damaged."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -47,6 +48,46 @@ def test_a_plan_pickles_and_runs():
     for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
         assert again == plan and again.program == plan.program
         assert again.run(data, indices).tolist() == data[indices].tolist()
+
+
+def test_a_plan_is_pickled_as_what_it_was_made_of():
+    data, indices = np.arange(3), np.array([0, 2])
+    plan, other = (gatherum.plan("gather", ((n,), "i8"), indices) for n in (3, 1 << 40))
+    mixed = dataclasses.replace(plan, program=other.program)
+    again = pickle.loads(pickle.dumps(mixed))
+    assert again.program == plan.program
+    with pytest.raises(ValueError, match="`data` is smaller than what it addresses"):
+        mixed.run(data, indices)
+    make, (op, *rest) = plan.__reduce__()
+    for damaged in (
+        ("gatherings", *rest),
+        (op, ((3,), "O"), *rest[1:]),
+        (op, *rest[:3], {"axis": 7}, "cpu"),
+        (op, *rest[:4], "torch"),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            make(*damaged)
+
+
+@pytest.mark.parametrize("name", ["data", "indices", "updates", "out"])
+def test_a_plan_with_the_program_of_another_call_is_refused(name):
+    small = {"data": (5, 4), "indices": (3, 1), "updates": (3, 4), "out": (5, 4)}
+    if name != "out":
+        del small["out"]
+
+    def made(rows):
+        sizes = {key: (rows * n, *rest) for key, (n, *rest) in small.items()}
+        arrays = {key: np.zeros(shape, "i4") for key, shape in sizes.items()}
+        out = arrays.pop("out", None)
+        return gatherum.plan("scatter_nd", *arrays.values(), out=out), arrays, out
+
+    (plan, arrays, out), (other, *_) = made(1), made(8)
+    mixed = dataclasses.replace(plan, program=other.program)
+    with pytest.raises(ValueError, match=r"not a plan of these operands"):
+        mixed.run(*arrays.values(), out=out)
+    gather = gatherum.plan("gather", ((5, 4), "i4"), ((3,), "i4"))
+    with pytest.raises(ValueError, match=r"not a plan of these operands"):
+        dataclasses.replace(plan, program=gather.program).run(*arrays.values(), out=out)
 
 
 def test_bytes_hold_the_whole_program():

@@ -227,8 +227,11 @@ GATHERUM_INLINE T as_float(int64_t count) {
   return static_cast<T>(std::bit_cast<double>(count | 0x4330000000000000) - 0x1p52);
 }
 
+// A count below 1, which no fold gives, divides as 1: a division by 0, or of the least integer by -1, would
+// end the process.
 template <class T>
 GATHERUM_INLINE T divide(T sum, int64_t count) {
+  if constexpr (std::is_integral_v<T>) count = std::max<int64_t>(count, 1);
   if constexpr (std::is_floating_point_v<T>) {
     return Selected::canonical(sum / as_float<T>(count));
   } else if constexpr (std::is_signed_v<T>) {

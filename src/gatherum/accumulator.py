@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import arguments, errors, native, shapes
 from ._core import Reduction
-from .accumulator_state import ALL, NAME, VERSION, check_data, checked_arrays, checked_state
+from .accumulator_state import (
+    ALL,
+    MOST_UPDATES,
+    NAME,
+    VERSION,
+    check_data,
+    checked_arrays,
+    checked_state,
+)
 from .dtypes import MODES, REDUCTIONS, DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
 from .plan import Plan, apply, build
@@ -96,6 +104,7 @@ class Accumulator:
         self._describe(start.dtype, start.shape, how, include_self, invalid, negative)
         start = apply("gather_nd", start, ALL)
         self._counts: NDArray[np.int64] = np.zeros(start.shape, np.int64)
+        self._most = 0  # no element has had more updates
         self._sums: Array = np.zeros(start.shape, self._sum_dtype)
         self._data: Array | None = start if self._keeps_data else None
         if not self._keeps_data:
@@ -224,9 +233,21 @@ class Accumulator:
             byte = _contiguous(self._shape, values.dtype)
             plan = _planned(Signature(op, byte, *seen, plain[4], *how, None))
         with self._whole():
+            self._expect(where.size)
             self._fold.accumulate(plan, self._sums, self._counts, where, values)
         del pins
         return self
+
+    def _expect(self, updates: int) -> None:
+        """Count so many updates of any one element, or raise ValueError for more than MOST_UPDATES.
+
+        The bound is above the counts, which are asked only where it says that there are too many.
+        """
+        if self._most + updates > MOST_UPDATES:
+            self._most = int(self._counts.max(initial=0))
+        if self._most + updates > MOST_UPDATES:
+            raise errors.too_many_updates(MOST_UPDATES)
+        self._most += updates
 
     def counts(self) -> NDArray[np.int64]:
         """Return how many updates each element has had.
@@ -261,7 +282,8 @@ class Accumulator:
         ValueError
             If it is one of something else, or the order of the updates would matter: merged can be
             integers and bools with any reduction but ``"none"``, and ``"max"`` and ``"min"`` of
-            floats.
+            floats. Also if an element would then have had more than 2^52 - 2 updates, which is as
+            far as they are counted.
 
         Examples
         --------
@@ -280,6 +302,7 @@ class Accumulator:
             raise errors.order_matters(self._reduction, self._dtype)
         first, second = sorted((self, other), key=id)  # two threads that merge crosswise
         with first._whole(), second._whole():
+            self._expect(other._most)
             self._fold.merge(self._sums, self._counts, other._sums, other._counts)
         return self
 
@@ -358,9 +381,13 @@ class Accumulator:
     def __setstate__(self, state: object) -> None:
         kept = checked_state(state)
         data, sums, counts = (kept.pop(name) for name in ("data", "sums", "counts"))
-        self._describe(shape=counts.shape, **kept)
-        dtypes = (self._dtype if self._keeps_data else None), self._sum_dtype
-        self._data, self._sums, self._counts = checked_arrays((data, sums, counts), dtypes)
+        made = Accumulator.__new__(Accumulator)  # a state that is refused changes nothing here
+        made._describe(shape=counts.shape, **kept)
+        dtypes = (made._dtype if made._keeps_data else None), made._sum_dtype
+        made._data, made._sums, made._counts = checked_arrays((data, sums, counts), dtypes)
+        made._most = int(made._counts.max(initial=0))
+        self.__dict__.update(made.__dict__)
+        _LIVING.add(self)
 
 
 def _after_fork() -> None:

@@ -14,6 +14,10 @@ from .signature import Array
 
 NAME = "Accumulator"
 VERSION = 1
+# An element has no more updates than this: its count, and the old value's one more, are exact as
+# doubles and do not wrap. Counted one by one they take months; a pickled state or a merge gets
+# there at once.
+MOST_UPDATES = (1 << 52) - 2
 # One tuple of no component addresses all of an array: a copy of it, bit for bit.
 ALL = np.empty(0, np.int64)
 
@@ -55,7 +59,7 @@ def checked_state(state: object) -> dict[str, Any]:
 def checked_arrays(
     given: tuple[Array | None, Array, Array], dtypes: tuple[DType | None, DType]
 ) -> tuple[Array | None, Array, NDArray[np.int64]]:
-    """Return the data, sums and counts of a pickled state as arrays that nobody else can change.
+    """Return copies of the data, sums and counts of a pickled state, which nobody else can change.
 
     `dtypes` are those of the data, None where it is not kept, and of the sums.
     """
@@ -65,18 +69,16 @@ def checked_arrays(
     alike = sums.shape == counts.shape and (data is None or data.shape == counts.shape)
     # The core knows a type by its number, and a C type of the same size has another one.
     counted = counts.dtype.num == np.dtype(np.int64).num and counts.dtype.isnative
-    shared = sums is counts or data is sums or data is counts
-    if found != dtypes or not alike or not counted or shared or (counts < 0).any():
+    if found != dtypes or not alike or not counted:
         raise errors.damaged_state("its arrays do not belong together")
-    return None if data is None else _owned(data), _owned(sums), _owned(counts)
+    data = None if data is None else apply("gather_nd", data, ALL)
+    sums, counts = (apply("gather_nd", array, ALL) for array in (sums, counts))
+    if counts.size and not 0 <= counts.min() <= counts.max() <= MOST_UPDATES:
+        raise errors.damaged_state(f"its counts must be in [0, {MOST_UPDATES}]")
+    return data, sums, counts
 
 
 def _reordered(array: Array, dtype: DType) -> Array:
     """Return the array in the byte order of `dtype`: pickles before protocol 5 lose it."""
     lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
     return array.byteswap().view(dtype) if lost else array
-
-
-def _owned(array: Array) -> Array:
-    """Return the array itself if nobody else can change it, or else a copy."""
-    return array if array.flags.carray and array.flags.owndata else apply("gather_nd", array, ALL)

@@ -383,6 +383,10 @@ def order_matters(reduction: str, dtype: np.dtype[Any]) -> ValueError:
     )
 
 
+def too_many_updates(most: int) -> ValueError:
+    return ValueError(f"Accumulator: an element can have at most {most} updates")
+
+
 def damaged_state(why: object) -> ValueError:
     return ValueError(f"Accumulator: the pickled state cannot be read: {why}")
 

@@ -176,6 +176,13 @@ class Plan:
             return [f"  kernel    {self.kernel}", f"  algorithm {self.algorithm}{reason}"]
         return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]
 
+    def __reduce__(self) -> tuple[Callable[..., Plan], tuple[object, ...]]:
+        """Pickle what the plan was made of: it is checked and lowered anew, where it is read."""
+        s = self.signature
+        operands = (s.data, s.indices, s.updates, s.out)
+        *inputs, out = (one and one.description for one in operands)
+        return _planned_again, (s.op, *inputs, s.attributes | {"out": out}, self.device)
+
     def _repr_html_(self) -> str | None:
         return None if _html_view is None else _html_view(self)
 
@@ -288,6 +295,20 @@ def planned(
     made = build(s)
     check_fill(s, a["fill_value"])
     return made if device == made.device else replace(made, device=device)
+
+
+def _planned_again(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    attributes: dict[str, object],
+    device: str,
+) -> Plan:
+    """Return the plan that was pickled so."""
+    if device not in (devices := ("cpu", "cuda")):
+        raise errors.not_one_of("plan", "device", device, devices)
+    return planned(find(op), data, indices, updates, attributes, device)
 
 
 def check_fill(s: Signature, fill_value: object) -> None:

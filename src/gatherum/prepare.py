@@ -107,21 +107,17 @@ class Prepared:
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
                 return done
-        attributes = {} if s.updates is None else {"reduction": s.reduction}
-        if s.updates is not None:
-            attributes["include_self"] = s.include_self  # type: ignore[assignment]
-        return apply(
-            s.op,
-            data,
-            self.indices,
-            updates,
-            out=out,
-            fill_value=fill_value,
-            mode=s.mode if s.mode in ("fill", "drop") else "raise",
-            negative=False,
-            **{s.operator.attribute: s.axis},
-            **attributes,
-        )
+        attributes = s.attributes | {"negative": False}
+        if s.mode not in ("fill", "drop"):
+            attributes["mode"] = "raise"
+        operands = data, self.indices, updates
+        return apply(s.op, *operands, out=out, fill_value=fill_value, **attributes)
+
+    def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
+        """Pickle what the call was made of: indices are checked anew, where it is read."""
+        s = self._signature
+        like = s.data.shape, s.data.dtype
+        return _prepared_again, (s.op, like, self.indices, s.attributes | {"negative": False})
 
     def _pays(self, rows: _Rows) -> bool:
         """Whether the order of the updates helps: one thread adds sooner where they come."""
@@ -289,6 +285,13 @@ def prepare(
     made = planned(operator, data_like, found, _updates_like(operator, data_like), {**attributes})
     signature = made.signature
     return Prepared(signature, _frozen(signature, found))
+
+
+def _prepared_again(
+    op: Any, data_like: object, indices: Array, attributes: PrepareAttributes
+) -> Prepared:
+    """Return the call that was pickled so."""
+    return prepare(op, data_like, indices, **attributes)
 
 
 def _attribute_names(operator: Operator) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from .dtypes import (
     MODES,
     REDUCTIONS,
     AnyDType,
+    DType,
     code_of,
     is_index,
     is_movable,
@@ -43,6 +44,12 @@ class Operand:
     def layout(self) -> Layout:
         """Shape and strides alone."""
         return Layout(self.shape, self.strides)
+
+    @property
+    def description(self) -> tuple[Shape, str | DType, Shape]:
+        """The same as plain values, which `plan` takes."""
+        dtype = self.dtype if isinstance(self.dtype, np.dtype) else self.dtype.name
+        return self.shape, dtype, self.strides
 
     def __str__(self) -> str:
         contiguous = shapes.contiguous_strides(self.shape, self.dtype.itemsize)
@@ -79,6 +86,14 @@ class Signature:
     def operator(self) -> Operator:
         """The operator's row."""
         return OPERATORS[self.op]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The operator's arguments but operands, `out` and the fill value, by their names."""
+        found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
+        if self.operator.scatters:
+            found |= {"reduction": self.reduction, "include_self": self.include_self}
+        return found
 
 
 def is_description(value: object) -> bool:

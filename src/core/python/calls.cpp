@@ -78,6 +78,22 @@ nb::object run_found(Found found, const Attributes& attributes, const OperandHan
   return run_on_arrays(found, operands, fill_value, before);
 }
 
+// Raises ValueError where a plan has the program of another call, which `dataclasses.replace` can give it.
+void refuse_other_program(const BoundProgram& program, const Views& operands) {
+  const auto& [data, indices, updates, out] = operands;
+  const Shape& shape = program.fields().result;
+  int64_t bytes = data.item;
+  for (int i = 0; i < shape.rank; ++i) bytes = times(bytes, shape.extent[i]);
+  gatherum_operands at = {};  // whose own address stands for that of a result to come
+  at.data = memory_of(data);
+  at.indices = memory_of(indices);
+  if (updates.given()) at.updates = memory_of(updates);
+  at.out = out.given() ? memory_of(out) : gatherum_memory(&at, bytes);
+  if (program.fields().item != data.item || program.fields().scatter != updates.given())
+    throw nb::value_error("gatherum: not a plan of these operands");
+  refuse_too_small(program, at);
+}
+
 // Runs a plan on operands that the hook has yet to look at.
 nb::object run_checked(const Found& found, const OperandHandles& operands, nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
@@ -90,6 +106,7 @@ nb::object run_checked(const Found& found, const OperandHandles& operands, nb::h
   if (arrays) key.add(views_of(operands));
   hooks().check_operands(found.plan, data, indices, updates, out);
   if (!before) throw nb::type_error("gatherum: the hook for operands must refuse what is no array");
+  refuse_other_program(*found.program, views_of(operands));
   if (arrays && key.lasting()) found.program->note_run_on(key.words(), key.size());
   return run_on_arrays(found, operands, fill_value, *before);
 }

@@ -1,6 +1,7 @@
 #include "folds.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "plan_table.hpp"
 #include "released.hpp"
@@ -44,6 +45,14 @@ struct State {
   int64_t* counts;
   int64_t n;
 };
+
+// Whether a program folds as this fold does, into accumulators of the same form.
+bool is_fold_of(const BoundFold& fold, const Program& p) {
+  const auto [reduction, value, include_self] = p.combine;
+  const bool alike = reduction == Reduction::none || std::strcmp(name_of(value), fold.type.value) == 0;
+  return p.scatter && alike && std::strcmp(name_of(reduction), fold.type.reduction) == 0 &&
+         (p.item == fold.type.item || !p.moves);
+}
 
 State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
   const int64_t n = size_of(counts);
@@ -99,8 +108,11 @@ void accumulate(const BoundFold& fold, nb::handle plan, nb::handle sums, nb::han
   const BoundProgram& program = program_of(plan);
   const State to = state_of(fold, sums, counts);
   gatherum_operands at = {};
-  at.indices = gatherum_memory(PyArray_BYTES(as_array(indices)), 0);
-  at.updates = gatherum_memory(PyArray_BYTES(as_array(updates)), 0);
+  at.indices = memory_of(view_of(as_array(indices)));
+  at.updates = memory_of(view_of(as_array(updates)));
+  at.data = at.out = gatherum_memory(to.sums, to.n * fold.type.item);
+  if (!is_fold_of(fold, program.fields())) throw nb::value_error("gatherum: not a plan of this fold");
+  refuse_too_small(program, at);
   run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_fold_take(program.core(), &at, to.sums, to.counts, poll, error);
   });

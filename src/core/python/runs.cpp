@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "hooks.hpp"
 #include "released.hpp"
@@ -49,6 +50,14 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
   if (program.fields().scatter) at.updates = memory_of(updates.address);
   at.fresh = out.given() ? 0 : 1;
   return at;
+}
+
+void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands) {
+  gatherum_error error;
+  if (gatherum_check(program.core(), &operands, &error) == GATHERUM_OK) return;
+  throw nb::value_error(("gatherum: not a plan of these operands: `" + std::string(error.operand) +
+                         "` is smaller than what it addresses")
+                            .c_str());
 }
 
 // The result is small, so that NumPy allocates it, as nothing that the collector would look at.

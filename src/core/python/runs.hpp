@@ -22,6 +22,9 @@ void run_released(nb::handle plan, const BoundProgram& program,
 // out, or new memory.
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result);
 
+// Raises ValueError for operands in which not every byte lies that the program can address.
+void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands);
+
 // Whether `out` shares memory with data as it may: a scatter then works in place. Other ways to share
 // are to be looked at.
 bool is_in_place(const BoundProgram& program, const Views& operands);

@@ -268,16 +268,6 @@ bool is_contiguous(const View& view) {
   return true;
 }
 
-// No stride of torch's is negative.
-gatherum_buffer memory_of(const View& view) {
-  int64_t bytes = view.item;
-  for (int i = 0; i < view.rank; ++i) {
-    if (view.shape[i] == 0) return gatherum_memory(view.address, 0);
-    bytes += (view.shape[i] - 1) * view.strides[i];
-  }
-  return gatherum_memory(view.address, bytes);
-}
-
 // A gradient that is wanted: contiguous, of an operand's shape.
 gatherum_buffer allocate(Result& result, const TensorView& like, const View& view) {
   Shape shape;

@@ -118,6 +118,12 @@ bool is_same_place(const View& a, const View& b) {
          std::equal(a.strides, a.strides + a.rank, b.strides);
 }
 
+gatherum_buffer memory_of(const View& view) {
+  const auto start = reinterpret_cast<intptr_t>(view.address);
+  const Stretch s = stretch_of(view);
+  return {view.address, start - s.low, s.high - start};
+}
+
 nb::object array_on(const View& view) {
   if (!view.given()) return nb::none();
   PyArray_Descr* bytes = PyArray_DescrNewFromType(NPY_VOID);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "../dtypes.hpp"
+#include "../include/gatherum.h"
 #include "arrays.hpp"
 
 namespace gatherum {
@@ -65,6 +66,8 @@ inline Views views_of(const OperandHandles& operands) {
 bool is_same_place(const View& a, const View& b);
 // Whether the bytes of two operands may be the same ones: whether the stretches that they lie in meet.
 bool may_overlap(const View& a, const View& b);
+// All the bytes of an operand.
+gatherum_buffer memory_of(const View& view);
 // An array of NumPy on the memory of a view, which it does not own; None for what is not given.
 nb::object array_on(const View& view);
 // (shape, dtype of ours, strides) for Python, None for what is not given.
