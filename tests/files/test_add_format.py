@@ -12,7 +12,7 @@ import gatherum
 from files.storage import bits, leftovers
 from gatherum import files
 from gatherum.files import formats
-from gatherum.files.formats.format import Format, Location, Opening, find_named
+from gatherum.files.formats.format import Format, Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
 
 HEADER = 128
@@ -21,10 +21,10 @@ HEADER = 128
 class Toy(Format):
     """A line of JSON, 128 bytes long, and the elements."""
 
-    name, form = "toy", "'x.toy'"
+    name, form, suffixes, members = "toy", "'x.toy'", ("toy",), False
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        return find_named(text, "toy", members=False)
+    def begins(self, start: bytes) -> bool:
+        return start.startswith(b'{"shape": ')
 
     def open(self, location: Location, opening: Opening) -> Source:
         file = opening.file(location)
@@ -66,6 +66,8 @@ def test_a_new_format_is_read_and_written_and_changed_in_place(tmp_path: Path) -
         expected = gatherum.scatter_nd(table, indices, table[:7], reduction="add")
         assert bits(found) == bits(expected)
     assert leftovers(tmp_path) == []
+    os.rename(path, tmp_path / "t")
+    assert bits(files.gather_file(tmp_path / "t", np.arange(50))) == bits(expected)
 
 
 def test_a_new_format_is_named_where_none_fits(tmp_path: Path) -> None:

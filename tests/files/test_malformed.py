@@ -440,7 +440,7 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
     )
     assert refused(tmp_path, "/dev/zero.npy", FileNotFoundError)
     line = refused(tmp_path, str(tmp_path / "t.txt"))
-    assert line.startswith("'t.txt' is not a known kind of file: expected 'x.npy'")
+    assert line.startswith("'t.txt' is not there, nor a known kind of file: expected 'x.npy'")
 
 
 def test_extras_are_loaded_only_when_named(tmp_path: Path) -> None:

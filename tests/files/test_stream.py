@@ -338,7 +338,7 @@ def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> No
     assert str(caught.value) == str(expected.value)
     with pytest.raises(TypeError, match="gather: `indices` must have an integer dtype"):
         next(files.rows(TABLE, [[1.5]]))
-    with pytest.raises(ValueError, match="is not a known kind of file"):
+    with pytest.raises(ValueError, match="is not there, nor a known kind of file"):
         files.rows("t.txt", [])
     with pytest.raises(FileNotFoundError, match="there is no such directory"):
         files.rows(TABLE, [], spill_dir="/nowhere")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _ALONE = {
     "memory": "workers have limits of their own",
     "spill_dir": "workers have folders of their own",
+    "format": "workers go by the names and the first bytes of files",
 }
 _PACKAGES = ("dask", "distributed")
 

@@ -13,6 +13,7 @@ from . import clusters
 from . import options as shared
 from .group import commands
 from .indices import Values, as_array, as_file, is_text
+from .numbers import short
 from .options import FILE, together
 
 
@@ -26,6 +27,15 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
     return text
 
 
+def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    from ..files.formats import FORMATS
+
+    names = [form.name for form in FORMATS]
+    if name is not None and name not in names:
+        raise click.BadParameter(f"must be one of {', '.join(names)}, got {short(name)}.")
+    return name
+
+
 _values = click.option(
     "--values", type=Values(), metavar="N,N,...",
     help="The indices themselves, such as 2,0,2, in place of INDICES.",
@@ -33,6 +43,10 @@ _values = click.option(
 _common = together(
     shared.mode,
     shared.negative,
+    click.option(
+        "--format", callback=_format, metavar="NAME",
+        help="What TABLE is, whatever its name says: npy, npz, safetensors, hdf5, arrow or zarr.",
+    ),
     click.option(
         "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
         help="How much memory to use at most.",
@@ -205,8 +219,11 @@ def _run_on_files(
         return
     for option in ("scheduler", "workers"):
         options.pop(option)
+    form = options.pop("format")
+    source = table if form is None else locate(table, form)
+    target = source if options.get("in_place") else out
     with as_file(operator, indices) as file:
-        stats = getattr(files, name)(table, file, *updates, out, progress=bar, **options)
+        stats = getattr(files, name)(source, file, *updates, target, progress=bar, **options)
     if show:
         click.echo(str(np.load(out, mmap_mode="r", allow_pickle=False)))
     else:

@@ -47,7 +47,7 @@ def find(role: str, operand: Operand) -> Location | Held:
     TypeError
         It is neither a path nor an array.
     """
-    if isinstance(operand, (str, os.PathLike)):
+    if isinstance(operand, (str, os.PathLike, Location)):
         return locate(operand)
     if is_plain(operand) or _is_stored(operand):
         return Held(role, operand)

@@ -1,6 +1,7 @@
 """The formats of files that are read and written, one class each: a new one is a row here."""
 
 import os
+from collections.abc import Iterator
 
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.format import Format, Location
@@ -10,19 +11,29 @@ from gatherum.files.formats.npz import Npz
 from gatherum.files.formats.safetensors import Safetensors
 from gatherum.files.formats.zarr import Zarr
 from gatherum.files.remote import Address, address_of
+from gatherum.regular import open_regular
 
 __all__ = ["FORMATS", "locate"]
 
 FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
+START = 64 << 10  # bytes of a file that say what it is
+UNREAD = {
+    b"CDF": "a file of netCDF 3, which is not read; nccopy -k nc4 makes one of netCDF 4 of it",
+    b"\x0e\x03\x13\x01": "a file of HDF4, which is not read; h4toh5 makes one of HDF5 of it",
+}
 
 
-def locate(path: str | os.PathLike[str]) -> Location:
-    """Read a path or a URL such as ``model.safetensors:tensor``; nothing is opened.
+def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> Location:
+    """Read a path or a URL such as ``model.safetensors:tensor``.
+
+    Nothing is opened where the suffix says what it is. Otherwise the first bytes of the file do.
 
     Parameters
     ----------
-    path : str or path-like
-        The operand as a user writes it.
+    path : str, path-like or Location
+        The operand as a user writes it; what has been read is returned as it is.
+    name : str, optional
+        The name of its format, whatever the file's own name and first bytes say.
 
     Returns
     -------
@@ -35,12 +46,16 @@ def locate(path: str | os.PathLike[str]) -> Location:
         `path` is not a path.
     ValueError
         `path` has none of the known forms.
+    OSError
+        What it names is no regular file, or cannot be read.
 
     Examples
     --------
     >>> locate("model.safetensors:wte").member
     'wte'
     """
+    if isinstance(path, Location):
+        return path
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"a file must be named by a str or a path of str, got {path!r}")
@@ -48,18 +63,69 @@ def locate(path: str | os.PathLike[str]) -> Location:
         raise ValueError(f"{text!r} is not a path: it has a null character")
     remote = address_of(text)
     text = text if remote is None else remote.shown  # from here on nothing shows a credential
+    forms = FORMATS if name is None else [form for form in FORMATS if form.name == name]
     found = [
         Location(text, parts[0], form, parts[1])
-        for form in FORMATS
+        for form in forms
         if (parts := form.recognise(text))
     ]
-    if not found:
-        *most, last = (form.form for form in FORMATS)
-        raise ValueError(
-            f"{text!r} is not a known kind of file: expected {', '.join(most)} or {last}"
-        )
-    first = min(found, key=lambda location: len(location.file))  # the first colon counts
+    if found:
+        first = min(found, key=lambda location: len(location.file))  # the first colon counts
+    elif name is not None:
+        first = _given(text, forms[0], local=remote is None)
+    elif remote is None:
+        first = _by_content(text)
+    else:
+        raise ValueError(f"{text!r} is not a known kind of file: expected {_forms()}")
     return first if remote is None else _at_url(first, remote)
+
+
+def _forms() -> str:
+    *most, last = (form.form for form in FORMATS)
+    return f"{', '.join(most)} or {last}"
+
+
+def _splits(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the files and members that a path may name, the whole of it first."""
+    yield text, None
+    for at, letter in enumerate(text):
+        if letter == ":" and 0 < at < len(text) - 1:
+            yield text[:at], text[at + 1 :]
+
+
+def _given(text: str, form: Format, *, local: bool) -> Location:
+    """Return what a path names whose format is given."""
+    for file, member in _splits(text) if form.members and local else ():
+        if os.path.lexists(file):
+            return Location(text, file, form, member)
+    return Location(text, text if local else text.rstrip("/"), form)
+
+
+def _by_content(text: str) -> Location:
+    """Return what a path names whose first bytes say which format it has."""
+    for file, member in _splits(text):
+        if not os.path.lexists(file) or os.path.isdir(file):
+            continue
+        with open(open_regular(file), "rb") as opened:
+            start = opened.read(START)
+        for form in FORMATS:
+            if form.begins(start):
+                _check_alone(form, file, None if member is None else f":{member}")
+                return Location(text, file, form, member)
+        why = next((why for begin, why in UNREAD.items() if start.startswith(begin)), None)
+        if why is not None:
+            raise ValueError(f"{file}: is {why}")
+        raise ValueError(
+            f"{file!r} is not a known kind of file, by its name or its first bytes: expected "
+            f"{_forms()}"
+        )
+    raise ValueError(f"{text!r} is not there, nor a known kind of file: expected {_forms()}")
+
+
+def _check_alone(form: Format, file: str, behind: str | None) -> None:
+    """Refuse the name of a member where a file holds one array."""
+    if behind is not None and not form.members:
+        raise ValueError(f"{file}: expected {form.form} alone, got {behind!r} behind it")
 
 
 def _at_url(found: Location, remote: Address) -> Location:
@@ -73,9 +139,6 @@ def _at_url(found: Location, remote: Address) -> Location:
                 f"{found.file}: the array is named twice, {member!r} and {remote.member!r}"
             )
         member = remote.member
-        if found.format.recognise(f"{found.file}:{member}") != (found.file, member):
-            raise ValueError(
-                f"{found.file}: expected {found.format.form} alone, got {f'#{member}'!r} behind it"
-            )
+        _check_alone(found.format, found.file, f"#{member}")
     text = found.file if member is None else f"{found.file}:{member}"
     return Location(text, found.file, found.format, member, remote.named(found.file))

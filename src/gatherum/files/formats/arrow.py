@@ -17,25 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
+from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.stats import Meter
 
 __all__ = ["Arrow"]
 
-SUFFIXES = ("parquet", "arrow", "feather")
+FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # how a file begins
 
 
 class Arrow(Format):
     """A column in a file of Parquet or of Arrow's own format."""
 
-    name, form = "arrow", "'x.parquet:column'"
+    name, form, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the file and the column that ``x.parquet:column`` names."""
-        return find_named(text, *SUFFIXES)
+    def begins(self, start: bytes) -> bool:
+        """Whether a file of this format begins so."""
+        return start.startswith((b"PAR1", b"ARROW1", FEATHER1, STREAM))
 
     def require(self) -> None:
         """Raise ImportError where pyarrow is missing."""
@@ -71,9 +71,9 @@ class Arrow(Format):
 def _groups(location: Location, file: DiskFile, raw: Any) -> Groups:
     """Return the groups of rows of a file, whose first bytes say what it is."""
     start = file.read_bytes(0, 8)
-    if start.startswith(b"FEA1"):
+    if start.startswith(FEATHER1):
         raise ValueError("Feather's version 1 is not read; write it anew as version 2")
-    if start.startswith(b"\xff\xff\xff\xff"):
+    if start.startswith(STREAM):
         return StreamGroups(raw)
     named = location.file.lower().endswith(".parquet") and not start.startswith(b"ARROW1")
     return ParquetGroups(raw) if named or start.startswith(b"PAR1") else ArrowGroups(raw)

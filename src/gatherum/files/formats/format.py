@@ -92,7 +92,7 @@ class Location:
 class Format(Protocol):
     """A way to store arrays in files.
 
-    A format that is only read has a name, `form`, `read_only`, `recognise` and `open`. One that is
+    A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. One that is
     written has `header` as well, which is all that stands before the elements of its only array,
     and what it must check before it replaces a file. What else is here suits both.
 
@@ -102,6 +102,10 @@ class Format(Protocol):
         A short name, such as ``"npy"``.
     form : str
         How a path of this format looks, as an error says it.
+    suffixes : tuple of str
+        How the names of such files end, without the dot.
+    members : bool
+        Whether a file holds several arrays, one of which may be named after a colon.
     read_only : str or None
         Why nothing is written to such files.
     any_order : bool
@@ -112,12 +116,19 @@ class Format(Protocol):
 
     name: str
     form: str
+    suffixes: tuple[str, ...] = ()
+    members: bool = True
     read_only: str | None = None
     any_order: bool = False
     remote: bool = False
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member that a path of this format names; None for others."""
+        return find_named(text, *self.suffixes, members=self.members)
+
+    def begins(self, start: bytes) -> bool:
+        """Whether a file of this format begins so; asked where the name of a file says nothing."""
+        return False
 
     def require(self) -> None:  # most formats need nothing
         """Raise ImportError where a package is missing that the format needs."""
@@ -227,7 +238,9 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
         return names[0]
     if member is not None and member in names:
         return member
+    if not names:
+        raise ValueError(f"{name}: the file holds no {what}s")
     listed = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
     if member is None:
         raise ValueError(f"{name}: name one of its {len(names)} {what}s after a colon: {listed}")
-    raise ValueError(f"{name}: the file has no such {what}; it holds {listed or 'none'}")
+    raise ValueError(f"{name}: the file has no such {what}; it holds {listed}")

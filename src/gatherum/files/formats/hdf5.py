@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
+from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
@@ -26,17 +26,19 @@ __all__ = ["Hdf5"]
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # HDF5's numbers of filters
 FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
 MOST_LISTED = 1000
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+USERBLOCKS = tuple(512 << n for n in range(7))  # where it may lie, but at the beginning
 PIECE = 1 << 20  # bytes of a dataset without chunks that are read at once
 
 
 class Hdf5(Format):
     """A dataset in a file of HDF5."""
 
-    name, form = "hdf5", "'x.h5:dataset'"
+    name, form, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the file and the dataset that ``x.h5:group/dataset`` names."""
-        return find_named(text, "h5", "hdf5")
+    def begins(self, start: bytes) -> bool:
+        """Whether a file of this format begins so."""
+        return any(start[at : at + 8] == SIGNATURE for at in (0, *USERBLOCKS))
 
     def require(self) -> None:
         """Raise ImportError where h5py is missing."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.formats.format import Format, Location, Opening, find_named
+from gatherum.files.formats.format import Format, Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.shapes import MAX_RANK
 
@@ -42,11 +42,12 @@ class Npy(Format):
     """An array in a file of its own, in C or Fortran order."""
 
     name, form = "npy", "'x.npy'"
+    suffixes, members = ("npy",), False
     any_order = remote = True
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the file that a path ending in ``.npy`` names."""
-        return find_named(text, "npy", members=False)
+    def begins(self, start: bytes) -> bool:
+        """Whether a file of this format begins so."""
+        return start.startswith(MAGIC)
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that its header claims."""

@@ -15,7 +15,6 @@ from gatherum.files.formats.format import (
     Location,
     Opening,
     choose_member,
-    find_named,
 )
 from gatherum.files.formats.storage import FlatStorage, Source
 
@@ -28,12 +27,12 @@ PIECE = 1 << 20
 class Npz(Format):
     """An array among others in a zip file; read only."""
 
-    name, form = "npz", "'x.npz:name'"
+    name, form, suffixes = "npz", "'x.npz:name'", ("npz",)
     read_only = ".npz files are read only"
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the file and the array that ``x.npz:name`` names."""
-        return find_named(text, "npz")
+    def begins(self, start: bytes) -> bool:
+        """Whether a file of this format begins so."""
+        return start.startswith((b"PK\3\4", b"PK\5\6"))
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Find an array, stored or deflated, and check all that is claimed of it."""

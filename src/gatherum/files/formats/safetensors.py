@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.formats.format import Format, Location, Opening, choose_member, find_named
+from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.stats import Meter
@@ -43,12 +43,12 @@ EXTENDED = {
 class Safetensors(Format):
     """A tensor among others in a file; written alone, in a new file."""
 
-    name, form = "safetensors", "'model.safetensors:tensor'"
+    name, form, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
     remote = True
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the file and the tensor that ``model.safetensors:tensor`` names."""
-        return find_named(text, "safetensors")
+    def begins(self, start: bytes) -> bool:
+        """Whether a file of this format begins so."""
+        return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LONGEST_HEADER
 
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that the file's header claims."""

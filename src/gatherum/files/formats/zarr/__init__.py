@@ -34,7 +34,7 @@ CHUNK = 4 << 20
 class Zarr(Format):
     """An array in a directory, whose chunks are files."""
 
-    name, form = "zarr", "a Zarr directory such as 'x.zarr'"
+    name, form, members = "zarr", "a Zarr directory such as 'x.zarr'", False
     remote = True
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:

@@ -1,0 +1,177 @@
+"""Files whose names say nothing: their first bytes decide, or ``--format`` does."""
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from files.storage import MISSING, bits, get, put, refused
+from gatherum import files
+from gatherum.files.formats import FORMATS, locate
+
+TABLE = np.arange(24, dtype=np.float32).reshape(8, 3)
+ROWS = np.array([7, 2, 0, 7])
+FORMS = ("npy", "fortran", "npz", "deflated", "safetensors", "hdf5", "hdf5 chunks")
+
+
+def renamed(path: str, name: str) -> str:
+    """Give a file another name, and return the path of its array."""
+    file, _, member = path.partition(":")
+    other = Path(file).with_name(name)
+    os.rename(file, other)
+    return f"{other}:{member}" if member else str(other)
+
+
+@pytest.mark.parametrize("name", ["t", "t.bin", "t.nc", "a:b", "t.npy.1", "a.h5.dat"])
+@pytest.mark.parametrize("form", FORMS)
+def test_content_decides_where_the_suffix_says_nothing(
+    tmp_path: Path, form: str, name: str
+) -> None:
+    path = renamed(put(tmp_path, "t", TABLE, form), name)
+    assert bits(files.gather_file(path, ROWS)) == bits(TABLE[ROWS])
+    if form in ("npy", "safetensors", "hdf5"):
+        files.scatter_slices_file(path, np.array([0]), TABLE[:1] + 9, path, in_place=True)
+        assert files.gather_file(path, np.array([0])).tolist() == (TABLE[:1] + 9).tolist()
+
+
+@pytest.mark.parametrize("name", ["t.pq", "t.parq", "t.ipc", "t"])
+@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+def test_columns(tmp_path: Path, kind: str, name: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
+    table, path = pyarrow.table({"x": ROWS}), tmp_path / name
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    elif kind == "feather":
+        with pyarrow.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        with pyarrow.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+    assert files.gather_file(f"{path}:x", np.array([1, 0])).tolist() == [2, 7]
+    assert files.gather_file(path, np.array([1, 0])).tolist() == [2, 7]
+
+
+@pytest.mark.parametrize("userblock", [0, 512, 4096, 32768])
+@pytest.mark.parametrize("name", ["t.h5ad", "t.he5", "t.hdf", "t.nc4", "t.mat"])
+def test_files_of_hdf5_by_other_names(tmp_path: Path, name: str, userblock: int) -> None:
+    h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
+    path = tmp_path / name
+    with h5py.File(path, "w", userblock_size=userblock) as file:
+        file["obs/x"] = TABLE
+    assert bits(files.gather_file(f"{path}:obs/x", ROWS)) == bits(TABLE[ROWS])
+
+
+def test_a_file_of_netcdf(tmp_path: Path) -> None:
+    package = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
+    for form in ("NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"):
+        path = tmp_path / f"{form}.nc"
+        with package.Dataset(path, "w", format=form) as file:
+            file.createDimension("rows", 8)
+            file.createDimension("columns", 3)
+            file.createVariable("x", "f4", ("rows", "columns"))[...] = TABLE
+        if form == "NETCDF4":
+            assert bits(files.gather_file(f"{path}:x", ROWS)) == bits(TABLE[ROWS])
+        else:
+            assert refused(tmp_path, f"{path}:x") == (
+                f"{path.name}: is a file of netCDF 3, which is not read; nccopy -k nc4 makes one "
+                "of netCDF 4 of it"
+            )
+
+
+EXPECTED = "expected 'x.npy', 'x.npz:name', "
+UNKNOWN = f"is not a known kind of file, by its name or its first bytes: {EXPECTED}"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("t.hdf", b"\x0e\x03\x13\x01" + bytes(60), "t.hdf: is a file of HDF4, which is not read; "),
+        ("t.txt", b"1 2 3", f"'t.txt' {UNKNOWN}"),
+        ("t", b"", f"'t' {UNKNOWN}"),
+        ("t", struct.pack("<Q", 1 << 40) + b"{}", f"'t' {UNKNOWN}"),
+        ("t", b"PK\5\6" + bytes(18), "t: the file holds no arrays"),
+        ("t", b"\x89HDF\r\n\x1a\n" + bytes(60), "t: cannot be read as HDF5: "),
+        ("t", b"\xff\xff\xff\xff" + bytes(60), "t: cannot be read: "),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, name: str, content: bytes, line: str) -> None:
+    for package in ("h5py", "pyarrow"):
+        pytest.importorskip(package, reason=MISSING.format(package))
+    (tmp_path / name).write_bytes(content)
+    assert refused(tmp_path, str(tmp_path / name)).startswith(line)
+    assert refused(tmp_path, f"{tmp_path / name}:x").replace(":x", "", 1).startswith(line)
+
+
+def test_what_is_not_there_and_what_is_no_file(tmp_path: Path) -> None:
+    line = refused(tmp_path, str(tmp_path / "t.nc:x"))
+    assert line.startswith(f"'t.nc:x' is not there, nor a known kind of file: {EXPECTED}")
+    os.mkfifo(tmp_path / "t.nc")
+    assert refused(tmp_path, str(tmp_path / "t.nc:x"), OSError) == (
+        "t.nc: is a FIFO, not a regular file"
+    )
+    os.rename(put(tmp_path, "t", TABLE), tmp_path / "t.bin")
+    assert refused(tmp_path, f"{tmp_path}/t.bin:x") == (
+        "t.bin: expected 'x.npy' alone, got ':x' behind it"
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
+    cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str]:
+        status = cli.run(arguments)
+        return status, capfd.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_command_overrules_the_name(run: Any, form: str) -> None:
+    name = {"fortran": "npy", "deflated": "npz", "hdf5 chunks": "hdf5"}.get(form, form)
+    path = os.path.relpath(renamed(put(Path.cwd(), "t", TABLE, form), "t.parquet"))
+    line = "gather", path, "--values", "7,2", "-o", "o.npy"
+    assert run(*line)[0] == 1
+    assert run(*line, "--format", name) == (0, "")
+    assert np.load("o.npy").tolist() == TABLE[[7, 2]].tolist()
+    if form in ("npy", "safetensors", "hdf5"):
+        np.save("u.npy", TABLE[:1])
+        line = "scatter-slices", path, "u.npy", "--values", "7", "--in-place", "--format", name
+        assert run(*line) == (0, "")
+        assert run("gather", path, "--values", "7", "-o", "o.npy", "--format", name) == (0, "")
+        assert np.load("o.npy").tolist() == TABLE[:1].tolist()
+
+
+def test_formats_that_the_command_does_not_know(run: Any) -> None:
+    np.save("t.npy", TABLE)
+    line = "gather", "t.npy", "--values", "0", "-o", "o.npy", "--format"
+    names = ", ".join(form.name for form in FORMATS)
+    status, error = run(*line, "csv")
+    assert (status, f"must be one of {names}, got 'csv'." in error) == (2, True)
+    assert run(*line, "hdf5")[0] == 1
+    status, error = run(*line, "npy", "--workers", "2")
+    assert (status, "--workers does not go with --format" in error) == (2, True)
+
+
+def test_a_url_whose_format_is_given() -> None:
+    found = locate("https://user:secret@host/download?id=7#wte", "safetensors")
+    assert (found.file, found.member, str(found)) == (
+        "https://host/download", "wte", "https://host/download:wte",
+    )  # fmt: skip
+    assert locate("https://host/array/", "zarr").file == "https://host/array"
+    with pytest.raises(ValueError, match=r"expected 'x\.npy' alone, got '#wte' behind it"):
+        locate("https://host/download#wte", "npy")
+    with pytest.raises(ValueError, match="is not a known kind of file: expected"):
+        locate("https://host/download#wte")
+
+
+def test_outputs_keep_to_their_suffix(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"o.bin' is not there, nor a known kind of file"):
+        files.gather_file(TABLE, ROWS, tmp_path / "o.bin")
+    path = put(tmp_path, "t", TABLE)
+    files.gather_file(path, ROWS, tmp_path / "o.npy")
+    assert bits(get(f"{tmp_path}/o.npy")) == bits(TABLE[ROWS])
