@@ -243,7 +243,12 @@ def set_torch(
     is_neg: Callable[[Any], bool],
     record: Callable[..., Any],
     forward_mode: object,
+    refuse: Callable[[str, str, Any], None],
 ) -> None: ...
+def set_torch_storage(
+    size: int, offset: int, example: object, handle: int, measure: Callable[[Any], int]
+) -> None: ...
+def first_outside_storage(operands: tuple[object, ...]) -> int: ...
 def differentiate_tensors(
     op: str,
     gradient: object,

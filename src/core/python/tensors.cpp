@@ -1,13 +1,13 @@
 #include "tensors.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "../include/gatherum.h"
 #include "dlpack.hpp"
 #include "questions.hpp"
 #include "runs.hpp"
+#include "tensor_result.hpp"
+#include "tensor_storage.hpp"
 #include "view_calls.hpp"
 
 namespace gatherum {
@@ -22,11 +22,17 @@ struct Torch {
   Question grad_enabled, requires_grad, is_neg;
   nb::object record;        // makes a call of which a gradient is wanted
   nb::object forward_mode;  // a module with the level of forward mode, -1 for none
+  nb::object refuse;        // raises for an operand that has no memory to be read
 };
 
 Torch& torch() {
   static auto* t = new Torch;
   return *t;
+}
+
+TensorStorage& torch_storage() {
+  static auto* s = new TensorStorage;
+  return *s;
 }
 
 // Whether a level of forward mode is entered, so that a tensor may carry a tangent.
@@ -62,7 +68,7 @@ struct TensorView {
     DType dtype;
     if (t.device.type != dlpack::kCpu || t.ndim > NPY_MAXDIMS || t.dtype.lanes != 1 ||
         !find_dtype(t.dtype.code, t.dtype.bits, dtype) || dtype == DType::complex32 ||
-        !is_whole(object, dtype))
+        !torch_storage().holds(object, t) || !is_whole(object, dtype))
       return false;
     type = t.dtype;
     complex = t.dtype.code == static_cast<uint8_t>(Kind::complex);
@@ -81,72 +87,6 @@ struct TensorView {
     view.writable = true;
     return t.data != nullptr || items == 0;  // zeros that are nowhere have no address
   }
-};
-
-// --- Results
-
-// A tensor of the core's own memory, freed by whoever drops the last tensor of it, on any thread. Behind it
-// lie the sizes and steps of its dimensions, and then the elements, unless there are so many that they have
-// huge pages of their own. (Memory of torch's, which it would make a tensor of twice: 0.4 us a call more.)
-struct OwnResult {
-  dlpack::ManagedTensor managed;
-  bool large;
-};
-
-void release_own(dlpack::ManagedTensor* managed) {
-  auto* result = static_cast<OwnResult*>(managed->context);
-  if (result->large) gatherum_free(managed->tensor.data);
-  std::free(result);
-}
-
-class Result {
- public:
-  Result() = default;
-  Result(const Result&) = delete;
-  Result& operator=(const Result&) = delete;
-  ~Result() {
-    if (managed_ != nullptr) managed_->deleter(managed_);
-  }
-
-  void* allocate(const Shape& of, dlpack::DataType type, int64_t item) {
-    int64_t bytes = item;
-    for (int i = 0; i < of.rank; ++i) bytes *= of.extent[i];
-    const bool large = bytes >= kLargeResult;
-    const size_t sizes = 2 * static_cast<size_t>(of.rank) * sizeof(int64_t);
-    const size_t elements = large ? 0 : static_cast<size_t>(bytes) + kCacheLine;
-    auto* const memory = static_cast<char*>(std::malloc(sizeof(OwnResult) + sizes + elements));
-    if (memory == nullptr) throw std::bad_alloc();
-    auto* const shape = reinterpret_cast<int64_t*>(memory + sizeof(OwnResult));
-    int64_t stride = 1;
-    for (int i = of.rank - 1; i >= 0; --i) {
-      shape[i] = of.extent[i];
-      shape[of.rank + i] = stride;
-      stride *= of.extent[i];
-    }
-    char* const behind = memory + sizeof(OwnResult) + sizes;
-    void* at = behind + (-reinterpret_cast<uintptr_t>(behind) % kCacheLine);
-    if (large) at = gatherum_allocate(static_cast<size_t>(bytes));
-    if (at == nullptr) {
-      std::free(memory);
-      throw std::bad_alloc();
-    }
-    const dlpack::Tensor tensor = {at, {dlpack::kCpu, 0}, of.rank, type, shape, shape + of.rank, 0};
-    auto* const result = new (memory) OwnResult{{}, large};
-    result->managed = {{dlpack::kMajor, 0}, result, release_own, 0, tensor};
-    managed_ = &result->managed;
-    return at;
-  }
-
-  nb::object take() {
-    void* object = nullptr;
-    dlpack::ManagedTensor* given = managed_;
-    managed_ = nullptr;
-    if (torch().api->to_object(given, &object) != 0) nb::raise_python_error();
-    return nb::steal(static_cast<PyObject*>(object));
-  }
-
- private:
-  dlpack::ManagedTensor* managed_ = nullptr;
 };
 
 const void* item_of(nb::handle fill, int64_t item) {
@@ -168,13 +108,13 @@ int first_change(const nb::handle* operands, const Views& before) {
 
 nb::object run(const Attributes& attributes, const TensorCall& call, const Views& views,
                dlpack::DataType type) {
-  Result result;
+  TensorResult result;
   const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
   call_on_views(
       attributes, views, item_of(call.fill, views[0].item),
       [&](const Shape& shape) { return result.allocate(shape, type, views[0].item); },
       [&] { return first_change(operands, views); });
-  return call.out.is_none() ? result.take() : nb::borrow(call.out);
+  return call.out.is_none() ? result.take(*torch().api) : nb::borrow(call.out);
 }
 
 // The same through autograd, without torch's dispatcher: there is nothing that it would look for.
@@ -185,6 +125,12 @@ nb::object recorded(const TensorCall& call) {
   nb::object result = nb::steal(PyObject_Vectorcall(torch().record.ptr(), given, std::size(given), nullptr));
   if (!result.is_valid()) nb::raise_python_error();
   return result;
+}
+
+// A tensor that cannot be read: Python says why.
+[[noreturn]] void refuse(nb::handle op, const char* operand, nb::handle tensor) {
+  torch().refuse(op, operand, tensor);
+  throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
 }
 
 Attributes attributes_in(const TensorCall& call) {
@@ -220,12 +166,13 @@ nb::object call_on_plain_tensors(const TensorCall& call) {
 
 nb::object call_on_tensors(const TensorCall& call) {
   const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
+  const char* const names[] = {"data", "indices", "updates", "out"};
   const Attributes attributes = attributes_in(call);
   Views views;
   TensorView seen[kOperands];
   for (size_t i = 0; i < kOperands; ++i)
     if (!operands[i].is_none() && !seen[i].read(operands[i], views[i]))
-      throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
+      refuse(call.op, names[i], operands[i]);
   return run(attributes, call, views, seen[0].type);
 }
 
@@ -233,7 +180,7 @@ namespace {
 
 void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb::handle int8,
                nb::handle uint8, const nb::list& watchers, nb::handle grad_enabled, nb::handle requires_grad,
-               nb::handle is_neg, nb::handle record, nb::handle forward_mode) {
+               nb::handle is_neg, nb::handle record, nb::handle forward_mode, nb::handle refuse) {
   const auto* api =
       static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
   if (api == nullptr) nb::raise_python_error();
@@ -250,7 +197,8 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb:
        Question(requires_grad),
        Question(is_neg),
        nb::borrow(record),
-       nb::borrow(forward_mode)};
+       nb::borrow(forward_mode),
+       nb::borrow(refuse)};
   for (nb::handle watcher : watchers) t.watchers.emplace_back(watcher);
 }
 
@@ -268,8 +216,25 @@ bool is_contiguous(const View& view) {
   return true;
 }
 
+// The number of the first operand that is a tensor and reaches past the end of its storage, -1 for none. No
+// call reads of one without a plain storage.
+int first_outside_storage(const nb::tuple& operands) {
+  int number = 0;
+  for (nb::handle operand : operands) {
+    dlpack::Tensor t;
+    if (is_tensor(operand)) {
+      if (torch().api->view(operand.ptr(), &t) != 0)
+        PyErr_Clear();
+      else if (!torch_storage().holds(operand, t))
+        return number;
+    }
+    ++number;
+  }
+  return -1;
+}
+
 // A gradient that is wanted: contiguous, of an operand's shape.
-gatherum_buffer allocate(Result& result, const TensorView& like, const View& view) {
+gatherum_buffer allocate(TensorResult& result, const TensorView& like, const View& view) {
   Shape shape;
   shape.rank = view.rank;
   std::copy_n(view.shape, view.rank, shape.extent);
@@ -281,10 +246,11 @@ gatherum_buffer allocate(Result& result, const TensorView& like, const View& vie
 enum Differentiated { kGradient, kOldData, kIndices, kUpdates, kResult, kDifferentiated };
 
 // Reads the tensors that gradients are made from: of one dtype, in C order, those of the output of one shape.
-void read_all(const nb::handle* operands, TensorView* seen, View* views) {
+void read_all(nb::handle op, const nb::handle* operands, TensorView* seen, View* views) {
+  const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
   for (int i = 0; i < kDifferentiated; ++i) {
     if (operands[i].is_none()) continue;
-    if (!seen[i].read(operands[i], views[i])) throw nb::type_error("gatherum: a tensor without memory");
+    if (!seen[i].read(operands[i], views[i])) refuse(op, names[i], operands[i]);
     if (i == kIndices) continue;
     const bool like_output = i != kUpdates;
     if (views[i].dtype != views[kGradient].dtype || !is_contiguous(views[i]) ||
@@ -315,14 +281,14 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
   const nb::handle operands[] = {gradient, data, indices, updates, result};
   TensorView seen[kDifferentiated];
   View views[kDifferentiated];
-  read_all(operands, seen, views);
+  read_all(held, operands, seen, views);
   // The scatter of such updates into data that lie like the gradient.
   bool is_new = false;
   const Found found =
       plan_of(attributes, {views[kGradient], views[kIndices], views[kUpdates], View{}}, is_new);
   if (is_new) refuse_changes(operands, views);
   gatherum_gradients at = {};
-  Result results[2];
+  TensorResult results[2];
   at.gradient = memory_of(views[kGradient]);
   at.indices = memory_of(views[kIndices]);
   at.updates = memory_of(views[kUpdates]);
@@ -333,8 +299,8 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
   run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_differentiate(found.program->core(), &at, poll, error);
   });
-  return nb::make_tuple(of_data ? results[0].take() : nb::none(),
-                        of_updates ? results[1].take() : nb::none());
+  return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
+                        of_updates ? results[1].take(*torch().api) : nb::none());
 }
 
 // Binds what takes a call on tensors.
@@ -364,7 +330,15 @@ void bind_tensors(nb::module_& m) {
         nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
         nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"),
-        nb::arg("requires_grad"), nb::arg("is_neg"), nb::arg("record"), nb::arg("forward_mode"));
+        nb::arg("requires_grad"), nb::arg("is_neg"), nb::arg("record"), nb::arg("forward_mode"),
+        nb::arg("refuse"));
+  m.def(
+      "set_torch_storage",
+      [](intptr_t size, intptr_t offset, nb::handle example, intptr_t handle, nb::handle measure) {
+        torch_storage().find(size, offset, example, handle, measure);
+      },
+      nb::arg("size"), nb::arg("offset"), nb::arg("example"), nb::arg("handle"), nb::arg("measure"));
+  m.def("first_outside_storage", &first_outside_storage, nb::arg("operands"));
   def_call(m, "call_on_tensors", call_on_tensors);
   def_call(m, "call_on_plain_tensors", [](const TensorCall& call) {
     nb::object result = call_on_plain_tensors(call);

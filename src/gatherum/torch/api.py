@@ -12,7 +12,7 @@ from .. import arguments, errors
 from ..names import ModeName, ReductionName
 from ..native import entry
 from ..operators import OPERATORS
-from . import memory, operands, sentences
+from . import checks, operands, sentences
 
 _ops = torch.ops.gatherum
 
@@ -138,7 +138,7 @@ def _goes_through(op: str, data: object) -> bool:
     """Whether a call goes straight to the dispatcher: where a graph is traced, which does not see
     into the core. Raises where the data are no tensor.
     """
-    operands.check_data(op, data)
+    checks.check_data(op, data)
     return bool(torch.compiler.is_compiling())
 
 
@@ -148,7 +148,7 @@ def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, nega
         indices = _traced_indices(indices)
         given = fill_value
     else:
-        operands.check_out(op, out)
+        checks.check_out(op, out)
         indices = operands.as_indices(op, indices, data)
         _check(op, data, indices, None, out)
         given = operands.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
@@ -165,7 +165,7 @@ def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, 
     if torch.compiler.is_compiling():
         indices, updates = _traced_indices(indices), _traced_updates(op, data, updates)
     else:
-        operands.check_out(op, out)
+        checks.check_out(op, out)
         indices = operands.as_indices(op, indices, data)
         updates = operands.as_updates(op, updates, data)
         _check(op, data, indices, updates, out)
@@ -217,7 +217,8 @@ def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: 
     named = (("data", data), ("indices", indices), ("updates", updates), ("out", out))
     for name, tensor in named:
         if tensor is not None:
-            memory.check_dense(op, name, tensor, data.device)
+            checks.check_dense(op, name, tensor, data.device)
+    checks.check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
 
 
 def room(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..operators import OPERATORS, SLICES, Operator
 from . import sentences
+from .checks import check_storages
 from .ops import LIBRARY, forms, gather_call, moved_shape, overload, scatter_call
 
 Batched: TypeAlias = tuple[Tensor, int]
@@ -87,7 +88,10 @@ def _stretched(updates: Tensor, moved: tuple[int, ...]) -> Tensor:
 
 
 def _register(operator: Operator) -> None:
+    names = ("data", "indices", "updates") if operator.scatters else ("data", "indices")
+
     def rule(info: Any, dims: Any, *operands: Any) -> Batched:
+        check_storages(operator.name, names, operands)
         return (_scatter if operator.scatters else _gather)(operator, info, dims, *operands)
 
     def refused(*_: Any) -> Any:

@@ -18,7 +18,7 @@ from ..cuda.views import View
 from ..dtypes import AnyDType
 from ..errors import Shape
 from ..signature import Operand
-from . import dtypes, memory
+from . import checks, dtypes
 from .operands import fill_item
 
 # What torch.sort takes along a dimension on a CUDA device.
@@ -119,7 +119,8 @@ def run(
     """Run one call on dense tensors of one CUDA device, and return the result, or `out`."""
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
-            memory.check_dense(op, name, tensor, data.device)
+            checks.check_dense(op, name, tensor, data.device)
+            checks.check_storage(op, name, tensor)
     attributes = calls.Attributes(axis, reduction, include_self, mode, negative)
 
     def item(_: AnyDType) -> bytes:

@@ -22,6 +22,7 @@ from torch.autograd.function import _SingleLevelFunction
 from .. import native
 from ..operators import OPERATORS, Operator
 from . import dtypes, fused, sentences
+from .checks import check_storages
 from .memory import fills
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 from .partials import Partials, Places, keeps, partials
@@ -167,6 +168,9 @@ def _save(ctx: Any, operator: Operator, data: Tensor, indices: Tensor, call: dic
 
 def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
     indices, *values = ctx.saved_tensors
+    operator = ctx.call[0]
+    names = ("indices", "data", "updates", "result")
+    check_storages(operator.name, names, (indices, *values))
     return _places(indices, *ctx.call), tuple(values)
 
 
@@ -232,11 +236,13 @@ def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, axis:
 def _recorded(operator: Operator) -> Callable[..., Any]:
     """Return the Autograd kernel of an operator's functional form."""
     op = overload(operator.name)
+    names = _operand_names(op)
     function = _Scatter if operator.scatters else _Gather
 
     def kernel(keyset: Any, *operands: Any) -> Any:
         if (found := _plain(operator, *operands)) is not None:
             return found
+        check_storages(operator.name, names, operands)
         if _C._are_functorch_transforms_active():
             with enable_single_level_autograd_function():
                 return function.apply(keyset, operator, *operands)
@@ -245,6 +251,11 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
         return function.apply(keyset, operator, *operands)
 
     return kernel
+
+
+def _operand_names(op: Any) -> tuple[str, ...]:
+    """Return what an op calls its arguments."""
+    return tuple(argument.name for argument in op._schema.arguments)
 
 
 def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
@@ -296,8 +307,10 @@ def _has_tangent(operands: tuple[Any, ...]) -> bool:
 def _refused(operator: Operator, name: str) -> Callable[..., Any]:
     """Return the Autograd kernel of a form that writes, which has no derivative."""
     op = overload(name)
+    names = _operand_names(op)
 
     def kernel(keyset: Any, *operands: Any) -> Any:
+        check_storages(operator.name, names, operands)
         recorded = _C.is_grad_enabled() and _C._any_requires_grad(*operands)
         if recorded or _has_tangent(operands):
             raise sentences.out_of_gradients(operator.name)

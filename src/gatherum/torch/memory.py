@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,21 +11,10 @@ import torch
 from torch import _C, Tensor
 from torch.autograd import forward_ad
 
-from .. import errors, native
-from . import dtypes, sentences
+from .. import native
+from . import dtypes
+from .checks import check_dense, check_storage
 from .operands import fill_item
-
-
-def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
-    """Raise for a tensor that the core cannot read: sparse, or on another device."""
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        layout = str(tensor.layout).removeprefix("torch.")
-        found = "quantized tensor" if tensor.is_quantized else f"tensor of layout {layout}"
-        instead = "dequantize" if tensor.is_quantized else "to_dense"
-        raise sentences.no_tensor(op, operand, found, f"write {operand}.{instead}()")
-    if tensor.device != device:
-        instead = f"write {operand}.to(data.device)"
-        raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
 
 
 def fills(mode: str, fill: Any) -> bool:
@@ -63,6 +54,7 @@ def open_exchange(record: Callable[..., Tensor]) -> None:
         _C._are_functorch_transforms_active,
         _C._is_tracing,
     ]
+    find_storage()
     native.set_torch(
         Tensor.__dlpack_c_exchange_api__,
         Tensor,
@@ -75,7 +67,31 @@ def open_exchange(record: Callable[..., Tensor]) -> None:
         Tensor.is_neg,
         record,
         forward_ad,
+        check_storage,
     )
+
+
+def find_storage() -> None:
+    """Tell the core how to ask for the storage of a tensor."""
+    size, offset = (_address(f"aoti_torch_get_storage_{what}") for what in ("size", "offset"))
+    example = torch.empty(1, device="cpu")
+    native.set_torch_storage(size, offset, example, example._cdata, _bytes_behind)
+
+
+def _bytes_behind(tensor: Tensor) -> int:
+    """Return how many bytes of its storage there are from a tensor's first element on."""
+    before: int = tensor.storage_offset() * tensor.element_size()
+    size: int = tensor.untyped_storage().nbytes()
+    return size - before
+
+
+def _address(name: str) -> int:
+    """Return the address of a function of torch's stable C interface, 0 where there is none."""
+    try:
+        library = ctypes.CDLL("torch_cpu.dll" if os.name == "nt" else _C.__file__)
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    except (OSError, AttributeError):
+        return 0
 
 
 def is_on_cuda(value: object) -> bool:
@@ -90,6 +106,7 @@ def look(op: str, operand: str, value: object) -> object:
     if not isinstance(value, Tensor):  # a type of torch's that is no tensor
         return value
     check_dense(op, operand, value, value.device)
+    check_storage(op, operand, value)
     code, item = dtypes.code_of(op, operand, value.dtype), value.element_size()
     lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):

@@ -9,23 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import arguments, arrays, errors
+from .. import arguments, errors
 from ..dtypes import is_index
 from ..narrow import Rounded
 from ..operators import OPERATORS
 from . import dtypes, sentences
-
-
-def check_data(op: str, value: object) -> None:
-    """Raise TypeError for `data` that is no tensor."""
-    if not isinstance(value, Tensor):
-        raise sentences.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
-
-
-def check_out(op: str, value: object) -> None:
-    """Raise TypeError for an `out` that is no tensor."""
-    if value is not None and not isinstance(value, Tensor):
-        raise sentences.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
+from .checks import check_storage
 
 
 def is_indirect(tensor: Tensor) -> bool:
@@ -36,11 +25,6 @@ def is_indirect(tensor: Tensor) -> bool:
     if torch.compiler.is_compiling():
         return False
     return bool(tensor.is_conj() or tensor.is_neg() or torch._is_functional_tensor(tensor))
-
-
-def _kind(value: object) -> str:
-    found = arrays.foreign(type(value))
-    return found.name if found else type(value).__name__
 
 
 def as_indices(op: str, value: object, data: Tensor) -> Tensor:
@@ -67,6 +51,7 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
 def as_fill(op: str, value: object, data: Tensor) -> Any:
     """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
     if isinstance(value, Tensor) and value.shape == ():
+        check_storage(op, "fill_value", value)
         if value.requires_grad and torch.is_grad_enabled():
             raise sentences.fill_needs_gradient(op)
         value = value.item()

@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import errors
 from ..operators import OPERATORS, Operator
 from ..signature import Operand, Signature, check_symbolic
-from . import inductor, memory, sentences
+from . import checks, inductor, memory, sentences
 from .dtypes import planned
 
 Kernel: TypeAlias = Callable[..., Any]
@@ -179,7 +179,7 @@ def _elsewhere(op: str) -> Kernel:
     def kernel(data: Tensor, *rest: Any) -> Any:
         for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
             if isinstance(tensor, Tensor):
-                memory.check_dense(op, name, tensor, data.device)
+                checks.check_dense(op, name, tensor, data.device)
         raise sentences.no_device(op, str(data.device))
 
     return kernel

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from .. import arguments, errors
 from ..operators import OPERATORS
-from . import memory, operands, sentences
+from . import checks, operands, sentences
 from .ops import overload
 from .partials import Places, keeps
 
@@ -285,7 +285,8 @@ def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, d
 def _dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
     if not isinstance(value, Tensor):
         raise sentences.no_tensor(op, name, type(value).__name__, f"write torch.as_tensor({name})")
-    memory.check_dense(op, name, value, src.device)
+    checks.check_dense(op, name, value, src.device)
+    checks.check_storage(op, name, value)
     return value
 
 

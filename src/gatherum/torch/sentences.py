@@ -7,6 +7,13 @@ def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
 
 
+def outside_storage(op: str, operand: str, held: int, needed: int) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must lie in its storage, which has {held} bytes, got a tensor that "
+        f"reaches to byte {needed}; give the storage its old size by untyped_storage().resize_"
+    )
+
+
 def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
     return ValueError(
         f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
