@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from . import errors
 
@@ -52,12 +54,23 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: i
     return descriptor
 
 
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors of its descriptor, which the system raises without a name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return all bytes of a regular file, or raise OSError if there are more than ``limit``.
 
     No more than ``limit`` bytes and one are read, whatever size the file says it has.
     """
-    with open(open_regular(path), "rb") as file:
+    with open(open_regular(path), "rb") as file, naming(path):
         if os.fstat(file.fileno()).st_size <= limit:
             content = file.read(limit + 1)
             if len(content) <= limit:

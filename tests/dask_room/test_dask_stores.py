@@ -13,8 +13,10 @@ import gatherum
 
 da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
 zarr = pytest.importorskip("zarr", reason="install zarr")
+import dask  # noqa: E402
+
 import gatherum.dask  # noqa: E402
-from files.storage import fail_notes  # noqa: E402
+from files.storage import fail_at, fail_notes  # noqa: E402
 from gatherum.dask import stores  # noqa: E402
 from gatherum.files.formats.zarr.arrays import ZarrArray  # noqa: E402
 
@@ -223,3 +225,30 @@ def test_no_update_is_applied_twice_where_no_note_is_kept(tmp_path, stored, monk
         gatherum.dask.scatter_slices_into(*call, reduction="add", resume=True)
     np.testing.assert_array_equal(stored[...], EXPECTED)
     assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+@pytest.mark.slow
+def test_an_error_at_any_step_leaves_nothing_or_is_completed(tmp_path, monkeypatch):
+    """Let every call that moves data or changes the disk fail, each in a run of its own."""
+    at, calls = 0, [""]
+    while at < len(calls):
+        at += 1
+        folder = tmp_path / str(at)
+        stored = store_at(folder / "a.zarr")
+        before = files(folder)
+        with monkeypatch.context() as patch, dask.config.set(scheduler="synchronous"):
+            calls = fail_at(patch, at)
+            try:
+                gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
+            except OSError as error:
+                assert str(folder) in str(error), calls
+        if (journal := folder / "a.zarr.partial.journal").exists():
+            assert journal.read_text().endswith('{"ready": true}\n'), calls
+            gatherum.dask.scatter_slices_into(
+                stored, INDICES, UPDATES, reduction="add", resume=True
+            )
+        elif len(calls) >= at:
+            assert files(folder) == before, calls
+            continue
+        np.testing.assert_array_equal(stored[...], EXPECTED)
+        assert os.listdir(folder) == ["a.zarr"], calls

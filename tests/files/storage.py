@@ -1,7 +1,9 @@
 """Arrays put into files of every format, and read back by the formats' own packages."""
 
+import errno
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ from numpy.typing import NDArray
 from gatherum import files
 
 __all__ = [
-    "FORMATS", "bits", "described", "fail_notes", "get", "keeps_notes", "leftovers", "npy_bytes",
-    "put", "refused",
+    "FORMATS", "bits", "described", "fail_at", "fail_notes", "get", "keeps_notes", "leftovers",
+    "npy_bytes", "put", "refused",
 ]  # fmt: skip
 
 FORMATS = (
@@ -21,6 +23,9 @@ FORMATS = (
     "hdf5", "hdf5 chunks",
 )  # fmt: skip
 MISSING = "install {0} to test {0} files"
+# What takes a descriptor raises errors without a file name; the others name their first path.
+OF_DESCRIPTORS = ("pread", "preadv", "pwrite", "fsync", "ftruncate")
+OF_PATHS = ("rename", "replace", "mkdir", "unlink", "rmdir")
 
 
 def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:
@@ -163,3 +168,25 @@ def fail_notes(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None
         setxattr(path, *rest)
 
     monkeypatch.setattr(os, "setxattr", failing, raising=False)
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, at: int) -> list[str]:
+    """Let the `at`-th call that moves data or changes the disk fail; return the calls made."""
+    calls: list[str] = []
+
+    def failing(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(first: Any, *rest: Any, **more: Any) -> Any:
+            calls.append(name)
+            if len(calls) == at:
+                path = (first,) if name in OF_PATHS else ()
+                raise OSError(errno.EIO, os.strerror(errno.EIO), *path)
+            return None if name == "fsync" else call(first, *rest, **more)
+
+        return run
+
+    for name in (*OF_DESCRIPTORS, *OF_PATHS):
+        if hasattr(os, name):
+            monkeypatch.setattr(os, name, failing(name, getattr(os, name)))
+    if fcntl := pytest.importorskip("fcntl", reason="locks of POSIX systems"):
+        monkeypatch.setattr(fcntl, "flock", failing("flock", fcntl.flock))
+    return calls

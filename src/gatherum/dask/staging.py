@@ -83,10 +83,6 @@ def write(folder: str, box: Box, values: Array) -> None:
     """Write a box of whole chunks; where the run has ended meanwhile, leave nothing behind."""
     try:
         ZarrArray(folder, Meter(), writable=True, watched=False).write_box(box, values)
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, folder) from error  # zarr does not say where
     finally:
         if metadata_name(folder) is None:  # zarr has made the directories anew
             shutil.rmtree(folder, ignore_errors=True)

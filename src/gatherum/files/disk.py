@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gatherum import native
 from gatherum.files.stats import Meter
 from gatherum.files.system import read_into, read_some, write_some
-from gatherum.regular import open_regular
+from gatherum.regular import naming, open_regular
 
 __all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages_between"]
 
@@ -80,7 +80,8 @@ class DiskFile:
         """Fill `buffer` from position `offset`; a file that ends before is an OSError."""
         done = 0
         while done < len(buffer):
-            got = read_into(self.fd, buffer[done : done + LONGEST_TRANSFER], offset + done)
+            with naming(self.path):
+                got = read_into(self.fd, buffer[done : done + LONGEST_TRANSFER], offset + done)
             if got == 0:
                 raise self._truncated(offset + done, offset + len(buffer))
             done += got
@@ -141,7 +142,7 @@ class DiskFile:
                 continue
             except OSError as error:
                 if error.errno != errno.EOPNOTSUPP:
-                    raise
+                    raise OSError(error.errno, error.strerror, self.path) from error
                 return 0.0
         return there / offsets.size
 
@@ -153,11 +154,12 @@ class DiskFile:
     def read_bytes(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
         pieces: list[bytes] = []
-        while length > 0 and (piece := read_some(self.fd, length, offset)):
-            pieces.append(piece)
-            offset += len(piece)
-            length -= len(piece)
-            self.meter.read(len(piece))
+        with naming(self.path):
+            while length > 0 and (piece := read_some(self.fd, length, offset)):
+                pieces.append(piece)
+                offset += len(piece)
+                length -= len(piece)
+                self.meter.read(len(piece))
         return b"".join(pieces)
 
     def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
@@ -165,10 +167,8 @@ class DiskFile:
         view = memoryview(buffer)
         done = 0
         while done < len(view):
-            try:
+            with naming(self.path):
                 done += write_some(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
-            except OSError as error:
-                raise OSError(error.errno, os.strerror(error.errno or 0), self.path) from error
         if done >= WRITE_BEHIND and self._identity is not None:
             # on the way to the disk from now on, so that `sync` has less to wait for
             native.start_writing(self.fd, offset, done)
@@ -177,11 +177,17 @@ class DiskFile:
     def grow(self, size: int) -> None:
         """Make the file at least `size` bytes long."""
         if self.size < size:
+            self.resize(size)
+
+    def resize(self, size: int) -> None:
+        """Make the file `size` bytes long."""
+        with naming(self.path):
             os.ftruncate(self.fd, size)
 
     def sync(self) -> None:
         """Return once everything written is on the disk."""
-        os.fsync(self.fd)
+        with naming(self.path):
+            os.fsync(self.fd)
 
     def state(self) -> list[int]:
         """Return what tells this file from another or a changed one, as the journal keeps it."""

@@ -8,6 +8,7 @@ import os
 import sys
 
 from gatherum import native
+from gatherum.regular import naming
 
 if sys.platform == "win32":
     import msvcrt
@@ -76,7 +77,8 @@ def sync_file(path: str) -> None:
     """Force a closed file to the disk."""
     fd = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
-        os.fsync(fd)
+        with naming(path):
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -90,7 +92,8 @@ def sync_directory(path: str) -> None:
         return
     fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(fd)
+        with naming(path):
+            os.fsync(fd)
     finally:
         os.close(fd)
 

@@ -66,7 +66,7 @@ class Build:
             if lost or not self.journal.resumed:
                 self._start_over()
         except BaseException:
-            self.journal.close()
+            self.journal.give_up()
             raise
 
     def _start_over(self) -> None:
@@ -75,8 +75,6 @@ class Build:
             self._remove_parts()
         for path in self._parts():
             if os.path.lexists(path):
-                if self.journal.made:
-                    self.journal.remove()
                 raise FileExistsError(f"{path}: is in the way and was not made by gatherum")
         self.journal.begin()
 
@@ -141,7 +139,7 @@ class Build:
         if self.data is not None and 0 < self.size < self.data.size:
             # what is cut off is needed until the parts made from it are recorded
             self.checkpoint()
-            os.ftruncate(self.data.fd, self.size)
+            self.data.resize(self.size)
         self.sync()
         self._check_inputs()
 
@@ -210,6 +208,11 @@ def put_back(target: str) -> None:
 def remove_path(path: str) -> None:
     """Remove a file or a directory, if there is one."""
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
+        try:
+            shutil.rmtree(path)
+        except OSError as error:
+            if not os.path.isabs(error.filename):  # a name in one of the folders below
+                error.filename = path
+            raise
     elif os.path.lexists(path):
         os.unlink(path)

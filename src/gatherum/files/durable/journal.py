@@ -12,7 +12,7 @@ from gatherum.files.system import (
     sync_directory,
     write_some,
 )
-from gatherum.regular import open_regular
+from gatherum.regular import naming, open_regular
 
 __all__ = ["READY", "Journal", "Record", "check_readable"]
 
@@ -48,9 +48,8 @@ class Journal:
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
         self.path = path
-        self.made = not os.path.lexists(path)
-        self._forced = False
-        self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | NO_LINK)
+        self._forced, self._known = False, set[str]()
+        self._fd, self._made = _opened(path)
         try:
             self._lock()
             self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
@@ -61,39 +60,45 @@ class Journal:
                 self._check_same(earlier, self._first)
             else:
                 self._check_not_half_laid(earlier)
+                self._known.clear()
             self.records = earlier if self.resumed else []
-            self._known = set(map(_key, self.records))
         except BaseException:
-            self.close()
+            self.give_up()
             raise
 
     def begin(self) -> None:
         """Forget an earlier run's records: none of its parts is left."""
-        os.ftruncate(self._fd, 0)
+        self._made = True  # what is in it from now on is this run's
+        self._cut(0)
         self._append(self._first)
         self.resumed, self.records, self._known = False, [], set()
 
     def _lock(self) -> None:
         try:
-            lock(self._fd)
+            with naming(self.path):
+                lock(self._fd)
             # the run that held the lock may have completed, and removed this very file
             same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except (BlockingIOError, FileNotFoundError):
             same = False
         if not same:
+            self._made = False  # or not for this run
             raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:
         """Return the records of an earlier run, and cut off one that is not whole."""
-        head = read_some(self._fd, len(HEAD), 0)
+        with naming(self.path):
+            head = read_some(self._fd, len(HEAD), 0)
         if head != HEAD[: len(head)]:  # somebody else's, and perhaps huge
             raise self._not_ours()
-        with open(self._fd, "rb", closefd=False) as file:
+        with open(self._fd, "rb", closefd=False) as file, naming(self.path):
             raw = file.read()
         whole = raw[: raw.rfind(b"\n") + 1]
         try:
             records: list[Record] = [json.loads(line) for line in whole.splitlines()]
-        except ValueError:
+            self._whole = len(whole)
+            self._known = set(map(_key, records))
+        except (ValueError, RecursionError):
             raise self._not_ours() from None
         if not all(isinstance(record, dict) for record in records):
             raise self._not_ours()
@@ -114,8 +119,7 @@ class Journal:
                 f"{self.path}: cannot resume, {_difference(old, new)} "
                 "(without resume the run starts over)"
             )
-        whole = "".join(json.dumps(record) + "\n" for record in earlier)
-        os.ftruncate(self._fd, len(whole.encode()))
+        self._cut(self._whole)
 
     def _check_not_half_laid(self, earlier: list[Record]) -> None:
         if READY in earlier and earlier[0].get("in_place"):
@@ -131,7 +135,8 @@ class Journal:
     def add(self, *records: Record) -> None:
         """Append records; they are on the disk when the call returns."""
         self._append(*records)
-        os.fsync(self._fd)
+        with naming(self.path):
+            os.fsync(self._fd)
         if not self._forced:
             sync_directory(os.path.dirname(self.path))
             self._forced = True
@@ -142,8 +147,20 @@ class Journal:
         text = "".join(json.dumps(record) + "\n" for record in records).encode()
         offset = os.fstat(self._fd).st_size
         while text:
-            done = write_some(self._fd, text, offset)
+            with naming(self.path):
+                done = write_some(self._fd, text, offset)
             text, offset = text[done:], offset + done
+
+    def _cut(self, size: int) -> None:
+        with naming(self.path):
+            os.ftruncate(self._fd, size)
+
+    def give_up(self) -> None:
+        """Remove the journal if this run has made it, and keep one that was there."""
+        if self._made:
+            self.remove()
+        else:
+            self.close()
 
     def remove(self) -> None:
         """Delete the journal: the output is complete, or given up."""
@@ -163,7 +180,10 @@ def check_readable(path: str) -> None:
     journal = path + ".partial.journal"
     if not os.path.isfile(journal):
         return
-    with open(journal, encoding="utf-8", errors="replace", opener=open_regular) as lines:
+    with (
+        open(journal, encoding="utf-8", errors="replace", opener=open_regular) as lines,
+        naming(journal),
+    ):
         if lines.read(len(HEAD)) != HEAD.decode():
             return  # somebody else's, and perhaps huge
         first, rest = lines.readline(), lines.read()
@@ -172,6 +192,15 @@ def check_readable(path: str) -> None:
             f"{path}: an in-place run was stopped while it wrote this table; "
             "complete it with resume first"
         )
+
+
+def _opened(path: str) -> tuple[int, bool]:
+    """Return a descriptor of the journal, and whether it was not there."""
+    flags = os.O_RDWR | os.O_CREAT | NO_LINK
+    try:
+        return open_regular(path, flags | os.O_EXCL), True
+    except FileExistsError:
+        return open_regular(path, flags), False
 
 
 def _key(record: Record) -> str:

@@ -17,6 +17,7 @@ from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.layouts import FlatLayout, FortranLayout
 from gatherum.files.tables.table import Block, Layout, Panel, RowTable
+from gatherum.regular import naming
 
 __all__ = ["BlockStore", "FlatPatchTarget", "FlatTarget", "PatchTarget", "Target", "lay_patch"]
 
@@ -155,7 +156,8 @@ class PatchLog(DiskFile):
 
     def pieces(self, longest: int) -> Iterator[tuple[int, bytes]]:
         """Return what is kept, in order, in pieces of at most `longest` bytes."""
-        with open(self.fd, "rb", closefd=False, buffering=BUFFERED) as stream:
+        raw = open(self.fd, "rb", closefd=False, buffering=BUFFERED)  # noqa: SIM115
+        with raw as stream, naming(self.path):
             stream.seek(0)
             while header := stream.read(PIECE_HEADER.size):
                 offset, length = PIECE_HEADER.unpack(header)
@@ -210,7 +212,7 @@ class FlatPatch:
         """Drop what was written after the last recorded part."""
         ends = [int(record[LOG_END]) for record in self.build.records() if LOG_END in record]
         self.log.end = max(ends, default=0)
-        os.ftruncate(self.log.fd, self.log.end)
+        self.log.resize(self.log.end)
 
     def store(self, block: Block) -> None:
         """Log a changed block."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
 from gatherum.files.stats import Meter
-from gatherum.regular import check_regular, read_regular
+from gatherum.regular import check_regular, naming, read_regular
 from gatherum.shapes import MAX_RANK
 
 __all__ = ["ZarrArray", "create_array", "tree_state"]
@@ -173,7 +173,7 @@ def import_bounded() -> Any:
 def _plain_errors(path: str) -> Iterator[None]:
     """Turn whatever a codec or the metadata parser raises into one line about this array."""
     try:
-        with warnings.catch_warnings():
+        with naming(path), warnings.catch_warnings():
             # a dtype without a written specification is still read as it was written
             warnings.simplefilter("ignore")
             yield

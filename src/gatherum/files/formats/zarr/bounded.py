@@ -22,7 +22,7 @@ from gatherum.files.disk import check_within
 from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
 from gatherum.files.system import read_some
-from gatherum.regular import open_regular
+from gatherum.regular import naming, open_regular
 
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 
@@ -75,7 +75,8 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
             limit = LONGEST_METADATA if key in METADATA_KEYS else self.limit
             if size > limit:
                 raise ValueError(str(errors.file_too_big(path, limit)))
-            content = _content(descriptor, *span(byte_range, size))
+            with naming(path):
+                content = _content(descriptor, *span(byte_range, size))
         finally:
             os.close(descriptor)
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
