@@ -136,6 +136,23 @@ def test_filters_of_zarr_2_whose_output_grows(tmp_path: Path, name: str, dtype: 
 
 
 @pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
+def test_zstd_without_a_size_around_a_shard(tmp_path: Path) -> None:
+    # as programs write it that compress while the shard arrives: blocks, of which none says more
+    table, path = np.arange(128, dtype="u4").reshape(16, 8), tmp_path / "t.zarr"
+    zarr.create_array(path, shape=(16, 8), chunks=(8, 8), dtype="u4")
+    document = json.loads((path / "zarr.json").read_text())
+    document["codecs"] = [shards((2, 4), BYTES), ZSTD]
+    (path / "zarr.json").write_text(json.dumps(document))
+    zarr.open_array(path)[...] = table
+    for chunk in (path / "c" / "0" / "0", path / "c" / "1" / "0"):
+        plain = bytes(numcodecs.Zstd().decode(chunk.read_bytes()))
+        block = (len(plain) << 3 | 1).to_bytes(3, "little") + plain  # stored, and the last one
+        chunk.write_bytes(b"\x28\xb5\x2f\xfd\0\x38" + block)
+    assert bits(zarr.open_array(path, mode="r")[...]) == bits(table)
+    assert bits(files.gather_file(path, np.arange(16))) == bits(table)
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
 def test_a_bomb_around_a_shard(tmp_path: Path) -> None:
     path = tmp_path / "t.zarr"
     zarr.create_array(path, shape=(16, 8), chunks=(8, 8), dtype="u4")

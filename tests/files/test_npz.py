@@ -30,6 +30,19 @@ def test_npz_names(tmp_path: Path) -> None:
     assert np.load(tmp_path / "o.npy").shape == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("inside", "name"),
+    [("a.npy", "a"), ("a.npy", "a.npy"), ("a.npy.npy", "a.npy"), ("a", "a"), ("A.NPY", "A.NPY")],
+)
+def test_members_are_found_as_numpy_finds_them(tmp_path: Path, inside: str, name: str) -> None:
+    content = npy_bytes(described("(4, 4)"), bytes(range(64)))
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("b.npy", npy_bytes(described()))
+        archive.writestr(inside, content)
+    found = files.gather_file(f"{tmp_path}/t.npz:{name}", np.arange(4))
+    assert found.tobytes() == np.load(tmp_path / "t.npz")[name].tobytes()
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_npz_damage(tmp_path: Path, compressed: bool) -> None:
     path = tmp_path / "t.npz"

@@ -230,8 +230,12 @@ def test_frames_of_zstd_are_added_up() -> None:
         for most in (size - 1, 1, 0):
             with pytest.raises((ValueError, RuntimeError)):
                 inflating.inflated("zstd", {}, data, most, exact=True)
-    with pytest.raises(ValueError, match="does not say how large it is"):
-        inflating.inflated("zstd", {}, zstd_frame(4, None), size, exact=False)
+    for data in (zstd_frame(4, None), zstd_frame(2, None) * 2, zstd_frame(1, None, 5)):
+        assert set(bytes(inflating.inflated("zstd", {}, data, size + 9, exact=False))) == {97}
+    with pytest.raises(ValueError, match=f"inflates to more than its {size - 1} bytes"):
+        inflating.inflated("zstd", {}, zstd_frame(4, None), size - 1, exact=False)
+    with pytest.raises(ValueError, match="does not say how large it is, and may be too large"):
+        inflating.inflated("zstd", {}, zstd_frame(6, None), size, exact=False)
     with pytest.raises(ValueError, match="no frame where one should begin"):
         inflating.inflated("zstd", {}, zstd_frame(4, size) + b"abcd", size, exact=True)
 

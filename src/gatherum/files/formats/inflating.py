@@ -5,8 +5,8 @@ has before it is compressed (`encoded_size` adds that up), and no more memory th
 
 - gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.
 - blosc, lz4 and zstd announce a size, which is looked at first; they give exactly as much.
-- zstd that announces no size is decompressed into exactly the chunk's size, or refused where that
-  is not known: behind a filter or another compressor.
+- zstd that announces no size is decompressed into exactly the chunk's size. Where that is not
+  known, behind a filter or another compressor, its blocks of at most 128 KiB are counted first.
 - Checksums, shuffles and filters give a fixed multiple of what they take, once their dtypes are
   numbers of at most 16 bytes.
 
@@ -37,6 +37,7 @@ GROWTH = 512  # what a compressor adds to a few bytes at most: bzip2 does
 DICTIONARY = 256 << 20
 PIECE = 64 << 10
 BLOSC_HEADER = struct.Struct("<4B3I")
+ZSTD_BLOCK = 128 << 10  # bytes that a block has at most
 ZSTD_MAGIC, ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A5
 
 
@@ -97,17 +98,20 @@ def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: 
     view = memoryview(data).cast("B")
     if name in ("gzip", "zlib", "bz2", "lzma"):
         return _streamed(name, lambda: _decompressor(name, config), view, most)
-    size = _announced(name, view)
-    if size is not None and size > most:
+    size, announced = _announced(name, view)
+    if announced and size > most:
         raise _too_large(most)
     import numcodecs
 
     decode = numcodecs.get_codec({"id": name}).decode
-    if size is not None:
-        return decode(view)
-    if not exact:
-        raise ValueError("a chunk of zstd does not say how large it is, and nothing else does")
-    return decode(view, out=np.empty(most, np.uint8))
+    if exact and not announced:
+        return decode(view, out=np.empty(most, np.uint8))
+    if size > most + ZSTD_BLOCK:  # no block but the last one may be short
+        raise ValueError("a chunk of zstd does not say how large it is, and may be too large")
+    decoded = decode(view)
+    if len(decoded) > most:
+        raise _too_large(most)
+    return decoded
 
 
 def _too_large(most: int) -> ValueError:
@@ -148,22 +152,22 @@ def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) 
     return found
 
 
-def _announced(name: str, data: memoryview) -> int | None:
-    """Return the size that the data say they have decompressed, None where they say none."""
+def _announced(name: str, data: memoryview) -> tuple[int, bool]:
+    """Return how large the data are at most when decompressed, and whether they say exactly so."""
     if name == "zstd":
         return _zstd_size(data)
     if name == "lz4" and len(data) >= 4:
-        return int.from_bytes(data[:4], "little")
+        return int.from_bytes(data[:4], "little"), True
     if name == "blosc" and len(data) >= BLOSC_HEADER.size:
         *_, size, _, stored = BLOSC_HEADER.unpack_from(data)
         if stored <= len(data):
-            return int(size)
+            return int(size), True
     raise ValueError(f"a chunk of {name} is damaged: {len(data)} bytes are too few")
 
 
-def _zstd_size(data: memoryview) -> int | None:
-    """Add up the sizes of all frames."""
-    total, at = 0, 0
+def _zstd_size(data: memoryview) -> tuple[int, bool]:
+    """Add up the sizes of all frames; of those that announce none, the most of their blocks."""
+    total, at, announced = 0, 0, True
     while at < len(data):
         magic, at = _number(data, at, 4)
         if magic >> 4 == ZSTD_SKIPPED:
@@ -176,16 +180,18 @@ def _zstd_size(data: memoryview) -> int | None:
         single, width = settings >> 5 & 1, (0, 2, 4, 8)[settings >> 6]
         at += 1 - single + (0, 1, 2, 4)[settings & 3]
         size, at = _number(data, at, width or single)
-        if not (width or single):
-            return None
+        known = bool(width or single)
+        announced = announced and known
         total += size + (256 if width == 2 else 0)
         last = 0
         while not last:
             block, at = _number(data, at, 3)
             last = block & 1
             at += 1 if block >> 1 & 3 == 1 else block >> 3
+            if not known:  # compressed blocks do not say how large they are, the others do
+                total += ZSTD_BLOCK if block & 4 else min(block >> 3, ZSTD_BLOCK)
         at += settings & 4
-    return total
+    return total, announced
 
 
 def _number(data: memoryview, at: int, width: int) -> tuple[int, int]:

@@ -74,12 +74,17 @@ def _damage(name: str) -> Iterator[None]:
 
 
 def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
-    arrays = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+    """Return the member of a name, with or without ``.npy`` behind it, as `numpy.load` does."""
+    infos = archive.infolist()
+    for wanted in () if member is None else (member, f"{member}.npy"):
+        found = [info for info in infos if info.filename == wanted]
+        if len(found) > 1:
+            raise ValueError(f"{name}: the file has {len(found)} arrays of that name")
+        if found:
+            return found[0]
+    arrays = [info for info in infos if info.filename.endswith(".npy")]
     names = [info.filename.removesuffix(".npy") for info in arrays]
-    wanted = None if member is None else member.removesuffix(".npy")
-    if wanted is not None and names.count(wanted) > 1:
-        raise ValueError(f"{name}: the file has {names.count(wanted)} arrays of that name")
-    return arrays[names.index(choose_member(name, "array", wanted, names))]
+    return arrays[names.index(choose_member(name, "array", member, names))]
 
 
 def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:

@@ -181,6 +181,8 @@ def _plain_errors(path: str) -> Iterator[None]:
         raise
     except Exception as error:
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if isinstance(error, KeyError):
+            line = f"{line} is missing"
         raise ValueError(line if line.startswith(path) else f"{path}: {line}") from error
 
 
