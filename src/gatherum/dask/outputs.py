@@ -82,6 +82,8 @@ class FileCall:
             table = ZarrArray(stored.path, meter, BUDGET)
             data = lazy(stored, table.chunks)
         result = getattr(api, self.op)(data, *operands, **self.attributes)
+        if table is None:
+            out.format.checked_header(out, result.shape, result.dtype)
         build = Build(
             out.resolved,
             {"operator": self.op, "call": result.name, "in_place": False},

@@ -172,15 +172,32 @@ class Format(Protocol):
     def header(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
     ) -> bytes:
-        """Return the bytes before the elements of a new file."""
+        """Return the bytes before the elements of a new file.
+
+        Raises
+        ------
+        ValueError
+            The format cannot hold such elements.
+        """
         return b""
+
+    def checked_header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool = False
+    ) -> bytes:
+        """Return the bytes before the elements of a new file; an error of them names the output."""
+        if dtype.itemsize == 0:
+            raise ValueError(f"{out}: elements of dtype {dtype} have no bytes to write")
+        try:
+            return self.header(out, shape, dtype, fortran=fortran)
+        except ValueError as error:
+            raise ValueError(f"{out}: {error}") from error
 
     def create(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], build: Build,
         *, fortran: bool = False,
     ) -> FlatArray:  # fmt: skip
         """Open the partial file, write its header, and return its array."""
-        header = self.header(out, shape, dtype, fortran=fortran)
+        header = self.checked_header(out, shape, dtype, fortran=fortran)
         file = DiskFile(build.working, build.meter, CREATE)
         array = FlatArray(file, len(header), shape[::-1] if fortran else shape, dtype)
         build.use(file, len(header) + array.nbytes)

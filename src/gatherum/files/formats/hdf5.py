@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
+from gatherum.files.formats.dtypes import as_bytes, cannot_hold
 from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
@@ -111,10 +112,7 @@ class Hdf5(Format):
             with h5py.File(
                 raw, "w", libver="latest", alignment_threshold=max(1, nbytes), alignment_interval=64
             ) as file:
-                try:
-                    kind = h5py.h5t.py_create(dtype, logical=True)
-                except TypeError:
-                    raise ValueError(f"HDF5 cannot hold elements of dtype {dtype}") from None
+                kind = _stored_type(dtype)
                 space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
                 name = _plain_name(out, "create").encode()
                 made = h5py.h5d.create(file.id, name, kind, space, settings, groups)
@@ -125,6 +123,21 @@ class Hdf5(Format):
         if offset is not None and size != offset + nbytes:
             raise OSError(f"{out}: HDF5 writes something behind the elements")
         return header
+
+
+def _stored_type(dtype: np.dtype[Any]) -> Any:
+    """Return HDF5's type for a dtype, whose elements lie in a file as they do in memory."""
+    import h5py
+
+    try:
+        plain = as_bytes(dtype)
+        kind = h5py.h5t.py_create(plain, logical=True)
+        kept = kind.dtype == plain and kind.get_size() == plain.itemsize
+    except (TypeError, ValueError, RuntimeError):
+        kept = False
+    if not kept:
+        raise cannot_hold("HDF5", dtype)
+    return kind
 
 
 def _line(error: BaseException) -> str:

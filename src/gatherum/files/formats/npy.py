@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gatherum.files.disk import DiskFile
+from gatherum.files.formats.dtypes import as_bytes, cannot_hold, is_added
 from gatherum.files.formats.format import Format, Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.shapes import MAX_RANK
@@ -152,7 +153,10 @@ def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = F
     bytes
         Magic, version and header, padded so that the data begin on a multiple of 64.
     """
-    descr = np.lib.format.dtype_to_descr(dtype)
+    try:
+        descr = _descr(dtype)
+    except (TypeError, ValueError):  # fields that overlap, or are out of order
+        raise cannot_hold("a .npy file", dtype) from None
     text = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {tuple(shape)!r}, }}"
     for version, length_bytes, encoding in ((1, 2, "latin1"), (2, 4, "latin1"), (3, 4, "utf8")):
         try:
@@ -166,6 +170,12 @@ def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = F
         if len(body) < 1 << (8 * length_bytes):
             return MAGIC + bytes([version, 0]) + len(body).to_bytes(length_bytes, "little") + body
     raise ValueError(f"a header for shape {shape} of {dtype} does not fit in a .npy file")
+
+
+def _descr(dtype: np.dtype[Any]) -> Any:
+    """Return how a header names a dtype, as `numpy.save` names those that it can read again."""
+    plain = as_bytes(dtype)
+    return f"<V{dtype.itemsize}" if is_added(dtype) else np.lib.format.dtype_to_descr(plain)
 
 
 def _version(name: str, start: bytes) -> tuple[int, int, str]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gatherum.files.disk import DiskFile
+from gatherum.files.formats.dtypes import cannot_hold
 from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
@@ -188,8 +189,8 @@ def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> byt
         raise ValueError("a safetensors tensor cannot be named __metadata__")
     code = next((c for c, text in NATIVE.items() if np.dtype(text) == dtype), None)
     code = code or next((c for c, text in EXTENDED.items() if text == dtype.name), None)
-    if code is None:
-        raise ValueError(f"a safetensors file cannot hold elements of dtype {dtype}")
+    if code is None or dtype.str[0] == ">":
+        raise cannot_hold("a safetensors file", dtype)
     nbytes = math.prod(shape) * dtype.itemsize
     entry = {"dtype": code, "shape": list(shape), "data_offsets": [0, nbytes]}
     text = json.dumps({name: entry}, separators=(",", ":")).encode()

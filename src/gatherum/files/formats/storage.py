@@ -111,7 +111,7 @@ class Source:
             "path": self.location.path,
             "member": self.location.member,
             "shape": list(self.shape),
-            "dtype": repr(self.dtype.descr if self.dtype.names else self.dtype),
+            "dtype": repr(self.dtype),
             "fortran": self.fortran,
             "file": self.opened.state(),
         }

@@ -14,6 +14,7 @@ from gatherum.files.formats.format import Format, Location, Opening, in_zarr
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
     ZarrArray,
+    check_dtype,
     check_metadata,
     create_array,
     import_bounded,
@@ -81,6 +82,13 @@ class Zarr(Format):
                 check_metadata(target)
             except ValueError as error:
                 raise ValueError(f"{op}: the output would replace a directory: {error}") from None
+
+    def header(
+        self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
+    ) -> bytes:
+        """Return nothing: elements are laid out flat first, where Zarr can hold them at all."""
+        check_dtype(dtype)
+        return b""
 
     def staged(self, table: Source | None) -> bool:
         """Whether rows are laid out flat first: all but copies of Zarr tables."""

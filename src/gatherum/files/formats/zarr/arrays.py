@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
+from gatherum.files.formats.dtypes import cannot_hold, keeps_values
 from gatherum.files.stats import Meter
 from gatherum.regular import check_regular, naming, read_regular
 from gatherum.shapes import MAX_RANK
 
-__all__ = ["ZarrArray", "create_array", "tree_state"]
+__all__ = ["ZarrArray", "check_dtype", "create_array", "tree_state"]
 
 METADATA = ("zarr.json", ".zarray")
 LONGEST_METADATA = 16 << 20
@@ -142,6 +143,8 @@ class ZarrArray:
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array, which covers whole chunks."""
+        # zarr stores whole chunks of records as they are, whatever their byte order and padding
+        values = values.astype(self.dtype, copy=False)
         with _plain_errors(self.path):
             self._array[box] = values
         self.meter.wrote(values.nbytes)
@@ -156,6 +159,29 @@ def create_array(
         zarr.create_array(
             path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True
         )
+
+
+def check_dtype(dtype: np.dtype[Any]) -> None:
+    """Refuse elements that a new array of Zarr 3 would not keep, as one in memory shows.
+
+    Raises
+    ------
+    ValueError
+        It has no such type, or one that loses more than byte order and padding.
+    """
+    zarr = import_bounded().zarr
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            store = zarr.storage.MemoryStore()
+            zarr.create_array(store, shape=(1,), dtype=dtype)
+            kept = keeps_values(dtype, np.dtype(zarr.open_array(store, mode="r").dtype))
+    except (MemoryError, ImportError):
+        raise
+    except Exception:  # whatever zarr's types raise of one that they do not know
+        kept = False
+    if not kept:
+        raise cannot_hold("a Zarr array", dtype)
 
 
 def import_bounded() -> Any:
