@@ -210,6 +210,7 @@ class Format(Protocol):
 
     def copy(self, out: Location, table: Source, context: Context) -> Target:
         """Return an output that begins as a copy of the table."""
+        self.checked_header(out, table.shape, table.dtype)  # before the table is laid out
         laid = table.storage.flat(context.spill_dir, context.budget, any_order=self.any_order)
         context.at_end(laid.array.file.close)
         build, limit = context.build, context.budget.block
