@@ -30,7 +30,7 @@ ROWS = [
     {"native", "shapes", "narrow"},
     {"dtypes"},
     {"regular", "arrays"},
-    {"errors", "version", "bandwidth", "names", "surface", "_core"},
+    {"errors", "version", "bandwidth", "names", "startup", "surface", "_core"},
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
     "gathers", "scatters", "stream", "batches", "options", "run", "results", "inputs", "operands",

@@ -22,36 +22,37 @@ Imported when first used: `gatherum.files` (the same on files larger than memory
 test against).
 """
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
+from .startup import ends_at_once as _ends_at_once
+from .startup import is_command as _is_command
 from .surface import plain_help
 
 try:
-    from . import tracing as _tracing  # noqa: F401  # for torch.compile
-    from .accumulator import Accumulator
-    from .aggregate import aggregate
-    from .config import config, show_config
-    from .explain import Explanation, explain
-    from .gathers import gather, gather_elements, gather_nd
-    from .native import (
-        clear_output_cache,
-        get_include,
-        get_library,
-        get_num_threads,
-        get_output_cache_limit,
-        set_num_threads,
-        set_output_cache_limit,
-    )
-    from .plan import Plan, plan
-    from .prepare import Prepared, prepare
-    from .report import IndexReport, index_report
-    from .scatters import scatter_elements, scatter_nd, scatter_slices
+    with _ends_at_once():
+        from . import tracing as _tracing  # noqa: F401  # for torch.compile
+        from .accumulator import Accumulator
+        from .aggregate import aggregate
+        from .config import config, show_config
+        from .explain import Explanation, explain
+        from .gathers import gather, gather_elements, gather_nd
+        from .native import (
+            clear_output_cache,
+            get_include,
+            get_library,
+            get_num_threads,
+            get_output_cache_limit,
+            set_num_threads,
+            set_output_cache_limit,
+        )
+        from .plan import Plan, plan
+        from .prepare import Prepared, prepare
+        from .report import IndexReport, index_report
+        from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
-    # The command tells it in one line, but Python imports this package before the command's module.
-    # Then, and for what else runs under such a name, the first use of a name tells it.
-    if os.path.basename(sys.argv[0] if sys.argv else "") not in ("gatherum", "gatherum.exe", "-m"):
+    # The command reports it in one line, but Python imports this package before its module.
+    # Then, and for what else runs under that name, the first use of a name reports it.
+    if not _is_command():
         raise
     _refusal = str(_wrong_setting)
 else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from .startup import ends_at_once, open_streams, say
+
 NEEDED = ("click", "rich")
 
 
@@ -16,21 +18,20 @@ def main() -> int:
         0 done; 1 the data, or a part that is not installed; 2 usage, or a wrong environment
         variable; 130 interrupted.
     """
+    open_streams()
     try:
-        import click  # noqa: F401
-        import rich  # noqa: F401
+        with ends_at_once():
+            import click  # noqa: F401
+            import rich  # noqa: F401
 
-        from .cli import run
+            from .cli import run
     except ModuleNotFoundError as missing:
         if missing.name not in NEEDED:
             raise
-        print(
-            f"gatherum: the command line needs {missing.name}: pip install click rich",
-            file=sys.stderr,
-        )
+        say(f"the command line needs {missing.name}: pip install click rich")
         return 1
     except ValueError as wrong_setting:  # an environment variable
-        print(wrong_setting, file=sys.stderr)
+        say(str(wrong_setting).removeprefix("gatherum: "))
         return 2
     return run()
 

@@ -205,7 +205,7 @@ def _from_environment(name: str, default: int, low: int, high: int) -> int:
 
 def _start() -> None:
     forced = os.environ.get("GATHERUM_ISA", "")
-    if not _core.choose_level(forced):
+    if forced not in ("", *available_levels()) or not _core.choose_level(forced):
         have = ", ".join(available_levels())
         raise ValueError(f"gatherum: GATHERUM_ISA must be one of {have} here, got {forced!r}")
     threads = min(_core.usable_processors(), 1024)

@@ -2,44 +2,79 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO
 
 import click
 
+from ..regular import naming
+from ..startup import INTERRUPTED, discard, say
 from ..version import __version__
 
-INTERRUPTED = 130
 # What wrong data, files or settings raise; anything else is a mistake of this package.
 DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
+OUTPUT = "standard output"
 
 
 class Commands(click.Group):
     """A group whose commands end in one line, whatever happens."""
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Parse the group's own arguments, among them those that print a help or the version."""
+        with _ends_in_a_line():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn what it raises into a line and an exit status."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise _stop("interrupted", INTERRUPTED) from None
-        except BrokenPipeError:
-            # Whoever reads the output has seen enough; Python's own last flush must not complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(1) from None
-        except (click.ClickException, click.exceptions.Exit):
-            raise
-        except DATA_ERRORS as error:
-            raise _stop(_sentence(error), 1) from error
-        except Exception as error:
-            text = f"internal error, please report it: {type(error).__name__}: {error}"
-            raise _stop(text, 1) from error
+        with _ends_in_a_line():
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+
+
+@contextmanager
+def _ends_in_a_line() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _stop("interrupted", INTERRUPTED) from None
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except DATA_ERRORS as error:
+        if isinstance(error, OSError) and error.filename == OUTPUT:
+            discard(sys.stdout)
+            if isinstance(error, BrokenPipeError):  # whoever reads the output has seen enough
+                raise click.exceptions.Exit(1) from None
+        raise _stop(_sentence(error), 1) from error
+    except Exception as error:
+        text = f"internal error, please report it: {type(error).__name__}: {error}"
+        raise _stop(text, 1) from error
+
+
+class Output:
+    """Standard output, whose errors name it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with naming(OUTPUT):
+            return self.stream.write(text)
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        with naming(OUTPUT):
+            self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def _stop(text: str, status: int) -> click.exceptions.Exit:
-    click.echo(f"gatherum: {' '.join(text.split())}", err=True)
+    say(" ".join(text.split()))
     return click.exceptions.Exit(status)
 
 
@@ -65,11 +100,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     try:
-        status = commands.main(
-            None if arguments is None else list(arguments),
-            prog_name="gatherum",
-            standalone_mode=False,
-        )
+        with redirect_stdout(Output(sys.stdout)):
+            status = commands.main(
+                None if arguments is None else list(arguments),
+                prog_name="gatherum",
+                standalone_mode=False,
+            )
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "gatherum"
         return _stop(f"{error.format_message()} See {path} --help.", 2).exit_code

@@ -21,7 +21,7 @@ def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
     if not isinstance(progress, bool):
         yield progress
         return
-    if not progress:
+    if not progress or sys.stderr is None:  # which is closed
         yield None
         return
     try:

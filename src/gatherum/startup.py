@@ -1,0 +1,75 @@
+"""The start of the command: its streams, its messages, and a Ctrl-C while modules are imported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from types import FrameType
+from typing import TextIO
+
+__all__ = ["INTERRUPTED", "discard", "ends_at_once", "is_command", "open_streams", "say"]
+
+INTERRUPTED = 130  # exit status after Ctrl-C
+
+
+def is_command() -> bool:
+    """Whether this process runs the command: Python imports the package before the command."""
+    name = os.path.basename(sys.argv[0] if sys.argv else "")
+    if name == "-m":  # until Python has found what it shall run
+        return any(argument.endswith("gatherum") for argument in sys.orig_argv)
+    return name in ("gatherum", "gatherum.exe") and "--multiprocessing-fork" not in sys.orig_argv
+
+
+def open_streams() -> None:
+    """Open the standard streams that are closed, or the next files would take their numbers.
+
+    What is written to standard error is lost then; writing to standard output is an error.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115  # kept open
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # kept open
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold any bytes
+
+
+def say(text: str) -> None:
+    """Write a line on standard error, where that takes it."""
+    if sys.stderr is None:
+        return
+    try:
+        print(f"gatherum: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Lose what a stream could not write, or Python would try again at exit and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def ends_at_once() -> Iterator[None]:
+    """Let a Ctrl-C end the command while modules are imported, which may hide the exception."""
+    own = signal.default_int_handler
+    main = threading.current_thread() is threading.main_thread()
+    if not (main and is_command() and signal.getsignal(signal.SIGINT) is own):
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, own)
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    say("interrupted")
+    os._exit(INTERRUPTED)
