@@ -123,6 +123,27 @@ def test_array_types_add_dimensions(tmp_path: Path, kind: str, chunks: Any, held
         assert bits(get(f"{path}:x")) == bits(table)
 
 
+@pytest.mark.parametrize("chunks", ["auto", (1, 2), (7, 6), (100, 1)])
+def test_boxes_that_are_no_whole_chunks(made: Path, chunks: Any) -> None:
+    pytest.importorskip("dask.array", reason=MISSING.format("dask"))
+    from gatherum.dask import from_file
+
+    for name in ("flat", "group/chunks", "some chunks"):
+        found = from_file(f"{made}:{name}", chunks=chunks)
+        assert bits(np.asarray(found)) == bits(get(f"{made}:{name}"))
+
+
+@pytest.mark.parametrize("dtype", [">i4", "<i8"])
+def test_a_scalar_dataset_keeps_its_type(tmp_path: Path, dtype: str) -> None:
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["x"] = np.array(3, dtype)
+    with h5py.File(tmp_path / "t.h5") as file:
+        found = files.gather_file(TABLE, file["x"])
+        assert bits(found) == bits(TABLE[3])
+        found = files.scatter_slices_file(np.zeros(4, dtype), np.array([1]), file["x"])
+        assert bits(found) == bits(np.array([0, 3, 0, 0], dtype))
+
+
 def test_an_empty_dataset(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
     with h5py.File(path, "w") as file:

@@ -8,6 +8,7 @@ they may lead to any file.
 
 import math
 import tempfile
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import chunk_boxes, dataset_type, filled_first, read_dataset
+from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
 
 __all__ = ["Hdf5"]
 
@@ -249,7 +250,7 @@ class ChunkedDataset:
                 )
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Return a box of the dataset, which covers whole chunks."""
+        """Return a box of the dataset, best one that covers whole chunks."""
         try:
             for part in self._chunks_of(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)
@@ -260,12 +261,9 @@ class ChunkedDataset:
         return values
 
     def _chunks_of(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
-        whole = tuple(part.stop - part.start for part in box)
-        corners = (
-            tuple(part.start + inner.start for part, inner in zip(box, chunk, strict=True))
-            for chunk in chunk_boxes(whole, self.chunks)
-        )
-        return [corner[: self._rank] for corner in corners]
+        """Return where the chunks begin that a box meets."""
+        sides = zip(box[: self._rank], self.chunks[: self._rank], strict=True)
+        return list(product(*(range(part.start // n * n, part.stop, n) for part, n in sides)))
 
     def _check_inflates(self, corner: tuple[int, ...]) -> None:
         """Refuse a chunk that would be more than its size, before HDF5 decompresses it."""

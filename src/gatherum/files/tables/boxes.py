@@ -119,7 +119,7 @@ def read_dataset(dataset: Any, box: Box, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return a box of a dataset whose type `dataset_type` gives."""
     rank = len(dataset.shape)
     values = np.asarray(dataset[box[:rank]], dtype)
-    return values[(slice(None),) * rank + box[rank:]]
+    return values[(slice(None),) * rank + box[rank:]] if box[rank:] else values
 
 
 def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
