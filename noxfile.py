@@ -28,7 +28,7 @@ WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 FRAMEWORK_TESTS = (
     "tests/pytorch", "tests/jax_room", "tests/dask_room", "tests/cuda_room/test_cuda_torch.py",
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
-    "tests/test_processes.py", "tests/test_surface.py",
+    "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
 )  # fmt: skip
 
 

@@ -410,6 +410,7 @@ def can_merge(dtype: DType, reduction: str) -> bool:
     return fold.any_order
 
 
+@native.emptied_at_exit
 @lru_cache(maxsize=256)
 def _planned(signature: Signature) -> Plan:
     return build(signature)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import copyreg
+import functools
 import operator
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from . import _core
 
@@ -190,6 +192,15 @@ def cached_output_bytes() -> int:
     return _core.cached_bytes()
 
 
+_Cached = TypeVar("_Cached", bound="functools._lru_cache_wrapper[Any]")
+
+
+def emptied_at_exit(cache: _Cached) -> _Cached:
+    """Have a cache that holds plans emptied when the interpreter ends; a decorator."""
+    atexit.register(cache.cache_clear)
+    return cache
+
+
 def _from_environment(name: str, default: int, low: int, high: int) -> int:
     text = os.environ.get(name)
     if text is None or text.strip() == "":
@@ -215,4 +226,5 @@ def _start() -> None:
 
 
 _start()
-atexit.register(_core.leave)  # plans are Python objects: they go before the interpreter does
+# Plans are Python objects: they go before the interpreter does.
+atexit.register(_core.leave)

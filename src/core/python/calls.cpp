@@ -196,9 +196,6 @@ nb::object call(nb::handle* a) {
 void leave() {
   clear_plans();
   forget_calls();
-  // What the frames of a daemon thread keep alive is no leak to warn of.
-  PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-  if (PyThreadState_Next(thread) != nullptr) nb::set_leak_warnings(false);
 }
 
 }  // namespace gatherum

@@ -46,6 +46,11 @@ NB_MODULE(_core, m) {
   using nb::handle;
   if (import_numpy() == nullptr) nb::raise_python_error();
   find_builtins();
+  // A plan may outlive the interpreter though no reference was lost: in the frame of a daemon thread, or in a
+  // module that another package's statics keep alive. Torch's keep every function that was registered with
+  // it, and Python's `typing`, which keeps all overloads. A warning would then blame this package.
+  nb::set_leak_warnings(false);
+  m.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("value"));  // for tests
 
   bind_programs(m);
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments, errors
+from .. import arguments, errors, native
 from ..dtypes import AnyDType
 from ..hooks import check_out
 from ..operators import OPERATORS
@@ -49,7 +49,7 @@ class Values(NamedTuple):
 
 
 Given: TypeAlias = View | Values
-_planned = lru_cache(maxsize=1024)(build)
+_planned = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 
 def call(

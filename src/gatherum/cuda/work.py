@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from .. import native
 from ..errors import Shape
 from ..lowering import Component, Loop
 from ..plan import Plan
@@ -68,6 +69,7 @@ class Work:
         return with_chunks(self.row, self.block, width)
 
 
+@native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def work_of(plan: Plan) -> Work:
     """Return what a plan asks of a device."""

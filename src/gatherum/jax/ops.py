@@ -56,6 +56,7 @@ class Call:
         return self.mode in ("fill", "drop") and not self.operator.scatters
 
 
+@native.emptied_at_exit
 @lru_cache(maxsize=4096)
 def _planned(call: Call, *operands: tuple[tuple[int, ...], Any]) -> Plan:
     attributes: dict[str, object] = {

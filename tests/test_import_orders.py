@@ -1,0 +1,96 @@
+"""A process ends without a word on standard error, whatever was imported, in any order."""
+
+import importlib.util
+from itertools import permutations
+
+import pytest
+
+# What keeps plans and other objects of the core: caches, accumulators, the user's own names.
+USE = """
+import numpy as np
+import gatherum
+kept = [
+    gatherum.plan("gather", ((5, 4), "f4"), ((3,), "i8")),
+    gatherum.prepare("scatter_slices", np.zeros((3, 9)), [2, 0, 2], reduction="add"),
+    gatherum.Accumulator(np.zeros(3), "add").scatter_nd([[1]], [2.0]),
+]
+kept.append(gatherum.gather(np.arange(3), [2, 0]))
+kept.append(gatherum.aggregate(np.ones((3, 2)), [0, 2], [1, 1], 3, "mean"))
+try:
+    gatherum.gather(np.arange(3), [7])
+except IndexError:
+    pass
+"""
+USE_OF = {
+    "torch": "kept.append(gatherum.gather(torch.ones(3).requires_grad_(), torch.tensor([0])))",
+    "jax": "kept.append(gatherum.gather(jax.numpy.arange(3.0), jax.numpy.array([0])))",
+    "dask.array": "kept.append(gatherum.gather(dask.array.arange(3), [0]).compute())",
+}
+OURS = {"torch": "gatherum.torch", "jax": "gatherum.jax", "dask.array": "gatherum.dask"}
+# The core's own detector of lost references, which is off elsewhere: see module.cpp.
+WARNED = "import gatherum\ngatherum._core.set_leak_warnings(True)\n"
+
+
+def ends_quietly(python, modules, use, **environment):
+    code = "".join(f"import {module}\n" for module in modules)
+    done = python(code + use, JAX_PLATFORMS="cpu", **environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def has(framework):
+    return importlib.util.find_spec(framework.split(".")[0]) is not None
+
+
+@pytest.mark.parametrize("modules", [["gatherum"], ["gatherum.files"]], ids=str)
+@pytest.mark.parametrize("use", [USE, WARNED + USE], ids=["plain", "warned"])
+def test_numpy_alone(python, modules, use):
+    ends_quietly(python, modules, use)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("uses", [True, False], ids=["used", "unused"])
+@pytest.mark.parametrize("framework", USE_OF)
+def test_one_framework(python, framework, uses):
+    if not has(framework):
+        pytest.skip(f"install {framework.split('.')[0]} to import it beside gatherum")
+    use = WARNED + USE + (USE_OF[framework] if uses else "")
+    ends_quietly(python, [framework, "gatherum.files"], use)
+    ends_quietly(python, [OURS[framework], "gatherum.files", framework], use)
+    ends_quietly(python, ["gatherum.files", framework, OURS[framework]], use)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("modules", list(permutations(USE_OF)), ids=" ".join)
+def test_all_frameworks(python, modules):
+    present = [module for module in modules if has(module)]
+    ends_quietly(python, [*present, "gatherum.files"], USE + "\n".join(map(USE_OF.get, present)))
+
+
+OTHERS_KEEP = """
+import gatherum, torch
+plan = gatherum.plan("gather", ((5, 4), "f4"), ((3,), "i8"))
+library = torch.library.Library("mine", "DEF")
+library.define("f(Tensor x) -> Tensor")
+library.impl("f", lambda x: plan and x, "CPU")
+"""
+A_THREAD_KEEPS = """
+import threading, time
+import gatherum
+def work(plan):
+    started.set()
+    time.sleep(100)
+started = threading.Event()
+plan = gatherum.plan("gather", ((5, 4), "f4"), ((3,), "i8"))
+threading.Thread(target=work, args=[plan], daemon=True).start()
+started.wait()
+"""
+
+
+def test_a_plan_in_the_frame_of_a_thread_that_is_stopped(python):
+    ends_quietly(python, [], A_THREAD_KEEPS)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has("torch"), reason="install torch for a function that it keeps")
+def test_a_plan_that_statics_of_torch_keep(python):
+    ends_quietly(python, [], OTHERS_KEEP)
