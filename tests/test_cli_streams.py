@@ -1,4 +1,4 @@
-"""The command where its standard streams are closed or full, and what it reads of its environment."""
+"""The command where its streams are closed or full, its environment odd, its start interrupted."""
 
 import os
 import re
@@ -16,7 +16,9 @@ pytest.importorskip("click", reason="install the command line: pip install click
 pytest.importorskip("rich", reason="install the command line: pip install click rich")
 from gatherum import cli
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="shells and devices of POSIX systems")
+pytestmark = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="a shell and /dev/full, as Linux has them"
+)
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 PAGE = Path(__file__).parent.parent / "examples" / "directml" / "scatter_nd.json"
 GATHER = ["gather", "table.npy", "rows.npy", "-o", "out.npy"]
@@ -145,41 +147,49 @@ def test_bytes_that_are_no_text_in_a_file_name():
     assert (status, out[:11], err) == (0, "\\udcff.npy:", "")
 
 
-INTERRUPTED = """
+INTERRUPTS = """
 import signal, sys
 
-class Interrupt:
+class Interrupts:
     @staticmethod
     def find_spec(name, *_):
         if name == {name!r}:
             signal.raise_signal(signal.SIGINT)
 
-sys.meta_path.insert(0, Interrupt)
-sys.argv = {argv!r}
-from gatherum.__main__ import main
-sys.exit(main())
+sys.meta_path.insert(0, Interrupts)
 """
 
 
+def interrupted(folder, name, *arguments):
+    """Run Python, and send a Ctrl-C to itself when it begins to import a module."""
+    (folder / "sitecustomize.py").write_text(INTERRUPTS.format(name=name))
+    path = os.pathsep.join([str(folder), ENVIRONMENT["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=60,
+        env=ENVIRONMENT | {"PYTHONPATH": path},
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("as_script", [True, False])
 @pytest.mark.parametrize("name", ["gatherum._core", "numpy", "click", "gatherum.cli.files"])
-def test_ctrl_c_while_the_command_is_imported(name):
-    code = INTERRUPTED.format(name=name, argv=["gatherum", "info"])
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,
-        env=ENVIRONMENT,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "gatherum: interrupted\n")
+def test_ctrl_c_while_the_command_is_imported(tmp_path, name, as_script):
+    script = tmp_path / "gatherum"  # as pip writes it
+    script.write_text("import sys\nfrom gatherum.__main__ import main\nsys.exit(main())\n")
+    start = [script] if as_script else ["-m", "gatherum"]
+    found = interrupted(tmp_path, name, *start, "info")
+    assert found == (130, "", "gatherum: interrupted\n")
 
 
-def test_ctrl_c_while_a_program_imports_the_package():
-    """Who imports it gets Python's own exception, and keeps its handler."""
-    code = INTERRUPTED.format(name="numpy", argv=["program"]).replace(
-        "from gatherum.__main__ import main\nsys.exit(main())",
-        "try:\n    import gatherum\nexcept KeyboardInterrupt:\n    sys.meta_path.pop(0)\n"
-        "import gatherum\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler",
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,
-        env=ENVIRONMENT,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+def test_ctrl_c_while_a_program_imports_the_package(tmp_path):
+    """A program gets Python's own exception, and keeps its handler."""
+    code = """
+import signal, sys
+try:
+    import gatherum
+except KeyboardInterrupt:
+    sys.meta_path.pop(0)
+import gatherum
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+    assert interrupted(tmp_path, "gatherum.native", "-c", code) == (0, "", "")

@@ -29,7 +29,7 @@ from .startup import is_command as _is_command
 from .surface import plain_help
 
 try:
-    with _ends_at_once():
+    with _ends_at_once(_is_command()):
         from . import tracing as _tracing  # noqa: F401  # for torch.compile
         from .accumulator import Accumulator
         from .aggregate import aggregate

@@ -56,11 +56,11 @@ def discard(stream: TextIO) -> None:
 
 
 @contextmanager
-def ends_at_once() -> Iterator[None]:
+def ends_at_once(command: bool) -> Iterator[None]:
     """Let a Ctrl-C end the command while modules are imported, which may hide the exception."""
     own = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
-    if not (main and is_command() and signal.getsignal(signal.SIGINT) is own):
+    if not (command and main and signal.getsignal(signal.SIGINT) is own):
         yield
         return
     signal.signal(signal.SIGINT, _end)
