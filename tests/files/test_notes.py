@@ -41,7 +41,7 @@ def test_a_note_that_cannot_be_kept_is_an_error_before_anything_is_written(
         assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, path)
         assert np.array_equal(get(path), DATA)
         assert sorted(os.listdir(tmp_path)) == before
-    run(resume=True)
+    run(resume=keeps_notes(tmp_path))
     assert np.array_equal(get(path), UPDATED)
 
 
