@@ -95,11 +95,17 @@ def test_plans_explanations_reports_and_folds_refuse_them_too(op):
 
 def test_lists_of_them():
     tensors = [kind("torch", "Tensor")(), kind("torch", "Tensor")()]
-    with pytest.raises(TypeError, match=r"^gather: `data` must be a NumPy array, got a torch"):
+    held = "must be one array, got a list that holds a torch.Tensor; "
+    with pytest.raises(TypeError, match=rf"^gather: `data` {held}make one array of them$"):
         gatherum.gather([tensors], [0])
+    with pytest.raises(TypeError, match=rf"^gather: `data` {held}write torch\.stack\(data\)$"):
+        gatherum.gather(tensors, [0])
+    lazy = [kind("dask.array.core", "Array")()]
+    with pytest.raises(TypeError, match=r"a dask\.Array; write dask\.array\.stack\(data\)$"):
+        gatherum.gather(lazy, [0])
     with pytest.raises(TypeError, match=r"^gather_nd: `indices` must be one array, got a tuple "):
         gatherum.gather_nd(DATA, tuple(tensors))
-    with pytest.raises(TypeError, match=r"^scatter_nd: `updates` must be a NumPy array, got a "):
+    with pytest.raises(TypeError, match=rf"^scatter_nd: `updates` {held}write torch\.st"):
         gatherum.scatter_nd(DATA, [[0]], tensors)
 
 

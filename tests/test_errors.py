@@ -24,8 +24,9 @@ OVERLAPPING = np.lib.stride_tricks.as_strided(TWO.copy(), (2, 3), (4, 4))
 # Each element begins somewhere else, and ends in the next one.
 HALF_OVERLAPPING = np.lib.stride_tricks.as_strided(np.zeros(6, np.complex64), (2, 3), (12, 8))
 
-Tensor = type("Tensor", (), {"__module__": "torch"})
-Lazy = type("Lazy", (), {"__module__": "dask.array.core"})
+Tensor = type("Tensor", (), {"__module__": "torch", "__array__": None})
+Lazy = type("Lazy", (), {"__module__": "dask.array.core", "__array__": None})
+Proxy = type("Proxy", (), {"__module__": "torch.fx.proxy"})
 
 
 def words_of_numpy(value):
@@ -171,6 +172,15 @@ SENTENCES = [
     (
         "foreign_array", "gather", (Tensor(), [0]), {}, TypeError,
         "gather: `data` must be a NumPy array, got a torch.Tensor; write data.numpy(force=True)",
+    ),
+    (
+        "foreign_array", "gather", (Proxy(), [0]), {}, TypeError,
+        "gather: `data` must be a NumPy array, got a torch.Proxy",
+    ),
+    (
+        "held_array", "gather", ([Tensor()], [0]), {}, TypeError,
+        "gather: `data` must be one array, got a list that holds a torch.Tensor; write "
+        "torch.stack(data)",
     ),
     (
         "two_frameworks", "gather", (Tensor(), Lazy()), {}, TypeError,
@@ -656,6 +666,9 @@ def test_every_sentence_is_tested():
         "for_tensors",  # no sentence
         "out_of_vmap",
         "fill_needs_gradient",
+        "outside_storage",  # pytorch/test_tensor_storage.py
+        "inference_tensor",  # pytorch/test_tensor_inference.py
+        "fill_of_batch",  # pytorch/test_tensor_kinds.py
         "no_whole_items",  # jax_room/test_jax_errors.py
         "explicit_shards",
         "no_jax_out",

@@ -154,7 +154,15 @@ def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> Non
             continue
         if is_masked(array) or arrays.lacks_values(array):
             raise errors.masked_array(op, operand)
+        if array is not value:
+            arrays.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
         arrays.refuse(op, operand, type(array))
+
+
+def check_items(op: str, operand: str, value: object) -> None:
+    """Raise TypeError for a list or a tuple that holds arrays of another framework."""
+    for array in _arrays_in(value):
+        arrays.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
 
 
 def as_array(op: str, operand: str, value: object) -> Array:
@@ -201,6 +209,8 @@ def as_out(op: str, out: object) -> Array:
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     """Return `indices` as an array; an empty list is one of integers."""
     held = list(_arrays_in(value))
+    if held and arrays.whole_tuple(type(value)):
+        check_items(op, operand, value)
     if held and not any(map(is_masked, held)):
         raise errors.holds_arrays(op, value, operand)
     _refuse(op, operand, value, held)

@@ -7,7 +7,7 @@ they are refused: NumPy would read a lazy array whole, copy from a device, or lo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import NamedTuple, TypeAlias
 
@@ -26,19 +26,22 @@ Tell: TypeAlias = Callable[..., str]
 
 
 class Framework(NamedTuple):
-    """A framework, and what to write for a NumPy array with the values of one of its arrays."""
+    """A framework: what to write for a NumPy array with the values of one of its arrays, and what
+    makes one array of several.
+    """
 
     name: str
     instead: str
+    stack: str = "np.stack"
 
 
 _WHOLE = "write {}[...] to read all of it"
 _FRAMEWORKS = (
-    Framework("torch", "write {}.numpy(force=True)"),
-    Framework("jax", "write np.asarray({})"),
-    Framework("tensorflow", "write {}.numpy()"),
-    Framework("cupy", "write cupy.asnumpy({})"),
-    Framework("dask", "write {}.compute()"),
+    Framework("torch", "write {}.numpy(force=True)", "torch.stack"),
+    Framework("jax", "write np.asarray({})", "jnp.stack"),
+    Framework("tensorflow", "write {}.numpy()", "tf.stack"),
+    Framework("cupy", "write cupy.asnumpy({})", "cupy.stack"),
+    Framework("dask", "write {}.compute()", "dask.array.stack"),
     Framework("zarr", f"{_WHOLE}, or give it to gatherum.files"),
     Framework("h5py", f"{_WHOLE}, or give it to gatherum.files"),
 )
@@ -46,6 +49,8 @@ _BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
 _BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
 # Arrays on a CUDA device of any other framework, known by the protocols that their types have.
 CUDA = Framework("cuda", "copy it to the host first")
+# Tuples of a framework that stand for one array, and what to write for its values.
+_TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
 # Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.
 _OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
 # Types that are no framework's, without a look at where they come from.
@@ -123,7 +128,28 @@ _MET_MOST = 64
 def refuse(op: str, operand: str, kind: type) -> None:
     """Raise TypeError for an array of another framework, and say what to write instead."""
     if found := foreign(kind):
-        raise errors.foreign_array(op, operand, found.name, found.framework.instead.format(operand))
+        is_array = found.framework is CUDA or hasattr(kind, "__array__")
+        instead = found.framework.instead.format(operand) if is_array else ""
+        raise errors.foreign_array(op, operand, found.name, instead)
+
+
+def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
+    """Raise TypeError for an array of another framework in a list or a tuple."""
+    if found := foreign(held):
+        kind, flat = type(value), all(foreign(type(item)) for item in value)
+        stacked = f"write {found.framework.stack}({{}})" if flat else "make one array of them"
+        instead = (whole_tuple(kind) or stacked).format(operand)
+        raise errors.held_array(op, operand, kind.__name__, found.name, instead)
+
+
+def whole_tuple(kind: type) -> str:
+    """Return what to write for a tuple that stands for one array, "" for any other type."""
+    return _TUPLES.get(f"{kind.__module__}.{kind.__name__}", "")
+
+
+def is_masked_tensor(kind: type) -> bool:
+    """Whether a type is that of PyTorch's tensors with a mask."""
+    return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
 
 
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
@@ -185,6 +211,8 @@ def is_on_cuda(value: object) -> bool:
 def lacks_values(value: object) -> bool:
     """Whether an array of pandas, polars or pyarrow has a mask, with values missing."""
     root = str(type(value).__module__).partition(".")[0]
+    if is_masked_tensor(type(value)):
+        return True
     if root in ("polars", "pyarrow"):
         count = getattr(value, "null_count", 0)
         count = count() if callable(count) else count

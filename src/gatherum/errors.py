@@ -116,7 +116,14 @@ def masked_array(op: str, operand: str) -> TypeError:
 
 
 def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}; {instead}")
+    advice = f"; {instead}" if instead else ""
+    return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")
+
+
+def held_array(op: str, operand: str, found: str, held: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must be one array, got a {found} that holds a {held}; {instead}"
+    )
 
 
 def no_whole_items(op: str, operand: str, framework: str, found: object) -> TypeError:

@@ -198,8 +198,8 @@ def test_sparse_tensors_have_a_sentence():
 
 def test_another_device_has_a_sentence():
     with pytest.raises(TypeError, match=r"^gather: `indices` must be on the device of `data`, "
-                       "cpu, got meta; write "):  # fmt: skip
-        gatherum.gather(DATA, INDICES.to("meta"))
+                       "meta, got cpu; write "):  # fmt: skip
+        gatherum.gather(DATA.to("meta"), INDICES)
 
 
 class Mine(torch.Tensor):

@@ -234,6 +234,7 @@ def _call(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: 
           include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any
           ) -> Any:  # fmt: skip
     if not isinstance(data, Tensor):  # a type of torch's that is no tensor
+        checks.check_container(op, "data", data)
         return arguments.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
                                    negative, fill_value, out)  # fmt: skip
     if OPERATORS[op].scatters:

@@ -2,38 +2,132 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import _C, Tensor
 
-from .. import arrays, errors, native
+from .. import arguments, arrays, errors, native
 from . import sentences
 
 
 def check_data(op: str, value: object) -> None:
     """Raise TypeError for `data` that is no tensor."""
     if not isinstance(value, Tensor):
-        raise sentences.no_tensor(op, "data", _kind(value), "write torch.as_tensor(data)")
+        refuse(op, "data", value)
 
 
 def check_out(op: str, value: object) -> None:
-    """Raise TypeError for an `out` that is no tensor."""
-    if value is not None and not isinstance(value, Tensor):
-        raise sentences.no_tensor(op, "out", _kind(value), "write torch.as_tensor(out)")
+    """Raise for an `out` that is no tensor, or one that must not be changed."""
+    if value is None:
+        return
+    if not isinstance(value, Tensor):
+        refuse(op, "out", value)
+    check_changeable(op, "out", value)
+
+
+def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
+    """Raise RuntimeError for a tensor that was made in inference mode, outside of it: autograd does
+    not count its changes.
+    """
+    if torch.compiler.is_compiling():
+        return
+    if tensor.is_inference() and not torch.is_inference_mode_enabled():
+        raise sentences.inference_tensor(op, operand)
+
+
+def refuse(op: str, operand: str, value: object) -> NoReturn:
+    """Raise TypeError for a value that is no tensor where it has to be one."""
+    check_container(op, operand, value)
+    arguments.check_items(op, operand, value)
+    foreign = arrays.foreign(type(value))
+    found = foreign.name if foreign else type(value).__name__
+    numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
+    convertible = isinstance(value, numbers) or (foreign and foreign.framework.name != "torch")
+    instead = f"write torch.as_tensor({operand})" if convertible else ""
+    raise sentences.no_tensor(op, operand, found, instead)
+
+
+def check_container(op: str, operand: str, value: object) -> None:
+    """Raise TypeError for what stands for a tensor in torch, and is none."""
+    fx = sys.modules.get("torch.fx")
+    if fx is not None and isinstance(value, fx.Proxy):
+        instead = "call it in a function of yours that torch.fx.wrap marks"
+        raise sentences.no_tensor(op, operand, "torch.fx.Proxy", instead)
+    if isinstance(value, tuple) and arrays.whole_tuple(type(value)):
+        arguments.check_items(op, operand, value)
 
 
 def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
     """Raise for a tensor that the core cannot read: sparse, or on another device."""
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        layout = str(tensor.layout).removeprefix("torch.")
-        found = "quantized tensor" if tensor.is_quantized else f"tensor of layout {layout}"
-        instead = "dequantize" if tensor.is_quantized else "to_dense"
-        raise sentences.no_tensor(op, operand, found, f"write {operand}.{instead}()")
+    check_kind(op, operand, tensor)
     if tensor.device != device:
+        if tensor.is_meta:
+            raise errors.unread_values(op, operand, "tensor on the device meta")
         instead = f"write {operand}.to(data.device)"
         raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
+
+
+def check_kind(op: str, operand: str, tensor: Tensor) -> None:
+    """Raise TypeError for a tensor that is more than its values and their places."""
+    if tensor.is_nested:
+        instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
+        raise sentences.no_tensor(op, operand, "nested tensor", instead)
+    if tensor.is_quantized:
+        integers = operand in ("indices", "index", "indptr")
+        instead = f"write {operand}.{'int_repr' if integers else 'dequantize'}()"
+        raise sentences.no_tensor(op, operand, "quantized tensor", instead)
+    if tensor.layout is not torch.strided:
+        found = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
+        raise sentences.no_tensor(op, operand, found, f"write {operand}.to_dense()")
+    if type(tensor) is not Tensor and arrays.is_masked_tensor(type(tensor)):
+        instead = f"write {operand}.to_tensor(0) to fill what is masked"
+        raise sentences.no_tensor(op, operand, "MaskedTensor", instead)
+
+
+def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], error: Exception
+                    ) -> None:  # fmt: skip
+    """Raise TypeError where a call has failed because a subclass of Tensor has no rule for it."""
+    unknown = isinstance(error, (NotImplementedError, TypeError)) or "gatherum." in str(error)
+    if not unknown or str(error).startswith(f"{op}: "):
+        return
+    named = list(zip(names, operands, strict=False))
+    for name, value in reversed(named):  # the data may be made by the function that calls
+        if isinstance(value, Tensor) and _dispatches(type(value)):
+            check_kind(op, name, value)
+            distributed = type(value).__name__ == "DTensor"
+            local = f"write {name}.full_tensor(), or {name}.to_local() for the part that is here"
+            instead = local if distributed else "make a torch.Tensor of it"
+            raise sentences.no_tensor(op, name, type(value).__name__, instead) from error
+
+
+def _dispatches(kind: type) -> bool:
+    """Whether calls on a subclass of Tensor go to code of its own."""
+    return kind.__torch_dispatch__ is not Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+
+
+def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
+    """Raise for a tensor whose values a size depends on, where they cannot be read."""
+    if torch.compiler.is_compiling():
+        return
+    if is_batched(tensor):
+        raise sentences.unread_values(op, operand, "inside torch.func.vmap", instead)
+    if tensor.is_meta:
+        raise sentences.unread_values(op, operand, "on the device meta", instead)
+
+
+def is_batched(tensor: Tensor) -> bool:
+    """Whether a tensor stands for many, inside ``torch.func.vmap``."""
+    if not _C._are_functorch_transforms_active():
+        return False
+    while _C._functorch.is_functorch_wrapped_tensor(tensor):
+        if _C._functorch.is_batchedtensor(tensor):
+            return True
+        tensor = _C._functorch.get_unwrapped(tensor)
+    return False
 
 
 def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) -> None:
@@ -63,8 +157,3 @@ def _innermost(value: Any) -> Any:
     while isinstance(value, Tensor) and _C._functorch.is_functorch_wrapped_tensor(value):
         value = _C._functorch.get_unwrapped(value)
     return value
-
-
-def _kind(value: object) -> str:
-    found = arrays.foreign(type(value))
-    return found.name if found else type(value).__name__

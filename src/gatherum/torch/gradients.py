@@ -22,7 +22,7 @@ from torch.autograd.function import _SingleLevelFunction
 from .. import native
 from ..operators import OPERATORS, Operator
 from . import dtypes, fused, sentences
-from .checks import check_storages
+from .checks import check_changeable, check_storages, refuse_subclass
 from .memory import fills
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 from .partials import Partials, Places, keeps, partials
@@ -239,16 +239,23 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
     names = _operand_names(op)
     function = _Scatter if operator.scatters else _Gather
 
-    def kernel(keyset: Any, *operands: Any) -> Any:
-        if (found := _plain(operator, *operands)) is not None:
-            return found
-        check_storages(operator.name, names, operands)
+    def recorded(keyset: Any, *operands: Any) -> Any:
         if _C._are_functorch_transforms_active():
             with enable_single_level_autograd_function():
                 return function.apply(keyset, operator, *operands)
         if not _records(operands):
             return _below(op, keyset, operands)
         return function.apply(keyset, operator, *operands)
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        if (found := _plain(operator, *operands)) is not None:
+            return found
+        check_storages(operator.name, names, operands)
+        try:
+            return recorded(keyset, *operands)
+        except (RuntimeError, TypeError) as error:
+            refuse_subclass(operator.name, names, operands, error)
+            raise
 
     return kernel
 
@@ -314,7 +321,11 @@ def _refused(operator: Operator, name: str) -> Callable[..., Any]:
         recorded = _C.is_grad_enabled() and _C._any_requires_grad(*operands)
         if recorded or _has_tangent(operands):
             raise sentences.out_of_gradients(operator.name)
-        return _below(op, keyset, operands)
+        try:
+            return _below(op, keyset, operands)
+        except (RuntimeError, TypeError) as error:
+            refuse_subclass(operator.name, names, operands, error)
+            raise
 
     return kernel
 
@@ -322,8 +333,10 @@ def _refused(operator: Operator, name: str) -> Callable[..., Any]:
 def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
     """Return the kernel that counts a change of a tensor, which a gradient may have saved."""
     op = overload(name)
+    changed = _operand_names(op)[place]
 
     def kernel(keyset: Any, *operands: Any) -> Any:
+        check_changeable(operator.name, changed, operands[place])
         written = True
         try:
             return op.redispatch(keyset & _C._after_ADInplaceOrView_keyset, *operands)

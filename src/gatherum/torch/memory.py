@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from .. import native
 from . import dtypes
-from .checks import check_dense, check_storage
+from .checks import check_container, check_dense, check_storage, is_batched
 from .operands import fill_item
 
 
@@ -104,11 +104,13 @@ def look(op: str, operand: str, value: object) -> object:
     where NumPy cannot see the values: another device, a lazy conjugate, a dtype of its own.
     """
     if not isinstance(value, Tensor):  # a type of torch's that is no tensor
+        check_container(op, operand, value)
         return value
     check_dense(op, operand, value, value.device)
     check_storage(op, operand, value)
     code, item = dtypes.code_of(op, operand, value.dtype), value.element_size()
     lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
+    lazy = lazy or is_batched(value)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
         return tuple(value.shape), code.name, tuple(step * item for step in value.stride())
     return value.detach().numpy()

@@ -14,7 +14,7 @@ from ..dtypes import is_index
 from ..narrow import Rounded
 from ..operators import OPERATORS
 from . import dtypes, sentences
-from .checks import check_storage
+from .checks import check_container, check_kind, check_storage, check_values, is_batched
 
 
 def is_indirect(tensor: Tensor) -> bool:
@@ -27,20 +27,23 @@ def is_indirect(tensor: Tensor) -> bool:
     return bool(tensor.is_conj() or tensor.is_neg() or torch._is_functional_tensor(tensor))
 
 
-def as_indices(op: str, value: object, data: Tensor) -> Tensor:
+def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -> Tensor:
     """Return `indices` as a tensor where the data is; arrays and lists by the rules of NumPy's."""
     if isinstance(value, Tensor):
         return value
-    array = arguments.as_indices(op, value)
+    check_container(op, operand, value)
+    array = arguments.as_indices(op, value, operand)
     if not is_index(array.dtype):
-        raise errors.not_an_index_dtype(op, array.dtype, OPERATORS[op].tuples)
-    return _as_tensor(op, "indices", array, data)
+        tuples = op in OPERATORS and OPERATORS[op].tuples
+        raise errors.not_an_index_dtype(op, array.dtype, tuples, operand)
+    return _as_tensor(op, operand, array, data)
 
 
 def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     """Return `updates` as a tensor where the data is; Python's numbers take the data's dtype."""
     if isinstance(value, Tensor):
         return value
+    check_container(op, "updates", value)
     kind = dtypes.planned(op, "data", data.dtype)
     if arguments.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
         codes = arguments.as_narrow(op, "updates", value, kind).codes
@@ -50,16 +53,28 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
 
 def as_fill(op: str, value: object, data: Tensor) -> Any:
     """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
-    if isinstance(value, Tensor) and value.shape == ():
-        check_storage(op, "fill_value", value)
-        if value.requires_grad and torch.is_grad_enabled():
-            raise sentences.fill_needs_gradient(op)
-        value = value.item()
+    check_container(op, "fill_value", value)
+    if isinstance(value, Tensor):
+        value = _number_in(op, value, data.dtype)
     if arguments.is_integer_zero(value):
         return 0
     if dtypes.is_of_numpy(data.dtype):
         return _fill(op, value, data.dtype).item()
     return _narrow_fill(op, value, data.dtype).values.item()
+
+
+def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
+    """Return the number in a tensor that is a `fill_value`."""
+    check_kind(op, "fill_value", fill)
+    check_storage(op, "fill_value", fill)
+    if is_batched(fill):
+        raise sentences.fill_of_batch(op)
+    check_values(op, "fill_value", fill, "write a number")
+    if fill.shape != ():
+        raise errors.does_not_fit(op, "fill_value", dtypes.planned(op, "data", dtype), fill)
+    if fill.requires_grad and torch.is_grad_enabled():
+        raise sentences.fill_needs_gradient(op)
+    return fill.item()
 
 
 def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:

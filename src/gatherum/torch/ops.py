@@ -200,7 +200,8 @@ for _operator in OPERATORS.values():
     _define(_operator)
     for _name, _kernel in _kernels(_operator, memory.run).items():
         LIBRARY.impl(_name, _kernel, "CPU")
-        LIBRARY.impl(_name, _elsewhere(_operator.name), "CompositeExplicitAutograd")
+        for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
+            LIBRARY.impl(_name, _elsewhere(_operator.name), _key)
     for _name, _kernel in _kernels(_operator, _on_cuda).items():
         LIBRARY.impl(_name, _kernel, "CUDA")
     for _name, _kernel in _fake_kernels(_operator).items():

@@ -31,6 +31,7 @@ _WORDS = {
     "sum": "add", "add": "add", "mul": "mul", "mean": "mean", "min": "min", "max": "max",
     "any": "none", "amin": "min", "amax": "max",
 }  # fmt: skip
+_BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
 _WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 
 
@@ -219,6 +220,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     expected = (*indptr.shape[:-1], src.shape[dim] + 1)
     if indptr.numel() and indptr.shape[-1] != expected[-1]:
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
+    checks.check_values(op, "indptr", indptr, _BATCH)
     size = int(indptr.flatten()[-1]) if indptr.numel() else 0
     index = _segment_numbers(op, indptr, size)
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
@@ -252,7 +254,9 @@ def _called(op: str, index: Any, places: Places, operands: Mapping[str, str] = _
 def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
-    except (IndexError, TypeError, ValueError) as error:
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        if str(error).partition(": ")[0] not in OPERATORS:
+            raise
         given = index.shape if isinstance(index, Tensor) else np.shape(index)
         same = tuple(given) == tuple(places.indices.shape)
         raise errors.renamed(error, op, operands, same) from None
@@ -266,32 +270,42 @@ def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, d
                ) -> tuple[Tensor, Places]:  # fmt: skip
     """Check the operands of a scatter; return `src` and where its values go."""
     src = _dense(op, "src", src, src)
-    index = _signed(_dense(op, "index", operands.as_indices(op, index, src), src))
+    index = _as_index(op, "index", index, src)
     if src.dim() == 0:
         raise errors.too_few_dimensions(op, "src", 0)
     dim = _dimension(op, dim, src.dim())
+    checks.check_out(op, out)
     if out is not None:
-        size = _dense(op, "out", out, src).shape[dim] if out.dim() == src.dim() else 0
+        out = _dense(op, "out", out, src)
+        size = out.shape[dim] if out.dim() == src.dim() else 0
         expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
         if tuple(out.shape) != expected:
             raise errors.other_shape(op, "out", expected, tuple(out.shape))
     elif dim_size is not None:
         size = _whole(op, "dim_size", dim_size)
     else:
+        checks.check_values(op, "index", index, "give `dim_size`")
         size = max(int(index.max()) + 1, 0) if index.numel() else 0
     return src, _places(op, index, src.shape, dim, size, "raise")
 
 
 def _dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
     if not isinstance(value, Tensor):
-        raise sentences.no_tensor(op, name, type(value).__name__, f"write torch.as_tensor({name})")
+        checks.refuse(op, name, value)
     checks.check_dense(op, name, value, src.device)
     checks.check_storage(op, name, value)
     return value
 
 
-def _signed(index: Tensor) -> Tensor:
-    """Return indices in a type that torch compares; what is too large for it becomes negative."""
+def _as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
+    """Return indices as a tensor of a type that torch compares; what is too large for it becomes
+    negative.
+    """
+    if not isinstance(value, Tensor):
+        arguments.check_items(op, name, value)
+        with errors.for_tensors():
+            value = operands.as_indices(op, value, src, name)
+    index = _dense(op, name, value, src)
     return index.to(torch.int64) if index.dtype in _WIDE_UNSIGNED else index
 
 
@@ -393,7 +407,7 @@ def _same(one: Tensor, other: Tensor) -> Tensor:
 
 def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
     src = _dense(op, "src", src, src)
-    indptr = _signed(_dense(op, "indptr", operands.as_indices(op, indptr, src), src))
+    indptr = _as_index(op, "indptr", indptr, src)
     if indptr.dim() == 0:
         raise errors.too_few_dimensions(op, "indptr", 0)
     if indptr.dim() > src.dim():
@@ -411,6 +425,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
         ordered = (indptr.diff(dim=-1) >= 0).all() & (indptr <= size).all()
         torch.ops.aten._assert_async.msg(ordered, f"{op}: `indptr` must not decrease")
     else:
+        checks.check_values(op, "indptr", indptr, _BATCH)
         ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if ends or bool((indptr.diff(dim=-1) < 0).any()):
             raise sentences.no_segments(op, size)
@@ -423,6 +438,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
 
 
 def _checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
+    checks.check_out(op, out)
     if tuple(_dense(op, "out", out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:

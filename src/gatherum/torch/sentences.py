@@ -4,13 +4,32 @@ from ..errors import Shape
 
 
 def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}; {instead}")
+    advice = f"; {instead}" if instead else ""
+    return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}{advice}")
+
+
+def unread_values(op: str, operand: str, where: str, instead: str) -> RuntimeError:
+    return RuntimeError(f"{op}: the values of `{operand}` cannot be read {where}; {instead}")
+
+
+def fill_of_batch(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `fill_value` must be one number for the whole batch inside torch.func.vmap, got a "
+        "batch of them"
+    )
 
 
 def outside_storage(op: str, operand: str, held: int, needed: int) -> ValueError:
     return ValueError(
         f"{op}: `{operand}` must lie in its storage, which has {held} bytes, got a tensor that "
         f"reaches to byte {needed}; give the storage its old size by untyped_storage().resize_"
+    )
+
+
+def inference_tensor(op: str, operand: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `{operand}` must not be an inference tensor, which can only be changed in place "
+        f"inside torch.inference_mode(); write {operand}.clone()"
     )
 
 
