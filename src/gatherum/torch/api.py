@@ -155,6 +155,7 @@ def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, nega
     if out is None:
         return getattr(_ops, op)(data, indices, axis, mode, negative, given)
     if operands.is_indirect(out):
+        checks.check_storage(op, "out", out)
         return out.copy_(getattr(_ops, op)(data, indices, axis, mode, negative, given))
     getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, given)
     return out
@@ -173,6 +174,7 @@ def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, 
     if out is None:
         return getattr(_ops, op)(data, indices, updates, *attributes)
     if operands.is_indirect(out):
+        checks.check_storage(op, "out", out)
         return out.copy_(getattr(_ops, op)(data, indices, updates, *attributes))
     if out is data:
         getattr(_ops, f"{op}_")(data, indices, updates, *attributes)
@@ -218,7 +220,9 @@ def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: 
     for name, tensor in named:
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
-    checks.check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
+    if torch.is_inference_mode_enabled():  # else autograd's kernels of the ops check that
+        names = ("data", "indices", "updates", "out")
+        checks.check_storages(op, names, (data, indices, updates, out))
 
 
 def room(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,

@@ -33,8 +33,6 @@ def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
     """Raise RuntimeError for a tensor that was made in inference mode, outside of it: autograd does
     not count its changes.
     """
-    if torch.compiler.is_compiling():
-        return
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
         raise sentences.inference_tensor(op, operand)
 
@@ -63,7 +61,9 @@ def check_container(op: str, operand: str, value: object) -> None:
 
 def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
     """Raise for a tensor that the core cannot read: sparse, or on another device."""
-    check_kind(op, operand, tensor)
+    strided = tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
+    if not strided or type(tensor) is not Tensor:
+        check_kind(op, operand, tensor)
     if tensor.device != device:
         if tensor.is_meta:
             raise errors.unread_values(op, operand, "tensor on the device meta")
@@ -83,7 +83,7 @@ def check_kind(op: str, operand: str, tensor: Tensor) -> None:
     if tensor.layout is not torch.strided:
         found = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
         raise sentences.no_tensor(op, operand, found, f"write {operand}.to_dense()")
-    if type(tensor) is not Tensor and arrays.is_masked_tensor(type(tensor)):
+    if arrays.is_masked_tensor(type(tensor)):
         instead = f"write {operand}.to_tensor(0) to fill what is masked"
         raise sentences.no_tensor(op, operand, "MaskedTensor", instead)
 
@@ -134,8 +134,6 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     """Raise ValueError for a tensor with elements outside of its storage, which can be made smaller
     under it. Torch does not check that again, not even before it copies.
     """
-    if torch.compiler.is_compiling():
-        return
     if _C._are_functorch_transforms_active():
         operands = tuple(map(_innermost, operands))
     number = native.first_outside_storage(operands)

@@ -185,7 +185,7 @@ def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str
     dim = indptr.dim() - 1
     index = _segment_numbers(op, indptr, src.shape[dim])
     places = _places(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
-    with _called(op, index, places):
+    with _called(op, index, places, {**_OPERANDS, "indices": "indptr"}):
         result = _fold(places, src, reduction, None)
     return result if out is None else _checked_out(op, out, result).copy_(result)
 
@@ -225,7 +225,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     index = _segment_numbers(op, indptr, size)
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     places = _places(op, index, moved, dim, src.shape[dim], "fill")
-    with _called(op, index, places):
+    with _called(op, index, places, {"data": "src", "indices": "indptr"}):
         result = places.take(src)
     return result if out is None else _checked_out(op, out, result).copy_(result)
 
@@ -274,9 +274,8 @@ def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, d
     if src.dim() == 0:
         raise errors.too_few_dimensions(op, "src", 0)
     dim = _dimension(op, dim, src.dim())
-    checks.check_out(op, out)
     if out is not None:
-        out = _dense(op, "out", out, src)
+        out = _changed(op, out, src)
         size = out.shape[dim] if out.dim() == src.dim() else 0
         expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
         if tuple(out.shape) != expected:
@@ -293,8 +292,16 @@ def _dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
     if not isinstance(value, Tensor):
         checks.refuse(op, name, value)
     checks.check_dense(op, name, value, src.device)
-    checks.check_storage(op, name, value)
     return value
+
+
+def _changed(op: str, out: object, src: Tensor) -> Tensor:
+    """Return `out`, which is going to be changed in place."""
+    tensor = _dense(op, "out", out, src)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, "out", tensor)
+        checks.check_changeable(op, "out", tensor)
+    return tensor
 
 
 def _as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
@@ -306,6 +313,8 @@ def _as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
         with errors.for_tensors():
             value = operands.as_indices(op, value, src, name)
     index = _dense(op, name, value, src)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, name, index)  # torch reads it here
     return index.to(torch.int64) if index.dtype in _WIDE_UNSIGNED else index
 
 
@@ -438,8 +447,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
 
 
 def _checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
-    checks.check_out(op, out)
-    if tuple(_dense(op, "out", out, result).shape) != tuple(result.shape):
+    if tuple(_changed(op, out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
         error = errors.other_dtype(op, "out", result.dtype, out.dtype)
