@@ -657,6 +657,7 @@ def test_every_sentence_is_tested():
         "too_many_updates",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
+        "no_derivative",  # test_derivatives.py
         "no_tensor",  # pytorch/test_tensor_operands.py, test_tensor_*.py
         "other_device",
         "no_device",

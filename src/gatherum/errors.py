@@ -234,6 +234,13 @@ def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}")
 
 
+def no_derivative(reduction: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"no derivative of `reduction` {reduction!r} is defined: gatherum.derivatives has no rule "
+        "for it"
+    )
+
+
 def too_few_dimensions(op: str, operand: str, found: int) -> ValueError:
     return ValueError(f"{op}: `{operand}` must have at least 1 dimension, got {found}")
 

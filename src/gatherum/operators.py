@@ -205,6 +205,17 @@ _ROWS = (
 OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
 GATHERS = tuple(row.name for row in _ROWS if not row.scatters)
 SCATTERS = tuple(row.name for row in _ROWS if row.scatters)
+_INVERSE = {
+    row.name: other
+    for row in _ROWS
+    for other in _ROWS
+    if other.addressing is row.addressing and other.scatters is not row.scatters
+}
+
+
+def inverse(operator: Operator) -> Operator:
+    """Return the operator of the same indices that goes the other way."""
+    return _INVERSE[operator.name]
 
 
 def find(op: object, caller: str = "plan") -> Operator:

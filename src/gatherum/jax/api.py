@@ -14,9 +14,9 @@ from .. import native
 from ..names import ModeName, OperatorName, ReductionName
 from ..operators import GATHERS
 from . import sentences
+from .namespace import places
 from .operands import is_jax, normalise
 from .ops import Tracer, bind, direct, eager
-from .partials import Places
 
 
 def gather(
@@ -154,7 +154,7 @@ def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Gi
     if not (call.fills and is_jax(fill_value)):
         return result
     # An item that is computed: it has derivatives, and a batch has one for each member.
-    valid = Places.of(call, arrays[0].shape, arrays[1]).valid()
+    valid = places(call, arrays[0].shape, arrays[1]).arriving()
     return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 

@@ -1,7 +1,7 @@
 """The gradients of products, maxima and minima in one pass of the core: ``gatherum::gradients``.
 
 The op has no derivative of its own. Where one is recorded, its Autograd kernel computes the same
-from the factors of `partials`, which torch differentiates.
+by `gatherum.derivatives`, which torch differentiates.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from .. import native
+from ..derivatives import Values
 from ..operators import OPERATORS
-from . import dtypes
+from ..places import Places
+from . import dtypes, namespace
 from .ops import LIBRARY, overload
-from .partials import Places, keeps
 
 NAME = "gradients"
+_IN_CORE = ("mul", "max", "min")  # has_gradients in types.hpp
 LIBRARY.define(
     f"{NAME}(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
     "Tensor result, int axis, str reduction, bool include_self, str bounds, bool negative, "
@@ -30,10 +32,10 @@ def applies(places: Places, fold: tuple[str, bool], wanted: tuple[bool, bool]) -
     reduction, include_self = fold
     of_data, of_updates = wanted
     pays = reduction == "mul" or len(places.moved()) > len(places.destinations().moved())
-    return keeps(reduction) and pays and (of_updates or (of_data and include_self))
+    return reduction in _IN_CORE and pays and (of_updates or (of_data and include_self))
 
 
-def call(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...], gradient: Tensor,
+def call(places: Places, fold: tuple[str, bool], values: Values, gradient: Tensor,
          wanted: tuple[bool, bool]) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
     """Return the gradients of data and of updates, of the shape that moves; None for unwanted."""
     data, updates, result = values
@@ -48,7 +50,8 @@ def call(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...], gra
 def places_of(scatter: str, data: Tensor, indices: Tensor, axis: int, bounds: str,
               negative: bool) -> Places:  # fmt: skip
     """Return the places that the op's arguments name."""
-    return Places(OPERATORS[scatter], indices, tuple(data.shape), axis, bounds, negative)
+    shape = tuple(data.shape)
+    return Places(namespace, OPERATORS[scatter], indices, shape, axis, bounds, negative)
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,

@@ -1,10 +1,10 @@
 """Derivatives: a kernel for the Autograd key of each op.
 
-The rules are those of `partials`. `torch.library.register_autograd` and plain `autograd.Function`
-are not used: the first has no forward mode (`jvp` gives zero in silence), the second gives wrong
-gradients in silence where `torch.compile` traces `torch.func.grad` of it. A function of a single
-level, applied by a kernel, is what both are made of. Its names are underscored: `versions` sees
-that they are there.
+The rules are those of `gatherum.derivatives`. `torch.library.register_autograd` and plain
+`autograd.Function` are not used: the first has no forward mode (`jvp` gives zero in silence), the
+second gives wrong gradients in silence where `torch.compile` traces `torch.func.grad` of it. A
+function of a single level, applied by a kernel, is what both are made of. Its names are
+underscored: `versions` sees that they are there.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import _C, Tensor
+from torch import _C, _VF, Tensor
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from .. import native
+from .. import derivatives, native
+from ..derivatives import Values
 from ..operators import OPERATORS, Operator
-from . import dtypes, fused, sentences
+from ..places import Places
+from . import fused, namespace, sentences
 from .checks import check_changeable, check_storages, refuse_subclass
 from .memory import fills
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
-from .partials import Partials, Places, keeps, partials
 
 
 def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
@@ -78,7 +79,9 @@ class _Gather(_Call):
         return _below_recording(overload(operator.name), keyset, (data, indices, *rest))
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None, *ctx.unused
         places, _ = _saved(ctx)
         return None, None, places.total(gradient), *ctx.unused
 
@@ -90,7 +93,7 @@ class _Gather(_Call):
 
 
 class _Scatter(_Call):
-    """A scatter, by the factors of `partials`."""
+    """A scatter, by the rule of its reduction."""
 
     @staticmethod
     def forward(
@@ -104,7 +107,8 @@ class _Scatter(_Call):
             result = native.call_on_tensors(*everything)
         else:
             result = _below_recording(overload(operator.name), keyset, operands)
-        values = (data, updates, result) if keeps(call["reduction"]) else ()
+        linear = derivatives.rule(call["reduction"]).linear
+        values = () if linear else (data, updates, result)
         _save(ctx, operator, data, indices, call, *values)
         ctx.fold = call["reduction"], call["include_self"]
         ctx.updates_shape = updates.shape
@@ -112,13 +116,15 @@ class _Scatter(_Call):
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None, None, None, *ctx.unused
         places, values = _saved(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = _C._are_functorch_transforms_active()
         on_cpu = gradient.device.type == "cpu"
         in_core = on_cpu and not onward and fused.applies(places, ctx.fold, (data, updates))
-        differentiate = fused.call if in_core else _composed
+        differentiate = fused.call if in_core else derivatives.cotangents
         of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
         if of_updates is not None:
             of_updates = of_updates.sum_to_size(ctx.updates_shape)
@@ -130,49 +136,27 @@ class _Scatter(_Call):
             places, values = _saved(ctx)
             if _C._are_functorch_transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
-                values = tuple(torch._VF._unpack_dual(value, level=0)[0] for value in values)
-            data, updates, result = values or _NO_VALUES
-            reduction, include_self = ctx.fold
-            factors = partials(places, reduction, include_self, data, updates, result)
-            return _tangent(places, factors, tangents[2], tangents[4])
-
-
-def _tangent(places: Places, factors: Partials, data: Any, updates: Any) -> Tensor:
-    """Return a result's tangent from the operands', None for one that has none."""
-    dtype = (updates if data is None else data).dtype
-    wide = dtype if factors.plain else dtypes.wide(dtype)
-    result: Any = None
-    if updates is not None:
-        moved = updates.to(wide).expand(places.moved())
-        result = factors.both(places.total(factors.updates(moved)))
-    if data is not None and factors.replaces:
-        kept = places.emptied(data).to(wide)
-    elif data is not None:
-        kept = factors.both(factors.data(data.to(wide)))
-    if data is not None:
-        result = kept if result is None else result + kept
-    return result.to(dtype)
-
-
-_NO_VALUES: tuple[Any, ...] = (None, None, None)
+                values = values and Values(*(_VF._unpack_dual(v, level=0)[0] for v in values))
+            return derivatives.tangent(places, ctx.fold, values, tangents[2], tangents[4])
 
 
 def _save(ctx: Any, operator: Operator, data: Tensor, indices: Tensor, call: dict[str, Any],
           *values: Tensor) -> None:  # fmt: skip
     """Keep what the derivatives need; tensors where torch can see them."""
     ctx.save_for_backward(indices, *values)
+    ctx.set_materialize_grads(False)  # zeros in place of no tangent would meet infinite factors
     if _may_have_tangents() or _C._are_functorch_transforms_active():
         ctx.save_for_forward(indices, *values)
     ctx.call = operator, data.shape, call["axis"], call["mode"], call["negative"]
 
 
-def _saved(ctx: Any) -> tuple[Places, tuple[Tensor, ...]]:
+def _saved(ctx: Any) -> tuple[Places, Any]:
     indices, *values = ctx.saved_tensors
     operator = ctx.call[0]
     names = ("indices", "data", "updates", "result")
     if not torch.compiler.is_compiling():
         check_storages(operator.name, names, (indices, *values))
-    return _places(indices, *ctx.call), tuple(values)
+    return _places(indices, *ctx.call), Values(*values) if values else None
 
 
 def _places(indices: Tensor, operator: Operator, shape: tuple[int, ...], axis: int, mode: str,
@@ -182,26 +166,7 @@ def _places(indices: Tensor, operator: Operator, shape: tuple[int, ...], axis: i
     if mode == "raise" and indices.is_cuda:
         mode = "drop"  # to ask again would wait for the device
     axis = operator.resolve(shape, tuple(indices.shape), axis)
-    return Places(operator, indices, shape, axis, mode, negative)
-
-
-def _composed(places: Places, fold: tuple[str, bool], values: tuple[Tensor, ...],
-              gradient: Tensor, wanted: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
-    """Return the gradients of data and of updates, by operations that torch differentiates."""
-    data, updates, result = values or _NO_VALUES
-    onward = torch.compiler.is_compiling() or _may_go_on()
-    factors = partials(places, *fold, data, updates, result, onward)
-    dtype, conjugates = gradient.dtype, fold[0] == "mul" and gradient.is_complex()
-    wide = gradient.conj() if conjugates else gradient
-    wide = factors.both(wide if factors.plain else wide.to(dtypes.wide(dtype)))
-
-    def narrowed(found: Tensor) -> Tensor:
-        return (found.conj() if conjugates else found).to(dtype)
-
-    of_data: Any = None
-    if wanted[0]:
-        of_data = places.emptied(gradient) if factors.replaces else narrowed(factors.data(wide))
-    return of_data, narrowed(factors.updates(places.take(wide))) if wanted[1] else None
+    return Places(namespace, operator, indices, shape, axis, mode, negative)
 
 
 def _recorded_gradients(
@@ -215,8 +180,8 @@ def _recorded_gradients(
     if recorded or _C._are_functorch_transforms_active() or _has_tangent(tensors):
         places = fused.places_of(scatter, data, indices, axis, bounds, negative)
         of_data, of_updates = wanted
-        fold, values = (reduction, include_self), (data, updates, result)
-        found = _composed(places, fold, values, gradient, (of_data, of_updates))
+        fold, values = (reduction, include_self), Values(data, updates, result)
+        found = derivatives.cotangents(places, fold, values, gradient, (of_data, of_updates))
         return tuple(gradient.new_empty(0) if one is None else one for one in found)
     operands = scatter, *tensors, axis, reduction, include_self, bounds, negative, *wanted
     return _below(overload(fused.NAME), keyset, operands)
@@ -291,12 +256,6 @@ def _may_have_tangents() -> bool:
     Python's count of them.
     """
     return bool(forward_ad._current_level >= 0 or _C._len_torch_dispatch_stack() > 0)
-
-
-def _may_go_on() -> bool:
-    """Whether derivatives of derivatives may be asked for."""
-    transformed = _C._are_functorch_transforms_active()
-    return bool(_C.is_grad_enabled() or transformed or _may_have_tangents())
 
 
 def _has_tangent(operands: tuple[Any, ...]) -> bool:

@@ -21,10 +21,11 @@ import torch
 from torch import Tensor
 
 from .. import arguments, errors
+from ..derivatives import rule
 from ..operators import OPERATORS
-from . import checks, operands, sentences
+from ..places import Places
+from . import checks, namespace, operands, sentences
 from .ops import overload
-from .partials import Places, keeps
 
 # The words of torch_scatter, then those that PyG's `scatter` has besides; and our reductions.
 _WORDS = {
@@ -349,7 +350,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     given = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
     if given == (moved[dim],):
-        return Places(OPERATORS["scatter_slices"], index, shape, dim, mode, False)
+        return Places(namespace, OPERATORS["scatter_slices"], index, shape, dim, mode, False)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if len(whole) > len(moved) or any(n not in (1, m) for n, m in zip(whole, moved, strict=True)):
@@ -362,7 +363,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
-    return Places(OPERATORS[name], index, shape, axis, mode, False)
+    return Places(namespace, OPERATORS[name], index, shape, axis, mode, False)
 
 
 def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
@@ -378,7 +379,9 @@ def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Te
     if operands.is_indirect(out) or (
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
-        old = out.clone() if keeps(reduction) else out  # a derivative may want the old values
+        old = (
+            out.clone() if not rule(reduction).linear else out
+        )  # a derivative may want the old values
         return out.copy_(places.put(old, src, reduction))
     more = reduction, True, places.mode, places.negative
     overload(f"{places.operator.name}_")(out, places.indices, src, places.axis, *more)
@@ -439,7 +442,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
         if ends or bool((indptr.diff(dim=-1) < 0).any()):
             raise sentences.no_segments(op, size)
     shape = (*indptr.shape[:-1], size + 1)
-    begin = Places(OPERATORS["scatter_elements"], indptr, shape, indptr.dim() - 1, "raise", False)
+    scatter, axis = OPERATORS["scatter_elements"], indptr.dim() - 1
+    begin = Places(namespace, scatter, indptr, shape, axis, "raise", False)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
     with _called(op, indptr, begin, {"indices": "indptr"}):
         counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")

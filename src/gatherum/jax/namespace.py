@@ -1,0 +1,100 @@
+"""The functions of JAX that `gatherum.places.Namespace` names and describes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..names import OperatorName
+from ..places import Places
+from . import dtypes
+from .ops import Array, Call, bind
+
+Shape = tuple[int, ...]
+
+where = jnp.where
+isnan = jnp.isnan
+maximum = jnp.maximum
+conj = jnp.conj
+reshape = jnp.reshape
+broadcast_to = jnp.broadcast_to
+stack = jnp.stack
+roll = jnp.roll
+flip = jnp.flip
+stop_gradient = jax.lax.stop_gradient
+wide = dtypes.wide
+has_sums = dtypes.folds
+
+
+def astype(x: Array, dtype: Any) -> Array:
+    return x.astype(dtype)
+
+
+def unstack(x: Array, axis: int) -> tuple[Array, ...]:
+    return tuple(jnp.unstack(x, axis=axis))
+
+
+def argsort(x: Array) -> Array:
+    return jnp.argsort(x, stable=True)
+
+
+def arange(start: int, stop: int, like: Array) -> Array:
+    return jnp.arange(start, stop, dtype=counting(stop))
+
+
+def full(shape: Shape, value: int, dtype: Any, like: Array) -> Array:
+    return jnp.full(shape, value, dtype)
+
+
+def sum_to(x: Array, shape: Shape) -> Array:
+    if x.shape == shape:
+        return x
+    before = x.ndim - len(shape)
+    along = [before + d for d, n in enumerate(shape) if n != x.shape[before + d]]
+    return jnp.sum(x, axis=(*range(before), *along), dtype=x.dtype).reshape(shape)
+
+
+def run(function: Callable[..., Any], constant: Any, *arrays: Array) -> Any:
+    return _compiled(function)(constant, *arrays)
+
+
+@lru_cache(maxsize=16)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    found: Callable[..., Any] = jax.jit(function, static_argnums=0)
+    return found
+
+
+def truth() -> Any:
+    return np.dtype(np.bool_)
+
+
+def counting(most: int) -> Any:
+    return np.dtype(np.int32 if most < 2**31 - 1 else np.int64)
+
+
+def gather(
+    op: str, data: Array, indices: Array, axis: int, mode: str, negative: bool, fill_value: int = 0
+) -> Array:
+    fill = np.asarray(fill_value, data.dtype).tobytes() if fill_value else b""
+    return bind(Call(cast(OperatorName, op), axis, mode, negative, fill=fill), data, indices)
+
+
+def scatter(
+    op: str, data: Array, indices: Array, updates: Array, axis: int, reduction: str,
+    include_self: bool, mode: str, negative: bool,
+) -> Array:  # fmt: skip
+    call = Call(cast(OperatorName, op), axis, mode, negative, reduction, include_self)
+    return bind(call, data, indices, updates)
+
+
+def places(call: Call, shape: Shape, indices: Array) -> Places:
+    """Return the places of a call on data of a shape."""
+    axis = call.operator.resolve(tuple(shape), tuple(indices.shape), call.axis)
+    how = call.operator, indices, tuple(shape), axis, call.mode, call.negative
+    return Places(sys.modules[__name__], *how)

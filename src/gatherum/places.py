@@ -1,0 +1,221 @@
+"""The places that the indices of a call address, as arrays of the framework that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from .operators import ELEMENTS, SLICES, Operator, inverse
+
+Array: TypeAlias = Any  # a framework's
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Namespace(Protocol):
+    """What a framework supplies: functions under the names of the array API, and the operators.
+
+    It differentiates what is made of them. Arrays also have arithmetic and comparisons.
+    """
+
+    def where(self, mask: Array, one: Array, other: Array) -> Array:
+        """Choose between two arrays."""
+
+    def isnan(self, x: Array) -> Array:
+        """Return where an array is NaN."""
+
+    def maximum(self, x: Array, number: int) -> Array:
+        """Return the larger of each item and a number."""
+
+    def conj(self, x: Array) -> Array:
+        """Return the complex conjugate; real numbers as they are."""
+
+    def astype(self, x: Array, dtype: Any) -> Array:
+        """Convert to another dtype."""
+
+    def reshape(self, x: Array, shape: Shape) -> Array:
+        """Give items in row-major order another shape."""
+
+    def broadcast_to(self, x: Array, shape: Shape) -> Array:
+        """Repeat an array to a shape."""
+
+    def stack(self, arrays: tuple[Array, ...], axis: int) -> Array:
+        """Join arrays along a new dimension."""
+
+    def unstack(self, x: Array, axis: int) -> tuple[Array, ...]:
+        """Return the parts along a dimension, without it."""
+
+    def roll(self, x: Array, shift: int, axis: int) -> Array:
+        """Shift items along a dimension; the last ones come first."""
+
+    def flip(self, x: Array, axes: Shape) -> Array:
+        """Reverse the order along some dimensions."""
+
+    def argsort(self, x: Array) -> Array:
+        """Sort one dimension; equal values keep their order."""
+
+    def arange(self, start: int, stop: int, like: Array) -> Array:
+        """Count in a type of integers that holds `stop`, on the device of `like`."""
+
+    def full(self, shape: Shape, value: int, dtype: Any, like: Array) -> Array:
+        """Return one number everywhere, which may lie in memory once."""
+
+    def sum_to(self, x: Array, shape: Shape) -> Array:
+        """Sum over the dimensions along which a shape was broadcast to that of `x`."""
+
+    def stop_gradient(self, x: Array) -> Array:
+        """Return values alone, which have no derivative."""
+
+    def run(self, function: Callable[..., Any], constant: Any, *arrays: Array) -> Any:
+        """Call a function of a hashable constant and of arrays, compiled as one where that pays."""
+
+    def truth(self) -> Any:
+        """Return the dtype of truths."""
+
+    def counting(self, most: int) -> Any:
+        """Return a dtype of integers that counts that far."""
+
+    def wide(self, dtype: Any) -> Any:
+        """Return the dtype in which derivatives are computed: float32 for narrower floats."""
+
+    def has_sums(self, dtype: Any) -> bool:
+        """Return whether items can be added up: some types of 8 bits only move."""
+
+    def gather(
+        self, op: str, data: Array, indices: Array, axis: int, mode: str, negative: bool,
+        fill_value: int = 0,
+    ) -> Array:  # fmt: skip
+        """Call a gather by its name."""
+
+    def scatter(
+        self, op: str, data: Array, indices: Array, updates: Array, axis: int, reduction: str,
+        include_self: bool, mode: str, negative: bool,
+    ) -> Array:  # fmt: skip
+        """Call a scatter by its name."""
+
+
+class Places(NamedTuple):
+    """The places that the indices of one call address, as a gather and as a scatter.
+
+    Attributes
+    ----------
+    xp : Namespace
+        Of the framework.
+    operator : Operator
+        Of the call, a gather or a scatter.
+    indices : array
+        Its indices.
+    shape : tuple of int
+        The shape of its data.
+    axis : int
+        Its dimension attribute, counted from the front.
+    mode, negative : str, bool
+        As in the call.
+    """
+
+    xp: Namespace
+    operator: Operator
+    indices: Array
+    shape: Shape
+    axis: int
+    mode: str
+    negative: bool
+
+    @property
+    def skips(self) -> bool:
+        """Whether invalid indices address nothing."""
+        return self.mode in ("fill", "drop")
+
+    def take(self, table: Array) -> Array:
+        """Gather from an array of the data's shape; skipped entries take zeros."""
+        op = inverse(self.operator) if self.operator.scatters else self.operator
+        how = self.axis, self.mode, self.negative
+        return self.xp.gather(op.name, table, self.indices, *how)
+
+    def put(
+        self, table: Array, updates: Array, reduction: str = "none", include_self: bool = True
+    ) -> Array:
+        """Scatter into an array of the data's shape."""
+        op = self.operator if self.operator.scatters else inverse(self.operator)
+        how = self.axis, reduction, include_self, self.mode, self.negative
+        return self.xp.scatter(op.name, table, self.indices, updates, *how)
+
+    def full(self, value: int, dtype: Any) -> Array:
+        """Return one number everywhere in an array of the data's shape."""
+        return self.xp.full(self.shape, value, dtype, self.indices)
+
+    def total(self, updates: Array) -> Array:
+        """Add updates up in each place, in a type that has sums, and return their own."""
+        dtype = updates.dtype
+        wide = dtype if self.xp.has_sums(dtype) else self.xp.wide(dtype)
+        found = self.put(self.full(0, wide), self.xp.astype(updates, wide), "add")
+        return self.xp.astype(found, dtype)
+
+    def emptied(self, table: Array) -> Array:
+        """Return an array of the data's shape with zeros wherever an index points."""
+        return self.put(table, self.xp.full((), 0, table.dtype, table))
+
+    def moved(self) -> Shape:
+        """Return the shape that moves: a gather's result, a scatter's updates."""
+        return self.operator.moved(self.shape, tuple(self.indices.shape), self.axis)
+
+    # Where whole slices move together, one number a destination is enough.
+
+    def destinations(self) -> Places:
+        """Return the same places without the dimensions that move whole."""
+        shape, axis = self.operator.space(self.shape, tuple(self.indices.shape), self.axis)
+        return self._replace(shape=shape, axis=axis)
+
+    def entries_begin(self) -> int:
+        """Return the first dimension of what moves along which entries stand."""
+        return self.axis if self.operator.addressing is SLICES else 0
+
+    def _with_rank(self, table: Array, rank: int) -> Array:
+        before = self.entries_begin()
+        behind = rank - before - len(table.shape)
+        return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * behind)
+
+    def over_data(self, table: Array) -> Array:
+        """Give a number for each destination the data's rank."""
+        return self._with_rank(table, len(self.shape))
+
+    def over_updates(self, table: Array) -> Array:
+        """Give a number for each entry the rank of what moves."""
+        if self.operator.addressing is ELEMENTS:
+            return table
+        return self._with_rank(table, len(self.moved()))
+
+    def reversed(self, updates: Array) -> tuple[Places, Array]:
+        """Return the same places with the last entry first, and updates in that order."""
+        rank = len(self.indices.shape)
+        if self.operator.addressing is SLICES:
+            along, of_updates = range(rank), range(self.axis, self.axis + rank)
+        elif self.operator.addressing is ELEMENTS:
+            along = of_updates = range(self.axis, self.axis + 1)
+        else:  # batches stay where they are
+            along = of_updates = range(self.axis, rank - 1)
+        indices = self.xp.flip(self.indices, tuple(along))
+        return self._replace(indices=indices), self.xp.flip(updates, tuple(of_updates))
+
+    def counts(self) -> Array:
+        """Count the updates that arrive in each destination."""
+        at = self.destinations()
+        dtype = self.xp.counting(prod(self.indices.shape))
+        return at.put(at.full(0, dtype), self.xp.full((), 1, dtype, self.indices), "add")
+
+    def arriving(self) -> Array:
+        """Return which entries are not skipped, with the rank of what moves."""
+        at = self.destinations()
+        return self.over_updates(at.take(at.full(1, self.xp.truth())))
+
+    def staying(self) -> Array:
+        """Return which entries are the last of their destination, with the rank of what moves.
+
+        Entries are numbered from 1, and the numbers scattered: the last one stays.
+        """
+        at = self.destinations()
+        entries = at.moved()
+        number = self.xp.arange(1, 1 + prod(entries), self.indices)
+        number = self.xp.reshape(number, entries)
+        last = at.put(at.full(0, number.dtype), number)
+        return self.over_updates(at.take(last) == number)

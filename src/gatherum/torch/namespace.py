@@ -1,0 +1,95 @@
+"""The functions of torch that `gatherum.places.Namespace` names and describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from .. import native
+from . import dtypes
+from .ops import overload
+
+Shape = tuple[int, ...]
+
+where = torch.where
+isnan = torch.isnan
+conj = torch.conj
+reshape = torch.reshape
+broadcast_to = Tensor.expand
+stack = torch.stack
+unstack = torch.unbind
+roll = torch.roll
+flip = torch.flip
+wide = dtypes.wide
+has_sums = dtypes.has_sums
+
+
+def maximum(x: Tensor, number: int) -> Tensor:
+    return x.clamp(min=number)
+
+
+def astype(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.to(dtype)
+
+
+def argsort(x: Tensor) -> Tensor:
+    return torch.argsort(x, stable=True)
+
+
+def arange(start: int, stop: int, like: Tensor) -> Tensor:
+    return torch.arange(start, stop, device=like.device)
+
+
+def full(shape: Shape, value: int, dtype: torch.dtype, like: Tensor) -> Tensor:
+    one = torch.full((), value, dtype=dtype, device=like.device)
+    return one.expand(shape)  # one number in memory, read from everywhere
+
+
+def sum_to(x: Tensor, shape: Shape) -> Tensor:
+    return x.sum_to_size(shape)
+
+
+def stop_gradient(x: Tensor) -> Tensor:
+    return x.detach()
+
+
+def run(function: Callable[..., Any], constant: Any, *arrays: Tensor) -> Any:
+    return function(constant, *arrays)
+
+
+def truth() -> torch.dtype:
+    return torch.bool
+
+
+def counting(most: int) -> torch.dtype:
+    """Choose as few bytes as count that far, where sizes are numbers: counts are many."""
+    if torch.compiler.is_compiling() or isinstance(most, torch.SymInt):
+        return torch.int64
+    return torch.int32 if most < 2**31 - 1 else torch.int64
+
+
+def gather(op: str, data: Tensor, indices: Tensor, axis: int, mode: str, negative: bool,
+           fill_value: int = 0) -> Tensor:  # fmt: skip
+    if _is_recorded(data):
+        return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value))
+    how = axis, "none", True, mode, negative, fill_value, None
+    return cast(Tensor, native.call(op, data, indices, None, *how))
+
+
+def scatter(op: str, data: Tensor, indices: Tensor, updates: Tensor, axis: int, reduction: str,
+            include_self: bool, mode: str, negative: bool) -> Tensor:  # fmt: skip
+    how = axis, reduction, include_self, mode, negative
+    if _is_recorded(data, updates):
+        return cast(Tensor, overload(op)(data, indices, updates, *how))
+    return cast(Tensor, native.call(op, data, indices, updates, *how, 0, None))
+
+
+def _is_recorded(*operands: Tensor) -> bool:
+    """Return whether a call goes through torch's dispatcher, which takes several times as long as
+    a small call.
+    """
+    recorded = torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
+    return torch.compiler.is_compiling() or recorded

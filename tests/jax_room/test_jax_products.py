@@ -1,0 +1,117 @@
+"""Derivatives of products, which are known exactly: zeros, infinities, under- and overflow."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
+import jax.numpy as jnp  # noqa: E402
+
+import gatherum.jax  # noqa: E402
+from gatherum import derivatives  # noqa: E402
+from product_cases import DIRECTION, EDGES, SUBNORMAL, WEIGHTS, ZEROS  # noqa: E402
+
+
+def products(case, op="scatter_elements"):
+    """Give a case as a function of its vector."""
+    indices = jnp.array(case.indices)
+    indices = indices[:, None] if op == "scatter_nd" else indices
+
+    def run(vector):
+        data, updates = vector[: case.places], vector[case.places :]
+        more = {"mode": "drop", "negative": False, "include_self": case.include_self}
+        return getattr(gatherum.jax, op)(data, indices, updates, reduction="mul", **more)
+
+    return run
+
+
+FIRST = {
+    "grad": jax.grad,
+    "grad, compiled": lambda run: jax.jit(jax.grad(run)),
+    "vmap of grad": lambda run: lambda x: jax.vmap(jax.grad(run))(x[None])[0],
+    "grad of vmap": lambda run: lambda x: jax.grad(lambda t: jax.vmap(run)(t).sum())(x[None])[0],
+    "checkpoint": lambda run: jax.grad(jax.checkpoint(run)),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_derivatives_at_the_edges(name):
+    for what, case in EDGES.items():
+        if name != "grad" and what not in ("overflow", "two zeros", "skipped"):
+            continue
+        run = products(case)
+        found = FIRST[name](lambda x, run=run: run(x).sum())(jnp.array(case.vector))
+        assert np.allclose(found, case.gradient(), 1e-14, 0, equal_nan=True), what
+
+
+def test_what_xla_takes_for_zero():
+    """A product of subnormal numbers, as JAX's own prod has it."""
+    case = SUBNORMAL["subnormal"]
+    found = jax.grad(lambda x: products(case)(x).sum())(jnp.array(case.vector))
+    assert found.tolist() == jax.grad(jnp.prod)(jnp.array(case.vector)).tolist()
+
+
+@pytest.mark.parametrize("op", ["scatter_elements", "scatter_slices", "scatter_nd"])
+def test_tangents_at_the_edges(op):
+    for name, case in EDGES.items():
+        x = jnp.array(case.vector)
+        _, found = jax.jvp(products(case, op), (x,), (jnp.ones_like(x),))
+        assert np.allclose(found, case.tangent(), 1e-14, 0, equal_nan=True), name
+
+
+def test_an_operand_without_a_tangent_is_left_out():
+    """Its tangent is no 0, which an infinite factor would make NaN."""
+
+    def run(updates):
+        data = jnp.ones(1, jnp.float32)
+        return gatherum.jax.scatter_elements(data, [0, 0], updates, reduction="mul")
+
+    updates = jnp.array([1e30, 1e30], jnp.float32)
+    _, found = jax.jvp(run, (updates,), (jnp.array([1.0, 0], jnp.float32),))
+    assert found.tolist() == updates[:1].tolist()
+    assert jax.jacfwd(run)(updates).tolist() == [updates.tolist()]
+
+
+def test_a_reduction_without_a_rule_is_refused(monkeypatch):
+    """It is not taken for an extreme."""
+    monkeypatch.delitem(derivatives.RULES, "max")
+    run = lambda x: gatherum.jax.scatter_elements(x, [0, 0], x, reduction="max").sum()  # noqa: E731
+    x, refused = jnp.ones(2), "^no derivative of `reduction` 'max' is defined"
+    with pytest.raises(NotImplementedError, match=refused):
+        jax.grad(run)(x)
+    with pytest.raises(NotImplementedError, match=refused):
+        jax.jvp(jax.jit(run), (x,), (x,))
+    assert run(x) == 2
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_derivatives_along_a_direction_to_the_fourth_order(name):
+    case = ZEROS[name]
+    run, x, v = products(case), jnp.array(case.vector), jnp.array(DIRECTION)
+
+    def derivative(vector):
+        return (run(vector) * WEIGHTS).sum()
+
+    for order in range(1, 5):
+        gradient = jax.grad(derivative)
+        expected = case.along(WEIGHTS, order, DIRECTION)
+        assert np.array_equal(jax.jit(gradient)(x), expected), order
+        if order == 2:  # the third order is backward over forward over backward
+            derivative = lambda x, f=derivative: jax.jvp(f, (x,), (v,))[1]  # noqa: E731
+        else:
+            derivative = lambda x, g=gradient: (g(x) * v).sum()  # noqa: E731
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ZEROS)
+def test_all_derivatives_to_the_fourth_order(name):
+    case = ZEROS[name]
+    run, x = products(case), jnp.array(case.vector)
+
+    def function(vector):
+        return (run(vector) * WEIGHTS).sum()
+
+    ways = (jax.jacrev, jax.jacfwd, jax.jacrev, jax.jacfwd)
+    for order, way in enumerate(ways, 1):
+        function = way(function)
+        found = jax.jit(function)(x)
+        assert np.array_equal(found, case.derivative(WEIGHTS, order)), order
