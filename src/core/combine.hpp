@@ -5,7 +5,8 @@
 //
 // Integers wrap modulo 2^n; float16 and bfloat16 accumulate in float32 and round once; a NaN made by
 // an operation is the canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The
-// conversions are done on bits, so a value that is only copied keeps them all, NaN payloads included.
+// conversions are done on bits, so a value that is only copied keeps them all, NaN payloads included. What
+// else there is to know of a reduction stands in its row (types.hpp).
 #pragma once
 
 #include <algorithm>
@@ -157,67 +158,93 @@ GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   return nan ? quiet : first ? a : b;
 }
 
-// How type V is stored, accumulated under reduction R, and brought back. Rare: Selected or Branched.
-template <class V, Reduction R>
-struct Arithmetic {
-  using Stored = V;
-  static constexpr bool is_integer = std::is_integral_v<V>;
-  using Wide = std::conditional_t<std::is_signed_v<V>, int64_t, uint64_t>;
-  using Sum = std::conditional_t<is_integer && R == Reduction::mean, Wide, V>;
-  template <class Rare>
-  static Sum widen(Stored v) {
-    return static_cast<Sum>(v);
-  }
-  template <class Rare>
-  static Stored narrow(Sum v) {
-    return static_cast<Stored>(v);
-  }
-};
-template <Reduction R>
-struct Arithmetic<Boolean, R> {
-  using Stored = uint8_t;
-  using Sum = uint8_t;
-  template <class Rare>
-  static Sum widen(Stored v) {
-    return v;
-  }
-  template <class Rare>
-  static Stored narrow(Sum v) {
-    return v;
-  }
-};
-// The greatest and the least of halves are halves: no wider type is needed, nor a conversion.
-template <Reduction R>
-using HalfSum = std::conditional_t<R == Reduction::max || R == Reduction::min, uint16_t, float>;
+// A branch of a chain that only a reduction reaches which the chain has forgotten.
+template <auto>
+inline constexpr bool kIsForgotten = true;
 
-template <Reduction R>
-struct Arithmetic<Half, R> {
-  using Stored = uint16_t;
-  using Sum = HalfSum<R>;
-  template <class Rare>
-  static GATHERUM_INLINE Sum widen(Stored v) {
-    if constexpr (std::is_same_v<Sum, float>) return half_to_float<Rare::kBranches>(v);
-    return v;
-  }
-  template <class Rare>
-  static GATHERUM_INLINE Stored narrow(Sum v) {
-    if constexpr (std::is_same_v<Sum, float>) return float_to_half<Rare::kBranches>(v);
-    return v;
-  }
+template <class V>
+inline constexpr Value kValueOf = Value::none;
+template <>
+inline constexpr Value kValueOf<Boolean> = Value::boolean;
+template <>
+inline constexpr Value kValueOf<int8_t> = Value::int8;
+template <>
+inline constexpr Value kValueOf<int16_t> = Value::int16;
+template <>
+inline constexpr Value kValueOf<int32_t> = Value::int32;
+template <>
+inline constexpr Value kValueOf<int64_t> = Value::int64;
+template <>
+inline constexpr Value kValueOf<uint8_t> = Value::uint8;
+template <>
+inline constexpr Value kValueOf<uint16_t> = Value::uint16;
+template <>
+inline constexpr Value kValueOf<uint32_t> = Value::uint32;
+template <>
+inline constexpr Value kValueOf<uint64_t> = Value::uint64;
+template <>
+inline constexpr Value kValueOf<Half> = Value::float16;
+template <>
+inline constexpr Value kValueOf<Bfloat16> = Value::bfloat16;
+template <>
+inline constexpr Value kValueOf<float> = Value::float32;
+template <>
+inline constexpr Value kValueOf<double> = Value::float64;
+template <>
+inline constexpr Value kValueOf<Complex<float>> = Value::complex64;
+template <>
+inline constexpr Value kValueOf<Complex<double>> = Value::complex128;
+
+template <class V>
+struct StoredAs {
+  using Type = V;
 };
-template <Reduction R>
-struct Arithmetic<Bfloat16, R> {
-  using Stored = uint16_t;
-  using Sum = HalfSum<R>;
+template <class V>
+  requires requires { typename V::Stored; }
+struct StoredAs<V> {
+  using Type = typename V::Stored;
+};
+
+// What a reduction of V accumulates in.
+template <class V, Reduction R>
+constexpr auto sum_of() {
+  constexpr Value sum = sum_type(kValueOf<V>, R);
+  if constexpr (sum == kValueOf<V>)
+    return typename StoredAs<V>::Type{};
+  else if constexpr (sum == Value::float32)
+    return float{};
+  else if constexpr (sum == Value::int64)
+    return int64_t{};
+  else if constexpr (sum == Value::uint64)
+    return uint64_t{};
+  else
+    static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
+}
+
+// How type V is stored, accumulated in a type S, and brought back. Rare: Selected or Branched.
+template <class V, class S>
+struct Arithmetic {
+  using Stored = typename StoredAs<V>::Type;
+  using Sum = S;
+  static constexpr bool kConverts = kIsHalf<V> && std::is_same_v<S, float>;
+
   template <class Rare>
   static GATHERUM_INLINE Sum widen(Stored v) {
-    if constexpr (std::is_same_v<Sum, float>) return bfloat16_to_float(v);
-    return v;
+    if constexpr (!kConverts)
+      return static_cast<Sum>(v);
+    else if constexpr (std::is_same_v<V, Half>)
+      return half_to_float<Rare::kBranches>(v);
+    else
+      return bfloat16_to_float(v);
   }
   template <class Rare>
   static GATHERUM_INLINE Stored narrow(Sum v) {
-    if constexpr (std::is_same_v<Sum, float>) return float_to_bfloat16(v);
-    return v;
+    if constexpr (!kConverts)
+      return static_cast<Stored>(v);
+    else if constexpr (std::is_same_v<V, Half>)
+      return float_to_half<Rare::kBranches>(v);
+    else
+      return float_to_bfloat16(v);
   }
 };
 
@@ -269,59 +296,79 @@ struct Bytes {
 };
 
 template <class V, Reduction R>
-struct Fold : Arithmetic<V, R> {
+struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   using Value = V;
-  using Base = Arithmetic<V, R>;
+  using Base = Arithmetic<V, decltype(sum_of<V, R>())>;
   using typename Base::Stored;
   using typename Base::Sum;
+  static constexpr ReductionRow kRow = row_of(R);
+  static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
+  static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "what callers make room for");
 
   // The same for as many folds as store and accumulate alike: code that only moves values is compiled once
   // for them all.
-  using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>,
-                                  Arithmetic<V, std::is_integral_v<V> ? Reduction::mean : Reduction::add>>;
+  using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
 
   // Whether a result is more than its sum: it takes the count.
-  static constexpr bool kDivides = R == Reduction::mean;
+  static constexpr bool kDivides = kRow.divides;
 
-  // Whether every order of folding gives the same bits. (Booleans do too, but a fold by the identity makes a
-  // 1 of any other true byte.)
-  static constexpr bool kAnyOrder = std::is_integral_v<V> && R != Reduction::mean;
+  // Whether threads may fold apart, each from the identity. (Booleans not: such a fold makes a 1 of any other
+  // true byte.)
+  static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.identity != Identity::none;
 
   // Whether every order gives the same bits where the first value is copied, and is not folded into anything.
-  static constexpr bool kAnyOrderOfFirsts =
-      std::is_integral_v<V> || std::is_same_v<V, Boolean> || R == Reduction::max || R == Reduction::min;
+  static constexpr bool kAnyOrderOfFirsts = is_any_order(kValueOf<V>, R);
   // Whether an accumulator that is kept between batches starts from its first update (accumulate.hpp).
   static constexpr bool copies_first(bool include_self) { return kAnyOrderOfFirsts || !include_self; }
 
   // What changes nothing that it is folded into.
-  static constexpr Sum identity() {
-    if constexpr (R == Reduction::max) return std::numeric_limits<Sum>::lowest();
-    if constexpr (R == Reduction::min) return std::numeric_limits<Sum>::max();
-    return R == Reduction::mul ? 1 : 0;
+  static constexpr Sum identity()
+    requires kAnyOrder
+  {
+    switch (Identity{kRow.identity}) {
+      case Identity::lowest:
+        return std::numeric_limits<Sum>::lowest();
+      case Identity::greatest:
+        return std::numeric_limits<Sum>::max();
+      case Identity::one:
+        return 1;
+      case Identity::zero:
+      case Identity::none:
+        break;
+    }
+    return 0;
   }
 
   template <class NaN = Branched>
   static GATHERUM_INLINE Sum fold(Sum a, Sum b) {
-    if constexpr (std::is_same_v<V, Boolean>) {
-      constexpr bool either = R == Reduction::add || R == Reduction::max;
-      return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
-    } else if constexpr (kIsHalf<V> && (R == Reduction::max || R == Reduction::min)) {
+    if constexpr (std::is_same_v<V, Boolean>)
+      return fold_truths(a, b);
+    else if constexpr (kIsHalf<V> && (R == Reduction::max || R == Reduction::min))
       return extreme<NaN, V, R>(a, b);
-    } else if constexpr (R == Reduction::mul) {
-      return mul<NaN>(a, b);
-    } else if constexpr (R == Reduction::max) {
-      return maximum<NaN>(a, b);
-    } else if constexpr (R == Reduction::min) {
-      return minimum<NaN>(a, b);
-    } else {
+    else if constexpr (R == Reduction::add || R == Reduction::mean)
       return add<NaN>(a, b);
-    }
+    else if constexpr (R == Reduction::mul)
+      return mul<NaN>(a, b);
+    else if constexpr (R == Reduction::max)
+      return maximum<NaN>(a, b);
+    else if constexpr (R == Reduction::min)
+      return minimum<NaN>(a, b);
+    else
+      static_assert(!kIsForgotten<R>, "Fold::fold: a reduction has no step");
+  }
+  static GATHERUM_INLINE Sum fold_truths(Sum a, Sum b) {
+    if constexpr (R == Reduction::add || R == Reduction::max)
+      return (a != 0) | (b != 0);
+    else if constexpr (R == Reduction::mul || R == Reduction::min)
+      return (a != 0) & (b != 0);
+    else
+      static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
   // What is stored of `count` values; what nothing was folded into as it is.
   template <class Rare>
   static GATHERUM_INLINE Stored finish(Sum a, int64_t count, bool folded) {
-    if constexpr (R != Reduction::mean) {
+    if constexpr (!kDivides) {
       return Base::template narrow<Rare>(a);
     } else if constexpr (std::is_floating_point_v<Sum>) {
       const auto mean = std::bit_cast<Bits<Sum>>(divide(a, count));

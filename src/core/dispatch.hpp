@@ -57,66 +57,54 @@ auto fold_of() {
 // What the plan excludes: complete() refuses a program whose reduction has no meaning for its value type.
 [[noreturn]] inline void impossible() { std::abort(); }
 
-template <class V, bool Mean, class F>
-auto by_reduction(Reduction r, F&& f) {
-  constexpr bool ordered = !std::is_same_v<V, Complex<float>> && !std::is_same_v<V, Complex<double>>;
-  switch (r) {
-    case Reduction::none:
-      break;
-    case Reduction::add:
-      return f(fold_of<V, Reduction::add>());
-    case Reduction::mul:
-      return f(fold_of<V, Reduction::mul>());
-    case Reduction::max:
-      if constexpr (ordered) return f(fold_of<V, Reduction::max>());
-      break;
-    case Reduction::min:
-      if constexpr (ordered) return f(fold_of<V, Reduction::min>());
-      break;
-    case Reduction::mean:
-      if constexpr (Mean && !std::is_same_v<V, Boolean>) return f(fold_of<V, Reduction::mean>());
-      break;
-  }
+// Calls f with the Fold of V and of a reduction, one of those from `first` on that have a meaning for V.
+template <class V, bool Counts, Reduction first = Reduction::add, class F>
+auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>())) {
+  constexpr auto next = static_cast<Reduction>(static_cast<int>(first) + 1);
+  if constexpr (static_cast<int>(next) < kCount<Reduction>)
+    if (r != first) return by_reduction<V, Counts, next>(r, f);
+  if constexpr (has_meaning(kValueOf<V>, first) && (Counts || !row_of(first).divides))
+    if (r == first) return f(fold_of<V, first>());
   impossible();
 }
 
-// Calls f with the Fold of a value type and reduction; without mean where there are no counters (`Mean`
-// false).
-template <bool Mean, class F>
+// Calls f with the Fold of a value type and reduction; without those that divide by a count where there are
+// no counters (`Counts` false).
+template <bool Counts, class F>
 auto by_value(Value value, Reduction r, F&& f) {
   switch (value) {
     case Value::none:
       break;
     case Value::boolean:
-      return by_reduction<Boolean, Mean>(r, f);
+      return by_reduction<Boolean, Counts>(r, f);
     case Value::int8:
-      return by_reduction<int8_t, Mean>(r, f);
+      return by_reduction<int8_t, Counts>(r, f);
     case Value::int16:
-      return by_reduction<int16_t, Mean>(r, f);
+      return by_reduction<int16_t, Counts>(r, f);
     case Value::int32:
-      return by_reduction<int32_t, Mean>(r, f);
+      return by_reduction<int32_t, Counts>(r, f);
     case Value::int64:
-      return by_reduction<int64_t, Mean>(r, f);
+      return by_reduction<int64_t, Counts>(r, f);
     case Value::uint8:
-      return by_reduction<uint8_t, Mean>(r, f);
+      return by_reduction<uint8_t, Counts>(r, f);
     case Value::uint16:
-      return by_reduction<uint16_t, Mean>(r, f);
+      return by_reduction<uint16_t, Counts>(r, f);
     case Value::uint32:
-      return by_reduction<uint32_t, Mean>(r, f);
+      return by_reduction<uint32_t, Counts>(r, f);
     case Value::uint64:
-      return by_reduction<uint64_t, Mean>(r, f);
+      return by_reduction<uint64_t, Counts>(r, f);
     case Value::float16:
-      return by_reduction<Half, Mean>(r, f);
+      return by_reduction<Half, Counts>(r, f);
     case Value::bfloat16:
-      return by_reduction<Bfloat16, Mean>(r, f);
+      return by_reduction<Bfloat16, Counts>(r, f);
     case Value::float32:
-      return by_reduction<float, Mean>(r, f);
+      return by_reduction<float, Counts>(r, f);
     case Value::float64:
-      return by_reduction<double, Mean>(r, f);
+      return by_reduction<double, Counts>(r, f);
     case Value::complex64:
-      return by_reduction<Complex<float>, Mean>(r, f);
+      return by_reduction<Complex<float>, Counts>(r, f);
     case Value::complex128:
-      return by_reduction<Complex<double>, Mean>(r, f);
+      return by_reduction<Complex<double>, Counts>(r, f);
   }
   impossible();
 }
@@ -124,7 +112,7 @@ auto by_value(Value value, Reduction r, F&& f) {
 // Calls f(fold) if the fold gives the same bits in any order; else false.
 template <class F>
 bool by_any_order(const Combine& how, F&& f) {
-  if (how.reduction == Reduction::none || how.reduction == Reduction::mean || !how.include_self) return false;
+  if (how.reduction == Reduction::none || needs_counter(how)) return false;
   return by_value<false>(how.value, how.reduction, [&](auto fold) {
     if constexpr (decltype(fold)::kAnyOrder)
       return f(fold);

@@ -132,7 +132,8 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   if (is_wanted(at.of_updates) && holds(at.gradient, at.of_updates) != nullptr) return "of_updates";
   if (is_wanted(at.of_data) && small("of_data", at.of_data) != nullptr) return "of_data";
   if (p.combine.include_self && small("data", at.data) != nullptr) return "data";
-  return p.combine.reduction == Reduction::mul ? nullptr : small("result", at.result);
+  const bool compares = row_of(p.combine.reduction).gradient == Gradient::extreme;
+  return compares ? small("result", at.result) : nullptr;
 }
 
 const char* name_of(ReadStatus status) {

@@ -6,23 +6,49 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
+using Part = GroupGradients::Part;
+
+template <class V, int64_t kMost, Gradient how>
+Part part_as() {
+  if constexpr ((kinds_of(how) & kind_of(kValueOf<V>)) == 0)
+    impossible();
+  else if constexpr (how == Gradient::product)
+    return &GroupGradients::product<V, kMost>;
+  else if constexpr (how == Gradient::extreme)
+    return &GroupGradients::extreme<V, kMost>;
+  else
+    static_assert(!kIsForgotten<how>, "part_as: gradients that no kernel computes");
+}
+
+template <class V, int64_t kMost>
+Part part_of(Gradient how) {
+  switch (how) {
+    case Gradient::none:
+      break;
+    case Gradient::product:
+      return part_as<V, kMost, Gradient::product>();
+    case Gradient::extreme:
+      return part_as<V, kMost, Gradient::extreme>();
+  }
+  impossible();
+}
+
 template <int64_t kMost>
-GroupGradients::Part part_of(const Combine& how) {
-  using G = GroupGradients;
-  const bool product = how.reduction == Reduction::mul;
+Part part_of(const Combine& how) {
+  const Gradient gradient = row_of(how.reduction).gradient;
   switch (how.value) {
     case Value::float16:
-      return &G::extreme<Half, kMost>;
+      return part_of<Half, kMost>(gradient);
     case Value::bfloat16:
-      return &G::extreme<Bfloat16, kMost>;
+      return part_of<Bfloat16, kMost>(gradient);
     case Value::float32:
-      return product ? &G::product<float, kMost> : &G::extreme<float, kMost>;
+      return part_of<float, kMost>(gradient);
     case Value::float64:
-      return product ? &G::product<double, kMost> : &G::extreme<double, kMost>;
+      return part_of<double, kMost>(gradient);
     case Value::complex64:
-      return &G::product<Complex<float>, kMost>;
+      return part_of<Complex<float>, kMost>(gradient);
     case Value::complex128:
-      return &G::product<Complex<double>, kMost>;
+      return part_of<Complex<double>, kMost>(gradient);
     case Value::none:
     case Value::boolean:
     case Value::int8:
@@ -43,7 +69,7 @@ void group_gradients(const GroupedScatter& call, const Gradients& at, int64_t un
   const FloatMode mode;
   const Positions positions{kept * share / shares, kept * (share + 1) / shares};
   const bool items = call.nest->block == call.nest->item;
-  const auto part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
+  const Part part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
   const GroupGradients gradients(call, at, unit, part);
   with_groups(call, scratch, [&](const auto& groups) { groups.each(positions, kept, gradients); });
 }

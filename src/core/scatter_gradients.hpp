@@ -101,7 +101,7 @@ class GroupGradients {
 
   template <class V, int64_t kMost>
   void extreme(const Group& group, const RowPart& row) const {
-    using F = Arithmetic<V, Reduction::mean>;
+    using F = Fold<V, Reduction::mean>;
     using T = typename F::Stored;
     using Sum = typename F::Sum;
     const int64_t n = kMost == 1 ? 1 : row.elements;

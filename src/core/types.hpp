@@ -1,6 +1,6 @@
 // What a call can ask for: modes, value types and reductions. Python gets these from here, so a name is
 // written once. A function of an enumeration is a switch without default: a new enumerator that one of them
-// forgets does not compile.
+// forgets does not compile. All that is asked of a reduction comes from its row, `row_of`.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,7 @@ enum class Value : uint8_t {
   complex128,
 };
 
+// New ones go to the end: programs that were written keep their numbers.
 enum class Reduction : uint8_t { none, add, mul, max, min, mean };
 
 constexpr const char* name_of(Mode m) {
@@ -83,34 +84,6 @@ constexpr const char* name_of(Value v) {
   return nullptr;
 }
 
-constexpr const char* name_of(Reduction r) {
-  switch (r) {
-    case Reduction::none:
-      return "none";
-    case Reduction::add:
-      return "add";
-    case Reduction::mul:
-      return "mul";
-    case Reduction::max:
-      return "max";
-    case Reduction::min:
-      return "min";
-    case Reduction::mean:
-      return "mean";
-  }
-  return nullptr;
-}
-
-// How many enumerators there are: as many as have a name.
-template <class E>
-constexpr int count_of() {
-  int n = 0;
-  while (name_of(static_cast<E>(n)) != nullptr) ++n;
-  return n;
-}
-template <class E>
-inline constexpr int kCount = count_of<E>();
-
 // Bytes of one stored value; 0 for `none`.
 constexpr int64_t bytes_of(Value v) {
   switch (v) {
@@ -140,43 +113,175 @@ constexpr int64_t bytes_of(Value v) {
   return 0;
 }
 
-constexpr bool is_half(Value v) { return v == Value::float16 || v == Value::bfloat16; }
-constexpr bool is_complex(Value v) { return v == Value::complex64 || v == Value::complex128; }
-
-// Whether a reduction is defined for a value type: complex numbers have no order, booleans no mean.
-constexpr bool has_meaning(Value v, Reduction r) {
-  switch (r) {
-    case Reduction::none:
-      return true;
-    case Reduction::add:
-    case Reduction::mul:
-      return v != Value::none;
-    case Reduction::max:
-    case Reduction::min:
-      return v != Value::none && !is_complex(v);
-    case Reduction::mean:
-      return v != Value::none && v != Value::boolean;
-  }
-  return false;
-}
-
 constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Value::int64; }
 constexpr bool is_unsigned_integer(Value v) { return v >= Value::uint8 && v <= Value::uint64; }
 
+// Sets of value types.
+using Kinds = unsigned;
+inline constexpr Kinds kNoKinds = 0, kBooleans = 1, kIntegers = 2, kHalves = 4, kFloats = 8, kComplexes = 16;
+inline constexpr Kinds kReals = kBooleans | kIntegers | kHalves | kFloats;
+inline constexpr Kinds kNumbers = kIntegers | kHalves | kFloats | kComplexes;
+
+constexpr Kinds kind_of(Value v) {
+  switch (v) {
+    case Value::none:
+      return kNoKinds;
+    case Value::boolean:
+      return kBooleans;
+    case Value::int8:
+    case Value::int16:
+    case Value::int32:
+    case Value::int64:
+    case Value::uint8:
+    case Value::uint16:
+    case Value::uint32:
+    case Value::uint64:
+      return kIntegers;
+    case Value::float16:
+    case Value::bfloat16:
+      return kHalves;
+    case Value::float32:
+    case Value::float64:
+      return kFloats;
+    case Value::complex64:
+    case Value::complex128:
+      return kComplexes;
+  }
+  return kNoKinds;
+}
+constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
+constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
+
+// What changes no integer that it is folded into; `none`: there is no such value.
+enum class Identity : uint8_t { none, zero, one, lowest, greatest };
+
+// How kernels compute the gradients of a fold (scatter_gradients.hpp); `none`: no kernel does.
+enum class Gradient : uint8_t { none, product, extreme };
+
+// The value types that those kernels are compiled for. Products of half types are left out: their factors
+// have to be kept in float32.
+constexpr Kinds kinds_of(Gradient g) {
+  switch (g) {
+    case Gradient::none:
+      return kNoKinds;
+    case Gradient::product:
+      return kFloats | kComplexes;
+    case Gradient::extreme:
+      return kFloats | kHalves;
+  }
+  return kNoKinds;
+}
+
+// A field without a default: a row that leaves it out does not compile.
+template <class T>
+struct Given {
+  T value;
+  constexpr Given(T v) : value(v) {}
+  constexpr operator T() const { return value; }
+};
+
+struct ReductionRow {
+  Given<const char*> name;
+  Given<Kinds> values;       // what it is defined for
+  Given<Kinds> any_order;    // of these every order gives the same bits, where the first value is copied
+  Given<Kinds> widens;       // these accumulate in a wider type: halves in float32, integers in 64 bits
+  Given<bool> divides;       // whether the result is the sum over the count
+  Given<Identity> identity;  // with one, threads fold integers apart
+  Given<Gradient> gradient;
+};
+
+constexpr ReductionRow row_of(Reduction r) {
+  switch (r) {
+    case Reduction::none:
+      return {.name = "none",
+              .values = kReals | kNumbers,
+              .any_order = kNoKinds,
+              .widens = kNoKinds,
+              .divides = false,
+              .identity = Identity::none,
+              .gradient = Gradient::none};
+    case Reduction::add:
+      return {.name = "add",
+              .values = kReals | kNumbers,
+              .any_order = kBooleans | kIntegers,
+              .widens = kHalves,
+              .divides = false,
+              .identity = Identity::zero,
+              .gradient = Gradient::none};
+    case Reduction::mul:
+      return {.name = "mul",
+              .values = kReals | kNumbers,
+              .any_order = kBooleans | kIntegers,
+              .widens = kHalves,
+              .divides = false,
+              .identity = Identity::one,
+              .gradient = Gradient::product};
+    case Reduction::max:
+      return {.name = "max",
+              .values = kReals,
+              .any_order = kReals,
+              .widens = kNoKinds,
+              .divides = false,
+              .identity = Identity::lowest,
+              .gradient = Gradient::extreme};
+    case Reduction::min:
+      return {.name = "min",
+              .values = kReals,
+              .any_order = kReals,
+              .widens = kNoKinds,
+              .divides = false,
+              .identity = Identity::greatest,
+              .gradient = Gradient::extreme};
+    case Reduction::mean:
+      return {.name = "mean",
+              .values = kNumbers,
+              .any_order = kIntegers,
+              .widens = kHalves | kIntegers,
+              .divides = true,
+              .identity = Identity::none,
+              .gradient = Gradient::none};
+  }
+  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, Identity::none, Gradient::none};
+}
+
+constexpr const char* name_of(Reduction r) { return row_of(r).name; }
+
+// How many enumerators there are: as many as have a name.
+template <class E>
+constexpr int count_of() {
+  int n = 0;
+  while (name_of(static_cast<E>(n)) != nullptr) ++n;
+  return n;
+}
+template <class E>
+inline constexpr int kCount = count_of<E>();
+
+// Whether a reduction is defined for a value type; all types move.
+constexpr bool has_meaning(Value v, Reduction r) {
+  return r == Reduction::none || (row_of(r).values & kind_of(v)) != 0;
+}
+
 // The type in which a reduction accumulates.
 constexpr Value sum_type(Value v, Reduction r) {
-  const bool adds = r == Reduction::add || r == Reduction::mul || r == Reduction::mean;
-  if (is_half(v) && adds) return Value::float32;
-  if (r == Reduction::mean && is_signed_integer(v)) return Value::int64;
-  if (r == Reduction::mean && is_unsigned_integer(v)) return Value::uint64;
-  return v;
+  if ((row_of(r).widens & kind_of(v)) == 0) return v;
+  if (is_half(v)) return Value::float32;
+  return is_signed_integer(v) ? Value::int64 : Value::uint64;
 }
 
 // Whether every order of folding gives the same bits, where the first value is copied.
-constexpr bool is_any_order(Value v, Reduction r) {
-  const bool exact = is_signed_integer(v) || is_unsigned_integer(v) || v == Value::boolean;
-  return r != Reduction::none && (exact || r == Reduction::max || r == Reduction::min);
+constexpr bool is_any_order(Value v, Reduction r) { return (row_of(r).any_order & kind_of(v)) != 0; }
+
+constexpr bool are_rows_right() {
+  for (int i = 0; i < kCount<Reduction>; ++i) {
+    const ReductionRow row = row_of(static_cast<Reduction>(i));
+    if ((row.any_order & ~row.values) != 0 || (row.widens & ~(row.values & (kHalves | kIntegers))) != 0)
+      return false;
+    if ((kinds_of(row.gradient) & ~row.values) != 0) return false;
+    if (row.identity != Identity::none && (row.divides || (row.any_order & kIntegers) == 0)) return false;
+  }
+  return true;
 }
+static_assert(are_rows_right(), "a row of row_of claims more than the value types that it is defined for");
 
 // How a scatter combines: `none` moves bits; the others need the value type.
 struct Combine {
@@ -187,23 +292,17 @@ struct Combine {
 
 // Whether the fold must know how many updates a destination has had.
 constexpr bool needs_counter(const Combine& how) {
-  return how.reduction == Reduction::mean || (how.reduction != Reduction::none && !how.include_self);
+  return row_of(how.reduction).divides || (how.reduction != Reduction::none && !how.include_self);
 }
 
-// Whether there are kernels for the gradients of a fold: those that depend on the values. Products of half
-// types are left out: their factors have to be kept in float32.
+// Whether there are kernels for the gradients of a fold: those that depend on the values.
 constexpr bool has_gradients(const Combine& how) {
-  const bool floats = how.value == Value::float32 || how.value == Value::float64;
-  if (how.reduction == Reduction::mul) return floats || is_complex(how.value);
-  return (how.reduction == Reduction::max || how.reduction == Reduction::min) &&
-         (floats || is_half(how.value));
+  return (kinds_of(row_of(how.reduction).gradient) & kind_of(how.value)) != 0;
 }
 
 // Whether the fold cannot live in the output: it rounds once, counts, or starts afresh.
 constexpr bool needs_accumulator(const Combine& how) {
-  const bool rounds =
-      is_half(how.value) && (how.reduction == Reduction::add || how.reduction == Reduction::mul);
-  return needs_counter(how) || rounds;
+  return needs_counter(how) || sum_type(how.value, how.reduction) != how.value;
 }
 
 }  // namespace gatherum

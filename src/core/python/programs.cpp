@@ -172,12 +172,18 @@ void bind_programs(nb::module_& m) {
 
   m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
+  m.def("is_any_order", &is_any_order, nb::arg("value"), nb::arg("reduction"));
+  m.def(
+      "divides", [](Reduction reduction) -> bool { return row_of(reduction).divides; }, nb::arg("reduction"));
   m.def(
       "needs_accumulator",
       [](Value value, Reduction reduction, bool include_self) {
         return needs_accumulator({reduction, value, include_self});
       },
       nb::arg("value"), nb::arg("reduction"), nb::arg("include_self"));
+  m.def(
+      "has_gradients", [](Value value, Reduction reduction) { return has_gradients({reduction, value}); },
+      nb::arg("value"), nb::arg("reduction"));
 
   const Program defaults;
   nb::class_<BoundProgram> bound(m, "Program");
