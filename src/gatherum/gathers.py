@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import hooks as _hooks  # noqa: F401  # gives the core its planner
 from .names import ModeName
-from .native import answer_calls_of, entry
+from .native import accelerate, entry
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -376,4 +376,4 @@ def gather_nd(
 
 
 for _function in (gather, gather_elements, gather_nd):
-    answer_calls_of(_function, False)
+    accelerate(_function)

@@ -200,7 +200,7 @@ class Plan:
         return "\n".join(lines)
 
 
-native.answer_runs_of(Plan.run)
+native.accelerate(Plan.run)
 
 _html_view: Callable[[Plan], str] | None = None
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import hooks as _hooks  # noqa: F401  # gives the core its planner
 from .names import ModeName, ReductionName
-from .native import answer_calls_of, entry
+from .native import accelerate, entry
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -447,4 +447,4 @@ def scatter_nd(
 
 
 for _function in (scatter_slices, scatter_elements, scatter_nd):
-    answer_calls_of(_function, True)
+    accelerate(_function)

@@ -5,9 +5,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "../platform.hpp"
+#include "accelerate.hpp"
 #include "arrays.hpp"
 #include "calls.hpp"
-#include "entries.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "hooks.hpp"
@@ -38,12 +38,23 @@ void* import_numpy() {
   return &PyArray_API;
 }
 
+// What the module contains, from its first execution on. An import after `del sys.modules[...]` executes it
+// again, and nanobind makes its types only once.
+nb::object& contents() {
+  static auto* dict = new nb::object;
+  return *dict;
+}
+
 }  // namespace
 }  // namespace gatherum
 
 NB_MODULE(_core, m) {
   using namespace gatherum;
   using nb::handle;
+  if (contents().is_valid()) {
+    if (PyDict_Merge(PyModule_GetDict(m.ptr()), contents().ptr(), 0) != 0) nb::raise_python_error();
+    return;
+  }
   if (import_numpy() == nullptr) nb::raise_python_error();
   find_builtins();
   // A plan may outlive the interpreter though no reference was lost: in the frame of a daemon thread, or in a
@@ -78,8 +89,7 @@ NB_MODULE(_core, m) {
       nb::arg("out").none());
   m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
   m.def("entry_of_plans", &entry_of_plans);
-  m.def("answer_calls_of", &answer_calls_of, nb::arg("function"), nb::arg("scatters"));
-  m.def("answer_runs_of", &answer_runs_of, nb::arg("function"));
+  m.def("accelerate", &accelerate, nb::arg("function").none());
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
   bind_lists(m);
@@ -89,7 +99,10 @@ NB_MODULE(_core, m) {
   bind_tensors(m);
   bind_known_calls(m);
   m.def("clear_plans", &clear_plans);
-  m.def("leave", &leave);
+  m.def("leave", [] {
+    leave();
+    contents().reset();
+  });
 
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
         nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"));
@@ -117,4 +130,5 @@ NB_MODULE(_core, m) {
   m.def("get_cache_limit", &gatherum_get_cache_limit);
   m.def("cached_bytes", &gatherum_cached_bytes);
   m.def("clear_cache", &gatherum_clear_cache);
+  contents() = nb::steal(PyDict_Copy(PyModule_GetDict(m.ptr())));
 }

@@ -26,7 +26,18 @@ _GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=
 _SCATTERS = (
     "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
 )
-LIBRARY = torch.library.Library("gatherum", "DEF")
+
+
+def _new_library() -> torch.library.Library:
+    """Return the library of the ops; that of an earlier import of this module gives way to it."""
+    namespace = vars(torch.ops.gatherum)
+    if (earlier := namespace.get("_library")) is not None:
+        earlier._destroy()
+    namespace["_library"] = made = torch.library.Library("gatherum", "DEF")
+    return made
+
+
+LIBRARY = _new_library()
 
 
 def _define(operator: Operator) -> None:
