@@ -224,7 +224,6 @@ void accelerate(nb::handle function) {
   for (const nb::handle name : made->names) name.inc_ref();
   for (const nb::handle value : made->defaults) value.inc_ref();
   Nodes& nodes = nodes_of(function.ptr());
-  made->next = nodes.load();
   while (!nodes.compare_exchange_weak(made->next, made.get())) {
   }
   made.release();
