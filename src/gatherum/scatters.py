@@ -128,12 +128,14 @@ def scatter_slices(
     with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
 
     Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A NaN wins in ``"max"`` and ``"min"``, where -0 is less than
-    +0, and a NaN that a reduction makes is the canonical quiet one. ``"mean"`` of integers rounds
-    toward minus infinity. With ``"none"`` elements move as bytes: every dtype works, NaN payloads
-    and signed zeros survive. Reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order.
+    the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
+    rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
+    float64, or reduce groups of equal size first and then their sums or means. A NaN wins in
+    ``"max"`` and ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the
+    canonical quiet one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
+    elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
+    defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
+    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order.
 
     Neither ONNX nor DirectML has it. PyTorch's relatives are ``index_copy``, ``index_add`` and
     ``index_reduce``.
@@ -271,12 +273,14 @@ def scatter_elements(
     with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
 
     Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A NaN wins in ``"max"`` and ``"min"``, where -0 is less than
-    +0, and a NaN that a reduction makes is the canonical quiet one. ``"mean"`` of integers rounds
-    toward minus infinity. With ``"none"`` elements move as bytes: every dtype works, NaN payloads
-    and signed zeros survive. Reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order.
+    the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
+    rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
+    float64, or reduce groups of equal size first and then their sums or means. A NaN wins in
+    ``"max"`` and ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the
+    canonical quiet one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
+    elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
+    defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
+    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order.
 
     The counterparts are ONNX's ScatterElements (version 18,
     https://onnx.ai/onnx/operators/onnx__ScatterElements.html; it has no ``"mean"``) and
@@ -411,12 +415,14 @@ def scatter_nd(
     with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
 
     Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A NaN wins in ``"max"`` and ``"min"``, where -0 is less than
-    +0, and a NaN that a reduction makes is the canonical quiet one. ``"mean"`` of integers rounds
-    toward minus infinity. With ``"none"`` elements move as bytes: every dtype works, NaN payloads
-    and signed zeros survive. Reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order.
+    the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
+    rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
+    float64, or reduce groups of equal size first and then their sums or means. A NaN wins in
+    ``"max"`` and ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the
+    canonical quiet one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
+    elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
+    defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
+    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order.
 
     The counterparts are ONNX's ScatterND (version 18,
     https://onnx.ai/onnx/operators/onnx__ScatterND.html; it has neither ``"mean"`` nor
