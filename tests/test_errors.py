@@ -24,6 +24,8 @@ OVERLAPPING = np.lib.stride_tricks.as_strided(TWO.copy(), (2, 3), (4, 4))
 # Each element begins somewhere else, and ends in the next one.
 HALF_OVERLAPPING = np.lib.stride_tricks.as_strided(np.zeros(6, np.complex64), (2, 3), (12, 8))
 
+ZERO_SECONDS = np.zeros(2, "M8[0s]")
+
 Tensor = type("Tensor", (), {"__module__": "torch", "__array__": None})
 Lazy = type("Lazy", (), {"__module__": "dask.array.core", "__array__": None})
 Proxy = type("Proxy", (), {"__module__": "torch.fx.proxy"})
@@ -213,6 +215,15 @@ SENTENCES = [
     (
         "objects", "gather", (OBJECTS, [0]), {}, TypeError,
         "gather: `data` must have a dtype without objects or references, got object",
+    ),
+    (
+        "empty_step", "gather", (ZERO_SECONDS, [0]), {}, TypeError,
+        "gather: `data` must have datetimes in steps of at least 1, got datetime64[0s]",
+    ),
+    (
+        "empty_step", "scatter_nd", (np.zeros(2, "M8[s]"), ROWS, ZERO_SECONDS[:1]), {},
+        TypeError,
+        "scatter_nd: `updates` must have datetimes in steps of at least 1, got datetime64[0s]",
     ),
     (
         "not_an_index_dtype", "gather_nd", (TWO, np.zeros((1, 1), bool)), {}, TypeError,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments, errors, shapes
-from .dtypes import MODES, REDUCTIONS, DType, is_movable, is_reducible
+from .dtypes import MODES, REDUCTIONS, DType, check_movable, is_reducible
 from .plan import apply
 from .signature import Array
 
@@ -27,8 +27,7 @@ _STATE = {"version", "dtype", "reduction", "include_self", "mode", "negative", *
 
 def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
     """Raise what a scatter into such data would raise whatever its updates are."""
-    if not is_movable(dtype):
-        raise errors.objects(NAME, "data", dtype)
+    check_movable(NAME, "data", dtype)
     if reduction != "none" and not is_reducible(dtype, reduction):
         raise errors.not_reducible(NAME, reduction, dtype)
     shapes.check_rank(NAME, "`data`", len(shape))

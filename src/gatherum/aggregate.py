@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments, errors, native, shapes
-from .dtypes import MODES, REDUCTIONS, is_index, is_movable, is_reducible
+from .dtypes import MODES, REDUCTIONS, check_movable, is_index, is_reducible
 from .edges import Edges, End
 from .hooks import shares_memory
 from .names import FoldName, ModeName
@@ -127,8 +127,7 @@ def aggregate(
     table = arguments.as_array(NAME, "data", data)
     sources = End("gather_indices", _as_indices("gather_indices", gather_indices), 0)
     targets = End("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
-    if not is_movable(table.dtype):
-        raise errors.objects(NAME, "data", table.dtype)
+    check_movable(NAME, "data", table.dtype)
     scale = None
     if weights is not None:
         scale = arguments.as_updates(NAME, weights, table.dtype, "weights")

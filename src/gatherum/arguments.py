@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
@@ -27,7 +26,7 @@ from .conversions import (
     stays_finite,
     stays_infinite,
 )
-from .dtypes import MODES, REDUCTIONS, AnyDType, DType, Extension
+from .dtypes import MODES, REDUCTIONS, AnyDType, DType, Extension, check_units
 from .errors import Shape
 from .operators import OPERATORS
 from .shapes import MAX_BYTES
@@ -114,9 +113,9 @@ def as_boolean(op: str, name: str, value: object) -> bool:
 
 
 def is_masked(value: object) -> bool:
-    """Whether the value is a numpy.ma array, without importing numpy.ma for it."""
-    ma = sys.modules.get("numpy.ma")
-    return ma is not None and isinstance(value, ma.MaskedArray)
+    """Whether the value is an ndarray with a mask: one of numpy.ma, or of another subclass."""
+    kind = type(value)
+    return issubclass(kind, np.ndarray) and not callable(getattr(kind, "mask", is_masked))
 
 
 def is_plain(value: object) -> bool:
@@ -130,7 +129,7 @@ def is_plain(value: object) -> bool:
 
 def _arrays_in(value: object) -> Iterator[object]:
     """Yield the arrays that a list or tuple holds, at any depth that NumPy looks at, those of other
-    frameworks too.
+    frameworks and what converts to an array too.
 
     Level by level, each list once: a list may hold itself, or another one many times.
     """
@@ -138,7 +137,7 @@ def _arrays_in(value: object) -> Iterator[object]:
     for _ in range(_DEEPEST):
         kinds = set(map(type, chain.from_iterable(level))) - _ITEMS
         lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
-        held = {kind for kind in kinds if issubclass(kind, np.ndarray) or arrays.foreign(kind)}
+        held = {kind for kind in kinds if _is_array(kind)}
         if held:
             yield from (item for item in chain.from_iterable(level) if type(item) in held)
         if not lists:
@@ -147,8 +146,17 @@ def _arrays_in(value: object) -> Iterator[object]:
         level = list({id(item): item for item in inner}.values())
 
 
+def _is_array(kind: type) -> bool:
+    """Whether values of a type are arrays, of any framework, or convert to one."""
+    if issubclass(kind, np.generic):
+        return False
+    return hasattr(kind, "__array__") or arrays.foreign(kind) is not None
+
+
 def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> None:
-    """Raise TypeError for masked arrays and those of other frameworks, in lists too."""
+    """Raise TypeError for masked arrays, those of other frameworks, and what is not in memory, in
+    lists too.
+    """
     for array in (value, *held):
         if type(array) in arrays.COMMON:
             continue
@@ -156,7 +164,9 @@ def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> Non
             raise errors.masked_array(op, operand)
         if array is not value:
             arrays.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
-        arrays.refuse(op, operand, type(array))
+        arrays.refuse(op, operand, array)
+        if array is not value:
+            _convert(op, operand, array)  # NumPy drops the mask that it may have
 
 
 def check_items(op: str, operand: str, value: object) -> None:
@@ -179,9 +189,12 @@ def _refuse_text(op: str, operand: str, value: object) -> None:
 
 def _convert(op: str, operand: str, value: object) -> Array:
     try:
-        array = np.asarray(value)
+        array = np.asanyarray(value)
     except ValueError as why:  # ragged lists
         raise errors.not_an_array(op, operand, why) from None
+    if is_masked(array):  # what the object's __array__ gave
+        raise errors.masked_array(op, operand)
+    array = np.asarray(array)
     if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(value, (int, np.ndarray)):
         raise errors.no_array(op, operand, value)
     return array
@@ -310,11 +323,13 @@ def _convert_same_kind(
         found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
         raise errors.not_convertible(op, operand, named, value)
+    check_units(op, operand, found.dtype)
     try:
         converted = np.asarray(value, dtype=dtype)
+        same = found.dtype.kind != dtype.kind or np.array_equal(found, converted)
     except (TypeError, ValueError, OverflowError):
         raise errors.not_convertible(op, operand, named, value) from None
-    if found.dtype.kind == dtype.kind and not np.array_equal(found, converted):
+    if not same:
         raise errors.does_not_fit(op, operand, dtype, value)
     return converted
 
@@ -332,8 +347,11 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     if plain and kind_rank(dtype) is not None:
         return _convert_weak(op, "fill_value", fill_value, dtype)
     _refuse(op, "fill_value", fill_value, _arrays_in(fill_value))
+    if _is_array(type(fill_value)):
+        fill_value = _convert(op, "fill_value", fill_value)
     try:
         given = np.array(fill_value, dtype=dtype if dtype.names else None)
+        check_units(op, "fill_value", given.dtype)
         source = fill_value
         if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
             source = float(source)  # ml_dtypes takes no integer beyond int64

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,12 @@ _FRAMEWORKS = (
     Framework("dask", "write {}.compute()", "dask.array.stack"),
     Framework("zarr", f"{_WHOLE}, or give it to gatherum.files"),
     Framework("h5py", f"{_WHOLE}, or give it to gatherum.files"),
+    Framework(
+        "netCDF4",
+        "write np.ma.filled({}[...], value), since its mask would be lost",
+        "np.ma.stack",
+    ),
+    Framework("tensorstore", "write {}.read().result() to read all of it"),
 )
 _BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
 _BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
@@ -125,12 +131,19 @@ _met: dict[type, Foreign] = {}
 _MET_MOST = 64
 
 
-def refuse(op: str, operand: str, kind: type) -> None:
-    """Raise TypeError for an array of another framework, and say what to write instead."""
+def refuse(op: str, operand: str, value: object) -> None:
+    """Raise TypeError for an array of another framework, and for an object whose values are not in
+    memory, and say what to write instead.
+    """
+    kind = type(value)
     if found := foreign(kind):
         is_array = found.framework is CUDA or hasattr(kind, "__array__")
         instead = found.framework.instead.format(operand) if is_array else ""
         raise errors.foreign_array(op, operand, found.name, instead)
+    if not issubclass(kind, _OURS) and (reading := _reading(value)):
+        root = str(kind.__module__).partition(".")[0]
+        name = f"{root}.{kind.__name__}"
+        raise errors.foreign_array(op, operand, name, reading.format(operand))
 
 
 def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
@@ -150,6 +163,39 @@ def whole_tuple(kind: type) -> str:
 def is_masked_tensor(kind: type) -> bool:
     """Whether a type is that of PyTorch's tensors with a mask."""
     return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
+
+
+def _reading(value: object) -> str | None:
+    """Return what to write for an object that NumPy would read whole or take from its framework,
+    None where its values are in memory.
+    """
+    kind = type(value)
+    if "xarray" in _roots(kind):
+        held = _held_by_xarray(value)
+        if "xarray" in _roots(type(held)):
+            return "write {}.values to read all of it"
+        elsewhere = foreign(type(held)) or _reading(held)
+        return "write {}.data, the array that it holds" if elsewhere else None
+    graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for what holds its arrays
+    if callable(graph) and graph() is not None:
+        return "write {}.compute() to read all of it"
+    # Of the type alone: the columns of a table are attributes, too.
+    chunks = getattr(value, "chunks", None) if hasattr(kind, "chunks") else None
+    stored = isinstance(chunks, tuple) or hasattr(kind, "chunk_layout")
+    return _WHOLE if stored else None
+
+
+def _held_by_xarray(value: object) -> object:
+    """Return the array inside an object of xarray, or xarray's reader of what is in a file."""
+    held: Any = getattr(getattr(value, "variable", value), "_data", None)
+    while "xarray" in _roots(type(held)) and hasattr(held, "array"):
+        held = held.array
+    return held
+
+
+def _roots(kind: type) -> set[str]:
+    """Return the packages that a type and its bases come from."""
+    return {str(base.__module__).partition(".")[0] for base in kind.__mro__}
 
 
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
@@ -209,15 +255,16 @@ def is_on_cuda(value: object) -> bool:
 
 
 def lacks_values(value: object) -> bool:
-    """Whether an array of pandas, polars or pyarrow has a mask, with values missing."""
-    root = str(type(value).__module__).partition(".")[0]
+    """Whether an object other than a NumPy array has a mask, or values that are missing."""
     if is_masked_tensor(type(value)):
         return True
-    if root in ("polars", "pyarrow"):
+    roots = _roots(type(value))
+    if roots & {"polars", "pyarrow"}:
         count = getattr(value, "null_count", 0)
         count = count() if callable(count) else count
         return isinstance(count, int) and count > 0
     # A dtype of pandas's own; missing values of NumPy's are NaN or NaT there, and stay so.
-    if root == "pandas" and not isinstance(getattr(value, "dtype", None), (np.dtype, type(None))):
+    if "pandas" in roots and not isinstance(getattr(value, "dtype", None), (np.dtype, type(None))):
         return bool(value.isna().any())  # type: ignore[attr-defined]  # so have all of these
-    return False
+    interface = getattr(value, "__array_interface__", None)
+    return isinstance(interface, dict) and interface.get("mask") is not None

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from . import _core
+from . import _core, errors
 from ._core import Mode, Reduction, Value
 
 DType = np.dtype[Any]
@@ -94,6 +94,23 @@ def is_index(dtype: AnyDType) -> bool:
     return dtype.kind in "iu"
 
 
-def is_movable(dtype: AnyDType) -> bool:
-    """Whether elements are plain bytes: no objects, no references."""
-    return not dtype.hasobject
+def check_movable(op: str, operand: str, dtype: AnyDType) -> None:
+    """Raise TypeError unless elements are plain bytes: no objects, no references."""
+    if dtype.hasobject:
+        raise errors.objects(op, operand, dtype)
+    check_units(op, operand, dtype)
+
+
+def check_units(op: str, operand: str, dtype: AnyDType) -> None:
+    """Raise TypeError for datetimes in steps of 0 units: NumPy divides by the step, which ends the
+    process.
+    """
+    if isinstance(dtype, np.dtype) and _has_empty_step(dtype):
+        raise errors.empty_step(op, operand, dtype)
+
+
+def _has_empty_step(dtype: DType) -> bool:
+    if dtype.names is not None:
+        return any(_has_empty_step(dtype[name]) for name in dtype.names)
+    base = dtype.base
+    return base.kind in "mM" and np.datetime_data(base)[1] == 0

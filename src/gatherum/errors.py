@@ -181,6 +181,10 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
     )
 
 
+def empty_step(op: str, operand: str, dtype: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have datetimes in steps of at least 1, got {dtype}")
+
+
 def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     if tuples:
         made = f"{_advice('np', 'torch')}.argwhere makes index tuples"

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import arguments, arrays, errors, native
 from ._core import DType as DTypeCode
-from .dtypes import DType, dtype_of
+from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .operators import OPERATORS
 from .plan import Plan, build
@@ -98,6 +98,8 @@ def _check_operands(
         if array is not None and not arguments.is_plain(array):
             raise errors.not_an_operand(s.op, name, array)
         found = None if array is None else Operand.of(array)
+        if found is not None:
+            check_units(s.op, name, found.dtype)
         if not looks_alike(expected, found):
             raise errors.other_layout(s.op, name, expected, found)
     if s.data.dtype.names is not None:

@@ -14,9 +14,10 @@ from .dtypes import (
     REDUCTIONS,
     AnyDType,
     DType,
+    check_movable,
+    check_units,
     code_of,
     is_index,
-    is_movable,
     is_reducible,
 )
 from .errors import Shape
@@ -128,8 +129,7 @@ def check_before_updates(
 ) -> None:
     """Check what is due before `updates` are converted: attributes, and the other dtypes."""
     check_range(OPERATORS[op], data, indices, axis)
-    if not is_movable(data_dtype):
-        raise errors.objects(op, "data", data_dtype)
+    check_movable(op, "data", data_dtype)
     if not is_index(index_dtype):
         raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].tuples)
 
@@ -176,6 +176,7 @@ def _check_dtypes(s: Signature) -> None:
     check_before_updates(s.op, s.data.shape, s.indices.shape, s.axis, s.data.dtype, s.indices.dtype)
     if s.updates is None:
         return
+    check_units(s.op, "updates", s.updates.dtype)
     if s.updates.dtype != s.data.dtype:
         raise errors.other_dtype(s.op, "updates", s.data.dtype, s.updates.dtype)
     if s.reduction != "none" and not is_reducible(s.data.dtype, s.reduction):
@@ -220,6 +221,7 @@ def _check_out(s: Signature, shape: Shape) -> Layout:
 
 def check_out(op: str, shape: Shape, dtype: AnyDType, out: Operand) -> None:
     """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`."""
+    check_units(op, "out", out.dtype)
     if out.dtype != dtype:
         raise errors.other_dtype(op, "out", dtype, out.dtype)
     if out.shape != shape:

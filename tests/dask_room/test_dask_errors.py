@@ -107,6 +107,14 @@ def test_what_is_no_array_of_numpy_chunks():
         "gather: `data` must not be a masked array: its mask would be lost"
     )
 
+    class Converts:
+        def __array__(self, dtype=None, copy=None):
+            return np.ma.array([0, 1], mask=[True, False])
+
+    assert str(refused("gather", LAZY, Converts())) == (
+        "gather: `indices` must not be a masked array: its mask would be lost"
+    )
+
     class Other:
         shape, ndim, dtype = (0, 0), 2, DATA.dtype
         __array_function__ = None

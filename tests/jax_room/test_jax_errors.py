@@ -277,3 +277,16 @@ def test_explicit_shards_are_refused():
         assert gradient.sum() == 6
         within = jax.sharding.auto_axes(gatherum.jax.gather, out_sharding=PartitionSpec())
         assert within(table, rows)[:, 0].tolist() == [14.0, 0.0, 6.0]
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_masks_are_not_lost(op):
+    class Converts:
+        def __array__(self, dtype=None, copy=None):
+            return masked
+
+    for operand in range(1, len(RIGHT[op])):
+        masked = np.ma.array(RIGHT[op][operand], mask=True)
+        data, *rest = replaced(op, operand, Converts())
+        with pytest.raises(TypeError, match="must not be a masked array"):
+            getattr(gatherum, op)(jnp.asarray(data), *rest)

@@ -88,3 +88,31 @@ def test_segments_name_themselves():
             function(UPDATES, torch.tensor([0.0, 2]))
     with pytest.raises(TypeError, match=r"^segment_csr: `reduction` 'mean' is not defined for dty"):
         room.segment_csr(UPDATES.bool(), torch.tensor([0, 2]), reduce="mean")
+
+
+class Converts:
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+@pytest.mark.parametrize("wrapped", [np.ma.array, Converts])
+def test_masks_are_not_lost(wrapped):
+    rows = np.ma.array([0, 2], mask=[True, False])
+    values = np.ma.array(np.ones((2, 3), np.float32), mask=True)
+    one = np.ma.array(1.0, mask=True)
+    for call in (
+        lambda: gatherum.gather(DATA, wrapped(rows)),
+        lambda: gatherum.scatter_slices(DATA, ROWS, wrapped(values)),
+        lambda: gatherum.gather(DATA, [9], mode="fill", fill_value=wrapped(one)),
+        lambda: gatherum.prepare("gather", DATA, wrapped(rows)),
+        lambda: room.scatter(UPDATES, wrapped(rows)),
+    ):
+        with pytest.raises(TypeError, match="must not be a masked array"):
+            call()
+    with pytest.raises(TypeError, match="`data` must not be a masked array"):
+        room.gather(values, [0])
+    with pytest.raises(TypeError, match="`src` must not be a masked array"):
+        room.scatter(values, ROWS)

@@ -38,7 +38,7 @@ def look(op: str, operand: str, value: object) -> object:
     """Return what a plan sees of an array of Dask: its shape and dtype."""
     array: Any = value
     if not is_dask(array):  # Dask's other collections
-        arrays.refuse(op, operand, type(value))
+        arrays.refuse(op, operand, value)
     if any(isnan(n) for n in array.shape):
         raise sentences.unknown_sizes(op, operand, array.shape)
     if arguments.is_masked(array._meta):

@@ -8,6 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from gatherum.arguments import as_array
+
 from .sizes import packed_strides
 from .tensors import BufferTensorDesc
 from .violations import listing
@@ -83,10 +85,13 @@ def overlap(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
         return True
 
 
-def array_operand(value: npt.ArrayLike, tensor: BufferTensorDesc, where: str) -> npt.NDArray[Any]:
-    """Return an array of a tensor's Sizes and DataType, or raise with ``where`` in front."""
+def array_operand(
+    operator: str, operand: str, value: npt.ArrayLike, tensor: BufferTensorDesc
+) -> npt.NDArray[Any]:
+    """Return a value as an array of a tensor's Sizes and DataType, or raise."""
+    where = f"{operator}: `{operand}`"
     dtype, name = tensor.data_type.dtype, tensor.data_type.name
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    array = as_array(operator, operand, value)
     kinds = "iu" if dtype.kind in "iu" else "iuf"
     if not hasattr(value, "dtype") and array.dtype.kind in kinds:  # numbers without a width
         try:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gatherum.arguments import is_masked
+from gatherum.errors import masked_array
 from gatherum.operators import OPERATORS
 from gatherum.plan import apply, plan
 from gatherum.report import IndexReport, index_report
@@ -258,13 +260,15 @@ class CompiledOperator:
         return tensor.sizes[first:], tensor.data_type.dtype, view_strides(tensor, rank)
 
     def _view(self, name: str, buffer: object) -> npt.NDArray[Any]:
-        tensor = self._tensors[name]
-        where = f"{self.desc.operator}: `{name}`"
-        return strided_view(tensor, self._lowered.ranks[name], bytes_of(buffer, tensor, where))
+        tensor, operator = self._tensors[name], self.desc.operator
+        if is_masked(buffer):
+            raise masked_array(operator, name)
+        flat = bytes_of(buffer, tensor, f"{operator}: `{name}`")
+        return strided_view(tensor, self._lowered.ranks[name], flat)
 
     def _cropped(self, name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
         tensor = self._tensors[name]
-        array = array_operand(value, tensor, f"{self.desc.operator}: `{name}`")
+        array = array_operand(self.desc.operator, name, value, tensor)
         leading = tensor.dimension_count - self._lowered.ranks[name]
         cropped: npt.NDArray[Any] = array[(0,) * leading + (...,)]
         return cropped

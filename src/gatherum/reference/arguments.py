@@ -14,7 +14,8 @@ from .scalars import as_weak
 def _arrays_in(value: Any) -> list[Array]:
     if isinstance(value, list | tuple):
         return [array for item in value for array in _arrays_in(item)]
-    return [value] if isinstance(value, np.ndarray) else []
+    converts = hasattr(value, "__array__") and not isinstance(value, np.generic)
+    return [np.asanyarray(value)] if converts else []
 
 
 def as_array(op: str, operand: str, value: Any) -> Array:
@@ -84,6 +85,8 @@ def check_dtypes(op: str, data: Array, indices: Array) -> None:
     """Refuse items that hold references, and indices that are no integers."""
     if data.dtype.hasobject:
         raise TypeError(f"{op}: `data` must not hold references, got {data.dtype}")
+    if data.dtype.kind in "mM" and np.datetime_data(data.dtype)[1] == 0:
+        raise TypeError(f"{op}: `data` must have datetimes in steps of at least 1")
     if indices.dtype.kind not in "iu":
         raise TypeError(f"{op}: `indices` must have an integer dtype, got {indices.dtype}")
 

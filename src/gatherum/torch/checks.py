@@ -39,6 +39,8 @@ def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
 
 def refuse(op: str, operand: str, value: object) -> NoReturn:
     """Raise TypeError for a value that is no tensor where it has to be one."""
+    if arguments.is_masked(value):  # torch.as_tensor would drop the mask
+        raise errors.masked_array(op, operand)
     check_container(op, operand, value)
     arguments.check_items(op, operand, value)
     foreign = arrays.foreign(type(value))
