@@ -17,7 +17,7 @@ import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
 from gatherum.cuda import views  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
-from gatherum.torch import device, gradients, ops, partials  # noqa: E402
+from gatherum.torch import device, gradients, namespace, ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning")
@@ -43,7 +43,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(device.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core would not see memory of a device: everything goes to the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
-    monkeypatch.setattr(partials, "native", SimpleNamespace(call=_through_ops))
+    monkeypatch.setattr(namespace, "native", SimpleNamespace(call=_through_ops))
     yield ran
     library._destroy()
 
