@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
-import torch.fx
 from tensors import room, torch
+from torch import fx
 from torch.masked import masked_tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -81,8 +81,8 @@ KINDS = {
                "write {}.to_tensor(0) to fill what is masked", False),
     "packed": (packed, None, "write {}.data for its values", True),
     "quantized": (quantized, "quantized tensor", None, False),
-    "proxy": (lambda t: torch.fx.Proxy(torch.fx.Graph().placeholder("x")), "torch.fx.Proxy",
-              "call it in a function of yours that torch.fx.wrap marks", False),
+    "proxy": (lambda t: fx.Proxy(fx.Graph().placeholder("x")), "fx.Proxy",
+              "call it in a function of yours that fx.wrap marks", False),
     "linear": (lambda t: torch.nn.Linear(1, 1), "torch.Linear", "", False),
 }  # fmt: skip
 
@@ -230,10 +230,10 @@ def test_a_marked_function_takes_proxies():
     def model(data, rows):
         return take(data, rows) + 1
 
-    assert torch.equal(torch.fx.symbolic_trace(model)(DATA, ROWS), DATA[ROWS] + 1)
+    assert torch.equal(fx.symbolic_trace(model)(DATA, ROWS), DATA[ROWS] + 1)
 
 
-@torch.fx.wrap
+@fx.wrap
 def take(data, rows):
     return gatherum.gather(data, rows)
 
