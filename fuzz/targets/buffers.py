@@ -108,7 +108,7 @@ def _array(source: Source, size: int, content: bytes, within: Given | None) -> G
     memory, start, size = _arena(source, size, within, dtype.itemsize)
     items = size // dtype.itemsize
     value, layout = _laid_out(np.ndarray(items, dtype, memory, start), source.below(24))
-    fits = value.flags.c_contiguous and group is not CLOSED
+    fits = value.flags.c_contiguous and group is not CLOSED and layout != "-masked"
     writable = not source.once_in(8)
     value.flags.writeable = writable
     name = "" if group is PLAIN else f"-{dtype.kind}"
