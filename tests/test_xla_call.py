@@ -347,6 +347,35 @@ def test_forged_scatters_are_refused():
     assert call.run() == ("INVALID_ARGUMENT", "the operands are not those of the program")
 
 
+def gradients_call(reduction="mul"):
+    made = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction=reduction)
+    call = Call(made.program, [DATA, INDICES, UPDATES, DATA], made.shape, np.float32)
+    call.result_types = [1, 1]  # of one memory, as long as that of the data needs
+    return call
+
+
+def test_gradients_are_of_two_results():
+    assert gradients_call().run() is None
+    for forge, words in (
+        (lambda call: replaced(call, 3, kind=KINDS["int32"]), "the gradients are not of the data's"),
+        (lambda call: replaced(call, 3, shape=(2, 4)), "smaller than the program"),
+        (lambda call: replaced(call, 2, shape=(1, 4)), "smaller than the program"),
+        (sets("result_types", [1]), "two or three operands"),
+        (sets("result_types", [1, 2]), "must be buffers"),
+        (sets("operand_types", [1, 1, 1, 2]), "must be buffers"),
+        (sets("shape", (2, 4)), "the program's shape"),
+    ):
+        call = gradients_call()
+        forge(call)
+        code, said = call.run()
+        assert code == "INVALID_ARGUMENT"
+        assert words in said
+        assert (call.result == 0xA5).all()
+    assert gradients_call("add").run() == (
+        "INVALID_ARGUMENT", "there are no gradients of this program",
+    )  # fmt: skip
+
+
 def test_what_is_filled_and_what_is_said():
     indices = np.array([2, 7])
     call = gather_call(indices=indices)

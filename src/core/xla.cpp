@@ -161,7 +161,8 @@ gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer) {
 }
 
 struct Call {
-  const XLA_FFI_Buffer *data, *indices, *updates, *out;
+  // The last two of a call for gradients: `out` holds that of the data.
+  const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
   Words program;
   const void* fill;  // one item
   std::string_view sentences;
@@ -170,6 +171,11 @@ struct Call {
 const XLA_FFI_Buffer* argument(const XLA_FFI_Args& args, int64_t i) {
   return i < args.size && args.types[i] == kBufferArgument ? static_cast<XLA_FFI_Buffer*>(args.args[i])
                                                            : nullptr;
+}
+
+const XLA_FFI_Buffer* result(const XLA_FFI_Rets& rets, int64_t i) {
+  return i < rets.size && rets.types[i] == kBufferResult ? static_cast<XLA_FFI_Buffer*>(rets.rets[i])
+                                                         : nullptr;
 }
 
 const void* attribute(const XLA_FFI_Attrs& attrs, std::string_view name, int32_t type) {
@@ -188,14 +194,19 @@ constexpr size_t kFillWords = 2;  // the widest item has 16 bytes
 
 // Reads a call. Returns what is wrong with its form, or null.
 const char* read(const XLA_FFI_CallFrame& frame, Call& call) {
-  if (frame.args.size != 2 && frame.args.size != 3) return "the call must have two or three operands";
-  const bool one_result = frame.rets.size == 1 && frame.rets.types[0] == kBufferResult;
+  const int64_t n = frame.args.size;
+  if (n < 2 || n > 4 || (n == 4 && frame.rets.size != 2))
+    return "the call must have two or three operands, or four and two results for gradients";
   call.data = argument(frame.args, 0);
   call.indices = argument(frame.args, 1);
   call.updates = argument(frame.args, 2);
-  call.out = one_result ? static_cast<XLA_FFI_Buffer*>(frame.rets.rets[0]) : nullptr;
+  call.gradient = argument(frame.args, 3);
+  call.out = result(frame.rets, 0);
+  call.of_updates = result(frame.rets, 1);
+  const bool differentiates = n == 4;
   if (call.data == nullptr || call.indices == nullptr || call.out == nullptr ||
-      (frame.args.size == 3) != (call.updates != nullptr))
+      (n >= 3) != (call.updates != nullptr) || differentiates != (call.gradient != nullptr) ||
+      differentiates != (call.of_updates != nullptr) || frame.rets.size != (differentiates ? 2 : 1))
     return "operands and result of the call must be buffers";
   const XLA_FFI_Array* program = array_of_words(frame.attrs, "program");
   const XLA_FFI_Array* fill = array_of_words(frame.attrs, "fill");
@@ -218,6 +229,9 @@ const char* find_unfit(const Call& call, const Known& known, const gatherum_oper
   if (call.out->dtype != call.data->dtype) return "the result is not of the data's type";
   if (call.updates != nullptr && call.updates->dtype != call.data->dtype)
     return "the updates are not of the data's type";
+  if (call.gradient != nullptr &&
+      (call.gradient->dtype != call.data->dtype || call.of_updates->dtype != call.data->dtype))
+    return "the gradients are not of the data's type";
   const int64_t* shape = gatherum_program_shape(known.program);
   if (call.out->rank != gatherum_program_rank(known.program) ||
       !std::equal(shape, shape + call.out->rank, call.out->dims))
@@ -277,6 +291,19 @@ gatherum_operands operands_of(const Call& call) {
   return at;
 }
 
+gatherum_status execute(const Call& call, const Known& known, const gatherum_operands& at,
+                        gatherum_error& error) {
+  if (call.gradient == nullptr) return gatherum_run(known.program, &at, nullptr, &error);
+  gatherum_gradients of = {};
+  of.data = at.data;
+  of.indices = at.indices;
+  of.updates = at.updates;
+  of.gradient = memory_of(*call.gradient);
+  of.of_data = at.out;
+  of.of_updates = memory_of(*call.of_updates);
+  return gatherum_differentiate(known.program, &of, nullptr, &error);
+}
+
 XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
   Call call = {};
   Shared known;
@@ -286,11 +313,14 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
   if (const char* wrong = find_unfit(call, *known, at)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   if (at.out.start != at.data.start) prefer_huge(at.out.start, static_cast<size_t>(at.out.behind));
   gatherum_error error;
-  switch (gatherum_run(known->program, &at, nullptr, &error)) {
+  switch (execute(call, *known, at, error)) {
     case GATHERUM_OK:
       return nullptr;
     case GATHERUM_INVALID_INDEX:
       return fail(frame, XLA_FFI_OUT_OF_RANGE, sentence(call, *known, error).c_str());
+    case GATHERUM_INVALID_PROGRAM:
+    case GATHERUM_TOO_SMALL:
+      return fail(frame, XLA_FFI_INVALID_ARGUMENT, error.message);
     case GATHERUM_NO_MEMORY:
       return fail(frame, XLA_FFI_RESOURCE_EXHAUSTED, error.message);
     default:

@@ -199,16 +199,14 @@ def _of_extreme(places: Places, include_self: bool, values: Values) -> Factors:
 def _of_product(places: Places, include_self: bool, values: Values) -> Factors:
     xp, wide = places.xp, places.xp.wide(values.data.dtype)
     data, updates = (xp.astype(each, wide) for each in values[:2])
+    updates = xp.broadcast_to(updates, places.moved())
 
     def of_data(value: Array) -> Array:
-        back, moved = places.reversed(xp.broadcast_to(updates, places.moved()))
+        back, moved = places.reversed(updates)
         return value * back.put(places.full(1, wide), moved, "mul")
 
     def of_updates(value: Array) -> Array:
-        moved = xp.broadcast_to(updates, places.moved())
-        front, behind = xp.run(other_updates, places._replace(indices=None), places.indices, moved)
-        front = places.take(data) * front if include_self else front
-        return value * (front * behind)
+        return value * xp.product_of_others(places, include_self, data, updates)
 
     return Factors(_same, of_data, of_updates)
 
@@ -227,13 +225,21 @@ RULES = {
 # other, and that derivatives of any order are those of a polynomial
 
 
-def other_updates(unindexed: Places, indices: Array, updates: Array) -> tuple[Array, Array]:
+def product_of_others(places: Places, include_self: bool, data: Array, updates: Array) -> Array:
+    """Return for each update the product of the others, the old value among them where it takes
+    part. The updates have the shape that moves.
+    """
+    front, behind = _other_updates(places, updates)
+    front = places.take(data) * front if include_self else front
+    return front * behind
+
+
+def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
     """Return for each update the product of those in front of it that go to its destination, and
     the product of those behind it.
 
     Entries are put in order of their destinations, twice: from the left, and from the right.
     """
-    places = unindexed._replace(indices=indices)
     xp, at = places.xp, places.destinations()
     if places.skips:  # what arrives nowhere is no factor
         updates = xp.where(places.arriving(), updates, 1)
@@ -256,7 +262,7 @@ def other_updates(unindexed: Places, indices: Array, updates: Array) -> tuple[Ar
     belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the entry in front
     belongs = belongs & (place > 0)
     factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
-    found = products_in_front(xp, factors, belongs, belongs)
+    found = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
     how = 0, "none", True, "raise", False
     stands = xp.scatter("scatter_elements", entry, order, entry, *how)
@@ -266,7 +272,7 @@ def other_updates(unindexed: Places, indices: Array, updates: Array) -> tuple[Ar
     return xp.reshape(front, moved), xp.reshape(rest, moved)
 
 
-def products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
+def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
     """Return for each block of entries the product of those in front that belong to its first one.
 
     Parameters
@@ -298,6 +304,6 @@ def products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> A
     left, right = xp.unstack(xp.reshape(x, (before, sides, half, 2, behind)), 3)
     (enters_left, enters_right), (whole_left, whole_right) = halves(enters), halves(whole)
     both = right * where(whole_right, left)
-    of_left = products_in_front(xp, both, enters_left, whole_left & whole_right)
+    of_left = _products_in_front(xp, both, enters_left, whole_left & whole_right)
     of_right = where(enters_right, left * where(whole_left, of_left))
     return xp.reshape(xp.stack((of_left, of_right), 3), (before, sides, length, behind))

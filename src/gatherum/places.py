@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -66,8 +65,10 @@ class Namespace(Protocol):
     def stop_gradient(self, x: Array) -> Array:
         """Return values alone, which have no derivative."""
 
-    def run(self, function: Callable[..., Any], constant: Any, *arrays: Array) -> Any:
-        """Call a function of a hashable constant and of arrays, compiled as one where that pays."""
+    def product_of_others(
+        self, places: Places, include_self: bool, data: Array, updates: Array
+    ) -> Array:
+        """Return what the function of this name in `derivatives` does, by whatever is fastest."""
 
     def truth(self) -> Any:
         """Return the dtype of truths."""

@@ -14,7 +14,7 @@ from .ops import GATHER, SCATTER, Array, Call, bind
 Batched: TypeAlias = tuple[Array, int]
 
 
-def _front(array: Array, dim: int | None, n: int) -> Array:
+def front(array: Array, dim: int | None, n: int) -> Array:
     """Return an array with the batch in front, repeated where it has none."""
     if dim is None:
         return jnp.broadcast_to(array, (n, *array.shape))
@@ -44,13 +44,13 @@ def _gather(operands: Any, dims: Any, *, call: Call) -> Batched:
         return _gather_of_one(call, data, indices, of_indices, n)
     kind, axis = call.operator.addressing, call.axis
     if kind is not SLICES:
-        both = _front(data, of_data, n), _front(indices, of_indices, n)
+        both = front(data, of_data, n), front(indices, of_indices, n)
         return bind(replace(call, axis=axis + 1), *both), 0
     if of_indices is None:
-        return bind(replace(call, axis=axis + 1), _front(data, of_data, n), indices), 0
+        return bind(replace(call, axis=axis + 1), front(data, of_data, n), indices), 0
     # Every index becomes a tuple of one, with a batch dimension.
-    rows = jnp.moveaxis(_front(data, of_data, n), axis + 1, 1)
-    tuples = _front(indices, of_indices, n)[..., None]
+    rows = jnp.moveaxis(front(data, of_data, n), axis + 1, 1)
+    tuples = front(indices, of_indices, n)[..., None]
     found = bind(replace(call, op="gather_nd", axis=1), rows, tuples)
     return _moved(found, 1, indices.ndim - 1, 1 + axis), 0
 
@@ -77,17 +77,17 @@ def _scatter(operands: Any, dims: Any, *, call: Call) -> Batched:
     moved = call.operator.moved(
         _shape_of_one(data, of_data), _shape_of_one(indices, of_indices), axis
     )
-    table = _front(data, of_data, n)
+    table = front(data, of_data, n)
     # Updates that all have in common are repeated by the scatter itself.
-    lead = _front(updates, of_updates, n) if of_updates is not None else updates[None]
+    lead = front(updates, of_updates, n) if of_updates is not None else updates[None]
     lead = lead.reshape(lead.shape[0], *(1,) * (len(moved) - lead.ndim + 1), *lead.shape[1:])
     if call.operator.addressing is not SLICES:
-        tuples = _front(indices, of_indices, n)
+        tuples = front(indices, of_indices, n)
         return bind(replace(call, axis=axis + 1), table, tuples, lead), 0
     if of_indices is None:
         return bind(replace(call, axis=axis + 1), table, indices, lead), 0
     count = indices.ndim - 1
-    rows, tuples = jnp.moveaxis(table, axis + 1, 1), _front(indices, of_indices, n)[..., None]
+    rows, tuples = jnp.moveaxis(table, axis + 1, 1), front(indices, of_indices, n)[..., None]
     lead = _moved(lead, 1 + axis, count, 1)
     found = bind(replace(call, op="scatter_nd", axis=1), rows, tuples, lead)
     return jnp.moveaxis(found, 1, axis + 1) if rank else found, 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, cast
 
 import jax
@@ -15,6 +13,7 @@ from ..names import OperatorName
 from ..places import Places
 from . import dtypes
 from .ops import Array, Call, bind
+from .products import product_of_others  # noqa: F401  # one of these functions
 
 Shape = tuple[int, ...]
 
@@ -58,16 +57,6 @@ def sum_to(x: Array, shape: Shape) -> Array:
     before = x.ndim - len(shape)
     along = [before + d for d, n in enumerate(shape) if n != x.shape[before + d]]
     return jnp.sum(x, axis=(*range(before), *along), dtype=x.dtype).reshape(shape)
-
-
-def run(function: Callable[..., Any], constant: Any, *arrays: Array) -> Any:
-    return _compiled(function)(constant, *arrays)
-
-
-@lru_cache(maxsize=16)
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    found: Callable[..., Any] = jax.jit(function, static_argnums=0)
-    return found
 
 
 def truth() -> Any:

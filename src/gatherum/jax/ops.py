@@ -118,13 +118,16 @@ def lower(ctx: Any, *operands: Any, call: Call) -> Any:
         # it does not compile an effect without a place, and gives this one none.
         has_side_effect=0 in made.shape and not several,
     )
-    return rule(
-        ctx,
-        *operands,
-        program=np.frombuffer(bytes(made.program), "<i8"),
-        fill=np.frombuffer(call.fill.ljust(_FILL_BYTES, b"\0"), "<i8"),
-        sentences=_sentences(made),
-    )
+    return rule(ctx, *operands, **call_attributes(call, made))
+
+
+def call_attributes(call: Call, made: Plan) -> dict[str, Any]:
+    """Return the attributes of a custom call: see gatherum_xla_call in gatherum.h."""
+    return {
+        "program": np.frombuffer(bytes(made.program), "<i8"),
+        "fill": np.frombuffer(call.fill.ljust(_FILL_BYTES, b"\0"), "<i8"),
+        "sentences": _sentences(made),
+    }
 
 
 def _refuse(ctx: Any, *_: Any, call: Call) -> Any:
@@ -209,10 +212,10 @@ def primitive(call: Call) -> Primitive:
 
 def bind(call: Call, *operands: Array) -> Array:
     """Make a call, in whatever transform it is met."""
-    return primitive(call).bind(*_aligned(operands), call=call)
+    return primitive(call).bind(*aligned(operands), call=call)
 
 
-def _aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
+def aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
     """Let operands vary along the same axes of a ``shard_map``, as those of JAX's own calls do."""
     if not any(isinstance(operand, Tracer) for operand in operands):
         return operands

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from .. import native
+from .. import derivatives, native
 from . import dtypes
 from .ops import overload
 
@@ -22,6 +21,7 @@ broadcast_to = Tensor.expand
 stack = torch.stack
 unstack = torch.unbind
 roll = torch.roll
+product_of_others = derivatives.product_of_others
 flip = torch.flip
 wide = dtypes.wide
 has_sums = dtypes.has_sums
@@ -54,10 +54,6 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
 
 def stop_gradient(x: Tensor) -> Tensor:
     return x.detach()
-
-
-def run(function: Callable[..., Any], constant: Any, *arrays: Tensor) -> Any:
-    return function(constant, *arrays)
 
 
 def truth() -> torch.dtype:
