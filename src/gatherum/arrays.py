@@ -54,7 +54,7 @@ _FRAMEWORKS = (
 _BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
 _BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
 # Arrays on a CUDA device of any other framework, known by the protocols that their types have.
-CUDA = Framework("cuda", "copy it to the host first")
+CUDA = Framework("cuda", "copy it to the host first", "its framework's stack")
 # Tuples of a framework that stand for one array, and what to write for its values.
 _TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
 # Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.

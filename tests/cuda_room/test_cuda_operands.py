@@ -108,8 +108,13 @@ def test_arrays_of_a_device_where_the_data_are_not(machine):
     words = r"^gather: `indices` must be a NumPy array, got a doubles.HostArray; copy it to the h"
     with pytest.raises(TypeError, match=words):
         gatherum.gather(data, index)
-    with pytest.raises(TypeError, match=r"^gather: `data` must be a NumPy array, got a doubles.H"):
+    words = (
+        "gather: `data` must be one array, got a list that holds a doubles.HostArray; "
+        "write its framework's stack(data)"
+    )
+    with pytest.raises(TypeError) as caught:
         gatherum.gather([HostArray(data)], [0])
+    assert str(caught.value) == words
 
 
 def test_two_devices(on_core):
