@@ -357,7 +357,10 @@ def gradients_call(reduction="mul"):
 def test_gradients_are_of_two_results():
     assert gradients_call().run() is None
     for forge, words in (
-        (lambda call: replaced(call, 3, kind=KINDS["int32"]), "the gradients are not of the data's"),
+        (
+            lambda call: replaced(call, 3, kind=KINDS["int32"]),
+            "the gradients are not of",
+        ),
         (lambda call: replaced(call, 3, shape=(2, 4)), "smaller than the program"),
         (lambda call: replaced(call, 2, shape=(1, 4)), "smaller than the program"),
         (sets("result_types", [1]), "two or three operands"),

@@ -71,6 +71,51 @@ def test_an_operand_without_a_tangent_is_left_out():
     assert jax.jacfwd(run)(updates).tolist() == [updates.tolist()]
 
 
+BATCHES = {
+    "scatter_slices": ((4, 3), [[0, 2, 2], [3, 0, 0]], (3, 3)),
+    "scatter_elements": ((4, 3), [[[0, 2, 1]] * 3, [[3, 3, 0]] * 3], (3, 3)),
+    "scatter_nd": ((4, 3), [[[0], [2], [2]], [[3], [0], [0]]], (3, 3)),
+}
+
+
+@pytest.mark.parametrize("op", BATCHES)
+def test_gradients_of_batches_of_indices(op):
+    shape, indices, moved = BATCHES[op]
+    rng = np.random.default_rng(8)
+    data, updates = jnp.asarray(rng.uniform(1, 2, shape)), jnp.asarray(rng.uniform(1, 2, moved))
+
+    def run(data, indices, updates):
+        return (getattr(gatherum.jax, op)(data, indices, updates, reduction="mul") ** 2).sum()
+
+    gradient = jax.grad(run, (0, 2))
+    both = jax.vmap(gradient, (None, 0, None))(data, jnp.array(indices), updates)
+    shared = jax.vmap(gradient, (0, None, 0))(data[None], jnp.array(indices[0]), updates[None])
+    for k, each in enumerate(indices):
+        for found, batched in zip(gradient(data, jnp.array(each), updates), both, strict=True):
+            np.testing.assert_allclose(batched[k], found, 1e-14)
+    for found, batched in zip(gradient(data, jnp.array(indices[0]), updates), shared, strict=True):
+        np.testing.assert_array_equal(batched[0], found)
+
+
+def test_gradients_on_several_devices():
+    """They are those of one device; XLA shares the multiplications out."""
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    rng = np.random.default_rng(9)
+    data, updates = jnp.asarray(rng.uniform(1, 2, (4, 6))), jnp.asarray(rng.uniform(1, 2, (9, 6)))
+    indices = jnp.asarray(rng.integers(0, 4, 9))
+
+    def run(data, updates):
+        return gatherum.jax.scatter_slices(data, indices, updates, reduction="mul").sum()
+
+    gradient = jax.jit(jax.grad(run, (0, 1)))
+    mesh = Mesh(np.array(jax.devices()), "x")
+    columns = NamedSharding(mesh, PartitionSpec(None, "x"))
+    shares = [jax.device_put(each, columns) for each in (data, updates)]
+    for one, several in zip(gradient(data, updates), gradient(*shares), strict=True):
+        np.testing.assert_allclose(several, one, 1e-14)
+
+
 def test_a_reduction_without_a_rule_is_refused(monkeypatch):
     """It is not taken for an extreme."""
     monkeypatch.delitem(derivatives.RULES, "max")
