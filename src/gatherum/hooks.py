@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from . import arguments, arrays, errors, native
+from . import arguments, arrays, errors, native, shapes
 from ._core import DType as DTypeCode
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
@@ -29,6 +29,15 @@ def _normalise(*call: object) -> object:
     if out is not None and not arguments.is_plain(out):
         _plan_of(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
         arguments.as_out(str(plain[0]), out)
+    return plain
+
+
+def _normalise_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
+    plain = arguments.normalise_attributes(op, axis, *rest)
+    if not -(2**63) <= plain[1] < 2**63:  # the core has 64 bits for it; no shape has so many
+        tuples, rank = OPERATORS[op].tuples, shapes.MAX_RANK
+        low, name = (0 if tuples else -rank), OPERATORS[op].attribute
+        raise errors.out_of_range(op, name, plain[1], low, rank)
     return plain
 
 
@@ -178,7 +187,7 @@ def _raise_changed(plan: Plan, number: int) -> NoReturn:
 
 native.set_hooks(
     _normalise,
-    arguments.normalise_attributes,
+    _normalise_attributes,
     _make_plan,
     _check_operands,
     check_out,

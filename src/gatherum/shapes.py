@@ -7,7 +7,9 @@ leave open is ruled in the documentation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,22 @@ from .errors import Shape
 
 MAX_RANK = 64
 MAX_BYTES = int(np.iinfo(np.intp).max)
+
+
+# What decides a condition on the sizes of a graph that is traced, by the type of the condition.
+_DECIDE: dict[type, Callable[[Any], bool]] = {}
+
+
+def register_conditions(kind: type, decide: Callable[[Any], bool]) -> None:
+    """Let a framework whose sizes may be symbols decide conditions on them."""
+    _DECIDE[kind] = decide
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition on sizes holds. One that is open while a graph is traced counts as met:
+    the call that runs has the sizes, and checks them.
+    """
+    return _DECIDE.get(type(condition), bool)(condition)
 
 
 class Layout(NamedTuple):
@@ -75,7 +93,7 @@ def elements_shape(op: str, data: Shape, indices: Shape, axis: int) -> Shape:
     if len(indices) != len(data):
         raise errors.other_rank(op, len(data), len(indices))
     for d, (size, found) in enumerate(zip(data, indices, strict=True)):
-        if d != axis and found > size:
+        if d != axis and not holds(found <= size):
             raise errors.larger_than_data(op, d, size, found)
     return indices
 
@@ -83,7 +101,7 @@ def elements_shape(op: str, data: Shape, indices: Shape, axis: int) -> Shape:
 def nd_shape(op: str, data: Shape, indices: Shape, batch_dims: int) -> Shape:
     """Return ``indices[:-1] + data[b+k:]``: a gather's result, a scatter's updates."""
     b, k = batch_dims, indices[-1]
-    if indices[:b] != data[:b]:
+    if len(data) < b or not all(map(holds, map(eq, indices[:b], data[:b]))):
         raise errors.other_batch_shape(op, data[:b], indices[:b])
     if k > len(data) - b:
         raise errors.tuple_too_long(op, len(data) - b, k, len(indices) == 1)
@@ -104,7 +122,8 @@ def broadcasts(shape: Shape, expected: Shape) -> bool:
     """Whether a shape stretches to another one, by NumPy's rule."""
     missing = len(expected) - len(shape)
     return missing >= 0 and all(
-        extent in (want, 1) for extent, want in zip(shape, expected[missing:], strict=True)
+        holds(extent == want) or holds(extent == 1)
+        for extent, want in zip(shape, expected[missing:], strict=True)
     )
 
 

@@ -112,6 +112,27 @@ def test_numbers_and_lists_in_a_graph():
 
 
 @pytest.mark.parametrize(
+    ("name", "number"), [("uint8", -1), ("float16", 1e6), ("float8_e4m3fn", float("inf"))]
+)
+def test_numbers_that_do_not_fit_are_refused_as_they_are_eagerly(name, number):
+    """`test_tensor_refusals.py` has more of them."""
+    data, indices = torch.zeros(3).to(getattr(torch, name)), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match="`updates` must") as caught:
+        room.scatter_slices(data, indices, number)
+
+    class Scatter(torch.nn.Module):
+        def forward(self, x):
+            return room.scatter_slices(x, indices, number)
+
+    with pytest.raises(ValueError, match="`updates` must") as exported:
+        torch.export.export(Scatter(), (data,), strict=False)
+    assert str(exported.value) == str(caught.value)
+    with pytest.raises(Exception, match="`updates` must") as in_graph:
+        compiled(Scatter())(data)
+    assert str(caught.value) in str(in_graph.value)
+
+
+@pytest.mark.parametrize(
     "updates", [[300, 1], np.array([300, 2]), (0, 1)], ids=["list", "array", "tuple"]
 )
 def test_updates_that_a_graph_would_convert_unchecked_are_refused(updates):

@@ -12,7 +12,8 @@ from .. import arguments, errors
 from ..names import ModeName, ReductionName
 from ..native import entry
 from ..operators import OPERATORS
-from . import checks, operands, sentences
+from ..signature import check_range
+from . import checks, graphs, operands
 
 _ops = torch.ops.gatherum
 
@@ -36,8 +37,9 @@ def gather(
     out: Tensor | None = None,
 ) -> Tensor:
     """Take slices of a tensor along one axis, by their numbers."""
-    if _goes_through("gather", data):
-        return _through_gather("gather", data, indices, axis, mode, negative, fill_value, out)
+    if _traces("gather", data):
+        more = "none", True, mode, negative, fill_value, out
+        return _traced("gather", data, indices, None, axis, *more)
     return _gather_slices(data, indices, axis, mode, negative, fill_value, out)
 
 
@@ -52,10 +54,9 @@ def gather_elements(
     out: Tensor | None = None,
 ) -> Tensor:
     """Take one element of a tensor for every index."""
-    if _goes_through("gather_elements", data):
-        return _through_gather(
-            "gather_elements", data, indices, axis, mode, negative, fill_value, out
-        )
+    if _traces("gather_elements", data):
+        more = "none", True, mode, negative, fill_value, out
+        return _traced("gather_elements", data, indices, None, axis, *more)
     return _gather_elements(data, indices, axis, mode, negative, fill_value, out)
 
 
@@ -70,10 +71,9 @@ def gather_nd(
     out: Tensor | None = None,
 ) -> Tensor:
     """Take elements or slices of a tensor by tuples of indices."""
-    if _goes_through("gather_nd", data):
-        return _through_gather(
-            "gather_nd", data, indices, batch_dims, mode, negative, fill_value, out
-        )
+    if _traces("gather_nd", data):
+        more = "none", True, mode, negative, fill_value, out
+        return _traced("gather_nd", data, indices, None, batch_dims, *more)
     return _gather_nd(data, indices, batch_dims, mode, negative, fill_value, out)
 
 
@@ -90,10 +90,10 @@ def scatter_slices(
     out: Tensor | None = None,
 ) -> Tensor:
     """Write slices to a tensor along one axis, by their numbers: the inverse of `gather`."""
-    more = axis, reduction, include_self, mode, negative, out
-    if _goes_through("scatter_slices", data):
-        return _through_scatter("scatter_slices", data, indices, updates, *more)
-    return _scatter_slices(data, indices, updates, *more)
+    more = axis, reduction, include_self, mode, negative
+    if _traces("scatter_slices", data):
+        return _traced("scatter_slices", data, indices, updates, *more, 0, out)
+    return _scatter_slices(data, indices, updates, *more, out)
 
 
 def scatter_elements(
@@ -109,10 +109,10 @@ def scatter_elements(
     out: Tensor | None = None,
 ) -> Tensor:
     """Write one element to a tensor for every index: the inverse of `gather_elements`."""
-    more = axis, reduction, include_self, mode, negative, out
-    if _goes_through("scatter_elements", data):
-        return _through_scatter("scatter_elements", data, indices, updates, *more)
-    return _scatter_elements(data, indices, updates, *more)
+    more = axis, reduction, include_self, mode, negative
+    if _traces("scatter_elements", data):
+        return _traced("scatter_elements", data, indices, updates, *more, 0, out)
+    return _scatter_elements(data, indices, updates, *more, out)
 
 
 def scatter_nd(
@@ -128,48 +128,39 @@ def scatter_nd(
     out: Tensor | None = None,
 ) -> Tensor:
     """Write elements or slices to a tensor by tuples of indices: the inverse of `gather_nd`."""
-    more = batch_dims, reduction, include_self, mode, negative, out
-    if _goes_through("scatter_nd", data):
-        return _through_scatter("scatter_nd", data, indices, updates, *more)
-    return _scatter_nd(data, indices, updates, *more)
+    more = batch_dims, reduction, include_self, mode, negative
+    if _traces("scatter_nd", data):
+        return _traced("scatter_nd", data, indices, updates, *more, 0, out)
+    return _scatter_nd(data, indices, updates, *more, out)
 
 
-def _goes_through(op: str, data: object) -> bool:
-    """Whether a call goes straight to the dispatcher: where a graph is traced, which does not see
-    into the core. Raises where the data are no tensor.
+def _traces(op: str, data: object) -> bool:
+    """Whether a graph is traced, which does not see into the core: a call goes round it. Raises
+    where the data are no tensor.
     """
     checks.check_data(op, data)
     return bool(torch.compiler.is_compiling())
 
 
-def _through_gather(op: str, data: Any, indices: Any, axis: Any, mode: Any, negative: Any,
-            fill_value: Any, out: Any) -> Tensor:  # fmt: skip
-    if torch.compiler.is_compiling():
-        indices = _traced_indices(indices)
-        given = fill_value
-    else:
-        checks.check_out(op, out)
-        indices = operands.as_indices(op, indices, data)
-        _check(op, data, indices, None, out)
-        given = operands.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
+def _traced(*call: Any) -> Tensor:
+    """Make a call while a graph is traced. Dynamo does not follow what changes error messages."""
+    return _call(*call) if torch.compiler.is_dynamo_compiling() else room(*call)
+
+
+def _through_gather(op: str, data: Tensor, indices: Tensor, axis: int, mode: str, negative: bool,
+                    fill: Any, out: Tensor | None) -> Tensor:  # fmt: skip
     if out is None:
-        return getattr(_ops, op)(data, indices, axis, mode, negative, given)
+        return getattr(_ops, op)(data, indices, axis, mode, negative, fill)
     if operands.is_indirect(out):
         checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(data, indices, axis, mode, negative, given))
-    getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, given)
+        return out.copy_(getattr(_ops, op)(data, indices, axis, mode, negative, fill))
+    getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, fill)
     return out
 
 
-def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
-             include_self: Any, mode: Any, negative: Any, out: Any) -> Tensor:  # fmt: skip
-    if torch.compiler.is_compiling():
-        indices, updates = _traced_indices(indices), _traced_updates(op, data, updates)
-    else:
-        checks.check_out(op, out)
-        indices = operands.as_indices(op, indices, data)
-        updates = operands.as_updates(op, updates, data)
-        _check(op, data, indices, updates, out)
+def _through_scatter(op: str, data: Tensor, indices: Tensor, updates: Tensor, axis: int,
+                     reduction: str, include_self: bool, mode: str, negative: bool,
+                     out: Tensor | None) -> Tensor:  # fmt: skip
     attributes = axis, reduction, include_self, mode, negative
     if out is None:
         return getattr(_ops, op)(data, indices, updates, *attributes)
@@ -181,37 +172,6 @@ def _through_scatter(op: str, data: Any, indices: Any, updates: Any, axis: Any, 
     else:
         getattr(_ops, f"{op}_out")(data, indices, updates, out, *attributes)
     return out
-
-
-def _traced_indices(indices: Any) -> Tensor:
-    """Return `indices` while a graph is traced; an empty list says nothing of its dtype."""
-    if isinstance(indices, Tensor):
-        return indices
-    found = torch.as_tensor(indices)
-    return found if found.numel() else found.to(torch.int64)
-
-
-def _traced_updates(op: str, data: Tensor, updates: Any) -> Tensor:
-    """Return `updates` while a graph is traced. A number must be of the data's kind, or of a lower
-    one; torch refuses those that do not fit. Lists and arrays would be converted unchecked.
-    """
-    if isinstance(updates, Tensor):
-        return updates
-    if not isinstance(updates, (bool, int, float, complex)):
-        instead = "write torch.as_tensor(updates, dtype=data.dtype)"
-        raise sentences.no_tensor(op, "updates", type(updates).__name__, instead)
-    if _rank(torch.as_tensor(updates).dtype) > _rank(data.dtype):
-        raise errors.loses_kind(op, "updates", data.dtype, "of its kind", updates)
-    return torch.full((), updates, dtype=data.dtype, device=data.device)
-
-
-def _rank(dtype: torch.dtype) -> int:
-    """Return how far a kind of number reaches: bool < int < float < complex."""
-    if dtype.is_complex:
-        return 3
-    if dtype.is_floating_point:
-        return 2
-    return 0 if dtype == torch.bool else 1
 
 
 def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor | None
@@ -241,7 +201,21 @@ def _call(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: 
         checks.check_container(op, "data", data)
         return arguments.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
                                    negative, fill_value, out)  # fmt: skip
-    if OPERATORS[op].scatters:
-        return _through_scatter(op, data, indices, updates, axis, reduction, include_self, mode,
-                                negative, out)  # fmt: skip
-    return _through_gather(op, data, indices, axis, mode, negative, fill_value, out)
+    operator, traced = OPERATORS[op], torch.compiler.is_dynamo_compiling()
+    op, axis, reduction, include_self, mode, negative = arguments.normalise_attributes(
+        op, axis, reduction, include_self, mode, negative
+    )
+    checks.check_out(op, out)
+    given: Any = graphs if traced else operands
+    indices = given.as_indices(op, indices, data)
+    if not traced:  # then the kernels for tensors without values check operands
+        _check(op, data, indices, None, out)
+    check_range(operator, data.shape, indices.shape, axis)
+    if operator.scatters:
+        updates = given.as_updates(op, updates, data)
+        if not traced:
+            _check(op, data, indices, updates, out)
+        more = axis, reduction, include_self, mode, negative, out
+        return _through_scatter(op, data, indices, updates, *more)
+    fill = given.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
+    return _through_gather(op, data, indices, axis, mode, negative, fill, out)

@@ -15,7 +15,8 @@ from torch import Tensor
 from ..operators import OPERATORS, SLICES, Operator
 from . import sentences
 from .checks import check_storages
-from .ops import LIBRARY, forms, gather_call, moved_shape, overload, scatter_call
+from .fakes import moved_shape
+from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 
 Batched: TypeAlias = tuple[Tensor, int]
 

@@ -26,7 +26,8 @@ def check_out(op: str, value: object) -> None:
         return
     if not isinstance(value, Tensor):
         refuse(op, "out", value)
-    check_changeable(op, "out", value)
+    if not torch.compiler.is_dynamo_compiling():  # it cannot ask a tensor that
+        check_changeable(op, "out", value)
 
 
 def check_changeable(op: str, operand: str, tensor: Tensor) -> None:

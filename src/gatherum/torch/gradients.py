@@ -127,7 +127,7 @@ class _Scatter(_Call):
         differentiate = fused.call if in_core else derivatives.cotangents
         of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
         if of_updates is not None:
-            of_updates = of_updates.sum_to_size(ctx.updates_shape)
+            of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
 
     @staticmethod

@@ -10,6 +10,7 @@ from torch import Tensor
 from .. import derivatives, native
 from . import dtypes
 from .ops import overload
+from .sizes import surely_holds
 
 Shape = tuple[int, ...]
 
@@ -49,7 +50,20 @@ def full(shape: Shape, value: int, dtype: torch.dtype, like: Tensor) -> Tensor:
 
 
 def sum_to(x: Tensor, shape: Shape) -> Tensor:
-    return x.sum_to_size(shape)
+    """Do what `Tensor.sum_to_size` does, also where sizes are not known yet: those that may be
+    equal are.
+    """
+    first = x.dim() - len(shape)
+    over = list(range(first))
+    for d, (n, wanted) in enumerate(zip(x.shape[first:], shape, strict=True), first):
+        if surely_holds(wanted == 1) and not surely_holds(n == 1):
+            over.append(d)
+    if over:
+        x = x.sum(over, keepdim=True)
+    if first:
+        x = x.view(x.shape[first:])
+    symbols = any(isinstance(wanted, torch.SymInt) for wanted in shape)
+    return x.expand(shape) if symbols else x
 
 
 def stop_gradient(x: Tensor) -> Tensor:

@@ -32,6 +32,8 @@ def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -
     if isinstance(value, Tensor):
         return value
     check_container(op, operand, value)
+    if has_symbols(value):
+        return torch.as_tensor(value, device=data.device)
     array = arguments.as_indices(op, value, operand)
     if not is_index(array.dtype):
         tuples = op in OPERATORS and OPERATORS[op].tuples
@@ -45,10 +47,34 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
         return value
     check_container(op, "updates", value)
     kind = dtypes.planned(op, "data", data.dtype)
+    if is_symbol(value):
+        return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
     if arguments.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
-        codes = arguments.as_narrow(op, "updates", value, kind).codes
-        return _moved(op, "updates", torch.from_numpy(codes).view(data.dtype), data)
+        found = arguments.as_narrow(op, "updates", value, kind)
+        if torch.jit.is_tracing():  # it has no view as another dtype
+            made = torch.from_numpy(np.asarray(found.values)).to(data.dtype)
+        else:
+            made = torch.from_numpy(found.codes).view(data.dtype)
+        return _moved(op, "updates", made, data)
     return _as_tensor(op, "updates", arguments.as_updates(op, value, kind), data)
+
+
+def is_symbol(value: object) -> bool:
+    """Whether a number is one that a graph computes: it is known when the graph runs."""
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def has_symbols(value: object) -> bool:
+    """Whether a list holds such numbers."""
+    if isinstance(value, (list, tuple)):
+        return any(map(has_symbols, value))
+    return is_symbol(value)
+
+
+def check_fill(op: str, value: Tensor) -> None:
+    """Raise ValueError for a `fill_value` of which a gradient is wanted."""
+    if value.requires_grad and torch.is_grad_enabled():
+        raise sentences.fill_needs_gradient(op)
 
 
 def as_fill(op: str, value: object, data: Tensor) -> Any:
@@ -56,6 +82,8 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
     check_container(op, "fill_value", value)
     if isinstance(value, Tensor):
         value = _number_in(op, value, data.dtype)
+    if is_symbol(value):
+        return value
     if arguments.is_integer_zero(value):
         return 0
     if dtypes.is_of_numpy(data.dtype):
@@ -72,9 +100,16 @@ def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
     check_values(op, "fill_value", fill, "write a number")
     if fill.shape != ():
         raise errors.does_not_fit(op, "fill_value", dtypes.planned(op, "data", dtype), fill)
-    if fill.requires_grad and torch.is_grad_enabled():
-        raise sentences.fill_needs_gradient(op)
+    check_fill(op, fill)
     return fill.item()
+
+
+def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
+    """Return a number of Python as one that the dtype holds exactly."""
+    kind = dtypes.planned(op, "data", dtype)
+    if dtypes.is_of_numpy(dtype):
+        return arguments.as_updates(op, value, kind, operand).item()
+    return arguments.as_narrow(op, operand, value, kind).values.item()
 
 
 def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
@@ -110,6 +145,8 @@ def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tens
     if dtype is None:
         raise errors.no_whole_items(op, operand, "torch", array.dtype)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind in "iu":
+        array = array.view(array.dtype.str)  # of C's types of one width, torch knows one
     if not array.flags.writeable or any(step < 0 for step in array.strides):
         array = array.copy()
     if not dtypes.is_of_numpy(dtype):

@@ -1,4 +1,4 @@
-"""The operators as ``torch.ops.gatherum``: definitions; kernels for CPU, CUDA and shapes.
+"""The operators as ``torch.ops.gatherum``: definitions, and kernels for CPU and CUDA.
 
 Each operator has a functional form, and one that writes: `name_out` into a tensor of its own,
 and, for scatters, `name_` into the data. The argument `mode` is `bounds` here: functionalization
@@ -13,11 +13,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .. import errors
 from ..operators import OPERATORS, Operator
-from ..signature import Operand, Signature, check_symbolic
 from . import checks, inductor, memory, sentences
-from .dtypes import planned
 
 Kernel: TypeAlias = Callable[..., Any]
 
@@ -128,62 +125,6 @@ def _on_cuda(op: str, *operands: Any, **call: Any) -> Tensor:
     return device.run(op, *operands, **call)
 
 
-def moved_shape(
-    operator: Operator,
-    data: Tensor,
-    indices: Tensor,
-    updates: Tensor | None,
-    call: dict[str, Any],
-) -> tuple[int, tuple[int, ...]]:
-    """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
-    inductor.register()  # a graph is traced, which it may write next
-    op = operator.name
-    of = [
-        None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())
-        for name, t in (("data", data), ("indices", indices), ("updates", updates))
-    ]
-    a = call["axis"], call["reduction"], call["include_self"], call["mode"], call["negative"]
-    with errors.for_tensors():
-        return check_symbolic(Signature(op, of[0], of[1], of[2], *a, None))  # type: ignore[arg-type]
-
-
-def _fake_kernels(operator: Operator) -> dict[str, Kernel]:
-    op = operator.name
-    if not operator.scatters:
-
-        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
-            return data.new_empty(moved)
-
-        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
-            _check_out(op, data, moved, out)
-
-        return {op: gather, f"{op}_out": gather_out}
-
-    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        moved_shape(operator, data, indices, updates, scatter_call(*rest))
-        return data.new_empty(data.shape)
-
-    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
-        moved_shape(operator, data, indices, updates, scatter_call(*rest))
-
-    def scatter_out(
-        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
-    ) -> None:
-        moved_shape(operator, data, indices, updates, scatter_call(*rest))
-        _check_out(op, data, tuple(data.shape), out)
-
-    return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
-
-
-def _check_out(op: str, data: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
-    if out.dtype != data.dtype:
-        raise errors.other_dtype(op, "out", *(planned(op, "out", t.dtype) for t in (data, out)))
-    if tuple(out.shape) != shape:
-        raise errors.other_shape(op, "out", shape, tuple(out.shape))
-
-
 def _elsewhere(op: str) -> Kernel:
     """Return the kernel of all backends without one of their own: it says what is missing."""
 
@@ -215,6 +156,4 @@ for _operator in OPERATORS.values():
             LIBRARY.impl(_name, _elsewhere(_operator.name), _key)
     for _name, _kernel in _kernels(_operator, _on_cuda).items():
         LIBRARY.impl(_name, _kernel, "CUDA")
-    for _name, _kernel in _fake_kernels(_operator).items():
-        torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)
     inductor.open_door(overload(_operator.name), _operator)

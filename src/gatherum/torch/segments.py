@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from .. import arguments, errors
 from ..derivatives import rule
 from ..operators import OPERATORS
 from ..places import Places
-from . import checks, namespace, operands, sentences
+from . import checks, namespace, operands, sentences, sizes
 from .ops import overload
 
 # The words of torch_scatter, then those that PyG's `scatter` has besides; and our reductions.
@@ -219,10 +219,11 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     src, indptr = _pointed(op, src, indptr)
     dim = indptr.dim() - 1
     expected = (*indptr.shape[:-1], src.shape[dim] + 1)
-    if indptr.numel() and indptr.shape[-1] != expected[-1]:
+    empty = sizes.surely_holds(indptr.numel() == 0)
+    if not empty and not sizes.may_hold(indptr.shape[-1] == expected[-1]):
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
     checks.check_values(op, "indptr", indptr, _BATCH)
-    size = int(indptr.flatten()[-1]) if indptr.numel() else 0
+    size = 0 if empty else sizes.of(torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))[-1])
     index = _segment_numbers(op, indptr, size)
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     places = _places(op, index, moved, dim, src.shape[dim], "fill")
@@ -279,13 +280,13 @@ def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, d
         out = _changed(op, out, src)
         size = out.shape[dim] if out.dim() == src.dim() else 0
         expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-        if tuple(out.shape) != expected:
+        if not sizes.same(out.shape, expected):
             raise errors.other_shape(op, "out", expected, tuple(out.shape))
     elif dim_size is not None:
-        size = _whole(op, "dim_size", dim_size)
+        size = sizes.whole(op, "dim_size", dim_size)
     else:
         checks.check_values(op, "index", index, "give `dim_size`")
-        size = max(int(index.max()) + 1, 0) if index.numel() else 0
+        size = sizes.least(index)
     return src, _places(op, index, src.shape, dim, size, "raise")
 
 
@@ -319,18 +320,6 @@ def _as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
     return index.to(torch.int64) if index.dtype in _WIDE_UNSIGNED else index
 
 
-def _whole(op: str, name: str, value: object) -> int:
-    if isinstance(value, torch.SymInt):
-        return cast(int, value)  # a size of a graph that is traced
-    try:
-        size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
-    except TypeError:
-        raise errors.not_an_integer(op, name, value) from None
-    if size < 0:
-        raise errors.negative_size(op, name, (size,))
-    return size
-
-
 def _dimension(op: str, dim: Any, rank: int) -> int:
     try:
         dim = operator.index(dim)
@@ -349,21 +338,25 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     """
     given = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
-    if given == (moved[dim],):
+    if sizes.same(given, (moved[dim],)):
         return Places(namespace, OPERATORS["scatter_slices"], index, shape, dim, mode, False)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
-    if len(whole) > len(moved) or any(n not in (1, m) for n, m in zip(whole, moved, strict=True)):
+    if len(whole) > len(moved) or not sizes.stretch(whole, moved):
         raise sentences.no_broadcast(op, "index", given, "src", tuple(moved))
     index = index.reshape(whole)
-    if any(n != 1 for n in whole[dim + 1 :]):
+    if not _all_one(whole[dim + 1 :]):
         name, axis, index = "scatter_elements", dim, index.expand(moved)
-    elif any(n != 1 for n in whole[:dim]):
+    elif not _all_one(whole[:dim]):
         rows = index.reshape(whole[: dim + 1]).expand(tuple(moved[: dim + 1]))
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
     return Places(namespace, OPERATORS[name], index, shape, axis, mode, False)
+
+
+def _all_one(shape: Any) -> bool:
+    return all(sizes.surely_holds(n == 1) for n in shape)
 
 
 def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
@@ -433,9 +426,13 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     That is how many segments begin at it or before, less one: a count and a running sum. In front
     of the first it is -1, behind the last one the number of segments, and both address nothing.
     """
-    if torch.compiler.is_compiling():  # values are there when the graph runs
-        ordered = (indptr.diff(dim=-1) >= 0).all() & (indptr <= size).all()
-        torch.ops.aten._assert_async.msg(ordered, f"{op}: `indptr` must not decrease")
+    if torch.compiler.is_compiling() or sizes.is_scripted():  # values are there when the graph runs
+        before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
+        ordered = (indptr.index_select(-1, before) <= indptr).all() & (indptr <= size).all()
+        if sizes.is_scripted():  # TorchScript drops assertions, but not what refuses an index
+            indptr = torch.where(ordered, indptr, -1)
+        else:
+            torch.ops.aten._assert_async.msg(ordered, f"{op}: `indptr` must not decrease")
     else:
         checks.check_values(op, "indptr", indptr, _BATCH)
         ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)

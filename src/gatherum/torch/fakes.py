@@ -1,0 +1,125 @@
+"""The ops on tensors without values: the checks of a call, and the shape of its result.
+
+They run while a graph is traced, and on the device ``meta``. Sizes may be symbols there, some of
+values that only a run has; what depends on those, the kernels check that run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import errors, hooks, shapes
+from ..errors import Shape
+from ..operators import OPERATORS, Operator
+from ..signature import Operand, Signature, check_symbolic
+from . import checks, inductor, sizes
+from .dtypes import planned
+from .ops import LIBRARY, Kernel, gather_call, scatter_call
+
+shapes.register_conditions(torch.SymBool, sizes.may_hold)
+
+
+def moved_shape(
+    operator: Operator,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor | None,
+    call: dict[str, Any],
+) -> tuple[int, Shape]:
+    """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
+    inductor.register()  # a graph is traced, which it may write next
+    op = operator.name
+    for name, tensor in (("data", data), ("indices", indices), ("updates", updates)):
+        if tensor is not None:
+            checks.check_dense(op, name, tensor, data.device)
+    of = [
+        None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())
+        for name, t in (("data", data), ("indices", indices), ("updates", updates))
+    ]
+    a = call["axis"], call["reduction"], call["include_self"], call["mode"], call["negative"]
+    with errors.for_tensors():
+        return check_symbolic(Signature(op, of[0], of[1], of[2], *a, None))  # type: ignore[arg-type]
+
+
+def _kernels(operator: Operator) -> dict[str, Kernel]:
+    op = operator.name
+    if not operator.scatters:
+
+        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
+            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
+            return data.new_empty(moved)
+
+        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
+            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
+            _check_out(op, moved, data, indices, None, out)
+
+        return {op: gather, f"{op}_out": gather_out}
+
+    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
+        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+        return data.new_empty(data.shape)
+
+    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
+        scatter_out(data, indices, updates, data, *rest)
+
+    def scatter_out(
+        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
+    ) -> None:
+        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+        _check_out(op, tuple(data.shape), data, indices, updates, out)
+
+    return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
+
+
+def _check_out(op: str, shape: Shape, data: Tensor, indices: Tensor, updates: Tensor | None,
+               out: Tensor) -> None:  # fmt: skip
+    checks.check_dense(op, "out", out, data.device)
+    if out.dtype != data.dtype:
+        raise errors.other_dtype(op, "out", *(planned(op, "out", t.dtype) for t in (data, out)))
+    if not sizes.same(out.shape, shape):
+        raise errors.other_shape(op, "out", shape, tuple(out.shape))
+    _check_memory(op, data, indices, updates, out)
+
+
+def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor
+                  ) -> None:  # fmt: skip
+    found = [None if t is None else _extent(t, out) for t in (data, indices, updates, out)]
+    if found[3] is None:
+        return
+    apart = np.empty(0, np.uint8)
+    first, second, third, written = (apart if one is None else one for one in found)
+    hooks.check_memory(op, first, second, None if updates is None else third, written)
+
+
+class _Extent:
+    """Where a tensor would lie, for questions on that alone: there is nothing to read."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        item = tensor.element_size()
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{item}",
+            "shape": tuple(map(int, tensor.shape)),
+            "strides": tuple(item * int(step) for step in tensor.stride()),
+            "data": (1 + item * int(tensor.storage_offset()), False),
+        }
+
+
+def _extent(tensor: Tensor, out: Tensor) -> Any:
+    """Return where a tensor lies in the storage of `out`, as an array; None for one that lies
+    elsewhere, and where that depends on values.
+    """
+    from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
+
+    if tensor.untyped_storage()._cdata != out.untyped_storage()._cdata:
+        return None
+    return None if has_free_unbacked_symbols(tensor) else np.asarray(_Extent(tensor))
+
+
+for _operator in OPERATORS.values():
+    for _name, _kernel in _kernels(_operator).items():
+        torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)
