@@ -81,8 +81,8 @@ KINDS = {
                "write {}.to_tensor(0) to fill what is masked", False),
     "packed": (packed, None, "write {}.data for its values", True),
     "quantized": (quantized, "quantized tensor", None, False),
-    "proxy": (lambda t: fx.Proxy(fx.Graph().placeholder("x")), "fx.Proxy",
-              "call it in a function of yours that fx.wrap marks", False),
+    "proxy": (lambda t: fx.Proxy(fx.Graph().placeholder("x")), "torch.fx.Proxy",
+              "call it in a function of yours that torch.fx.wrap marks", False),
     "linear": (lambda t: torch.nn.Linear(1, 1), "torch.Linear", "", False),
 }  # fmt: skip
 
