@@ -30,7 +30,9 @@ ROWS = [
     {"native", "shapes", "narrow"},
     {"dtypes"},
     {"regular", "arrays"},
-    {"errors", "version", "bandwidth", "names", "startup", "surface", "_core"},
+    {"errors", "names"},
+    {"reductions"},
+    {"version", "bandwidth", "startup", "surface", "_core"},
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
     "gathers", "scatters", "stream", "batches", "options", "run", "results", "inputs", "operands",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import dtypes, names, operators
+from gatherum import dtypes, names, operators, reductions
 from gatherum.operators import OPERATORS
 
 ROOT = Path(__file__).parent.parent
@@ -139,5 +139,6 @@ def test_type_checkers_know_the_words():
     rows = operators.OPERATORS.values()
     assert set(get_args(names.OperatorName)) == {n for row in rows for n in (row.name, row.command)}
     assert get_args(names.ModeName) == dtypes.MODES
-    assert get_args(names.ReductionName) == dtypes.REDUCTIONS
+    assert get_args(names.ReductionName) == reductions.REDUCTIONS
+    assert get_args(names.FoldName) == reductions.FOLDS
     assert get_type_hints(gatherum.scatter_nd)["reduction"] == names.ReductionName

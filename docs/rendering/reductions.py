@@ -3,22 +3,22 @@
 import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
 import numpy as np
 
-from gatherum.dtypes import REDUCTIONS, Value, is_reducible
+from gatherum.dtypes import Value, is_reducible
+from gatherum.reductions import FOLDS
 
 from .tables import table
 
 
 def render() -> str:
     """Return a table of dtypes, those alike in one row."""
-    offered = [reduction for reduction in REDUCTIONS if reduction != "none"]
     alike: dict[tuple[bool, ...], list[str]] = {}
     for value in Value:
         if value is not Value.none:
             name = value.name.lower()
-            defined = tuple(is_reducible(np.dtype(name), one) for one in offered)
+            defined = tuple(is_reducible(np.dtype(name), one) for one in FOLDS)
             alike.setdefault(defined, []).append(name)
     rows = [
         [", ".join(names), *("yes" if yes else "" for yes in defined)]
         for defined, names in alike.items()
     ]
-    return table(("dtype", *(f"`{one}`" for one in offered)), rows)
+    return table(("dtype", *(f"`{one}`" for one in FOLDS)), rows)

@@ -158,6 +158,18 @@ enum class Identity : uint8_t { none, zero, one, lowest, greatest };
 // How kernels compute the gradients of a fold (scatter_gradients.hpp); `none`: no kernel does.
 enum class Gradient : uint8_t { none, product, extreme };
 
+constexpr const char* name_of(Gradient g) {
+  switch (g) {
+    case Gradient::none:
+      return "none";
+    case Gradient::product:
+      return "product";
+    case Gradient::extreme:
+      return "extreme";
+  }
+  return nullptr;
+}
+
 // The value types that those kernels are compiled for. Products of half types are left out: their factors
 // have to be kept in float32.
 constexpr Kinds kinds_of(Gradient g) {

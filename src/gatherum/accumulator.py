@@ -24,9 +24,10 @@ from .accumulator_state import (
     checked_arrays,
     checked_state,
 )
-from .dtypes import MODES, REDUCTIONS, DType, accumulator_dtype, value_of
+from .dtypes import MODES, DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
 from .plan import Plan, apply, build
+from .reductions import REDUCTIONS
 from .signature import Array, Operand, Signature, check_out
 
 # The accumulators of this process, which a forked child looks through.

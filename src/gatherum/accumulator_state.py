@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments, errors, shapes
-from .dtypes import MODES, REDUCTIONS, DType, check_movable, is_reducible
+from .dtypes import MODES, DType, check_movable, is_reducible
 from .plan import apply
+from .reductions import REDUCTIONS
 from .signature import Array
 
 NAME = "Accumulator"

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments, errors, native, shapes
-from .dtypes import MODES, REDUCTIONS, check_movable, is_index, is_reducible
+from .dtypes import MODES, check_movable, is_index, is_reducible
 from .edges import Edges, End
 from .hooks import shares_memory
 from .names import FoldName, ModeName
+from .reductions import FOLDS, ROWS
 from .signature import Array, Operand, check_out
 
 NAME = "aggregate"
-FOLDS = tuple(name for name in REDUCTIONS if name != "none")
 
 
 def aggregate(
@@ -142,7 +142,7 @@ def aggregate(
     result: Array = native.new_result(table.dtype, shape) if given is None else given
     if 0 not in shape:
         program = edges.row_program(table, result, reduction, False)
-        empty = np.full((), 1 if reduction == "mul" else 0, table.dtype)
+        empty = np.full((), ROWS[reduction].empty, table.dtype)
         lists.fold(program, table, scale, None, empty, result, out is None)
     del pins
     return result if out is None else out

@@ -26,9 +26,10 @@ from .conversions import (
     stays_finite,
     stays_infinite,
 )
-from .dtypes import MODES, REDUCTIONS, AnyDType, DType, Extension, check_units
+from .dtypes import MODES, AnyDType, DType, Extension, check_units
 from .errors import Shape
 from .operators import OPERATORS
+from .reductions import ALIASES, REDUCTIONS
 from .shapes import MAX_BYTES
 from .signature import Array, check_before_updates
 
@@ -57,7 +58,7 @@ def _keyword(op: str, value: object) -> str:
     """Return how to write a word that stands in the place of a number, "" for any other value."""
     if not isinstance(value, str):
         return ""
-    word = errors.NAMES_ELSEWHERE.get(value, value)
+    word = ALIASES.get(value, value)
     if OPERATORS[op].scatters and word in REDUCTIONS:
         return f"reduction={word!r}"
     return f"mode={word!r}" if word in MODES else ""

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dtypes import MODES, REDUCTIONS, DType, is_reducible
+from .dtypes import MODES, DType, is_reducible
 from .operators import OPERATORS
+from .reductions import FOLDS
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -61,7 +62,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
             yield op, name, "none"
             if operator.scatters:
                 stand_in = np.dtype("float32" if name == "bfloat16" else name)
-                for reduction in REDUCTIONS[1:]:
+                for reduction in FOLDS:
                     if is_reducible(stand_in, reduction):
                         yield op, name, reduction
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from . import errors
 from .places import Namespace, Places
+from .reductions import ROWS
 
 Array: TypeAlias = Any  # a framework's
 Times: TypeAlias = Callable[[Array], Array]
@@ -68,8 +69,8 @@ class Rule(NamedTuple):
     Attributes
     ----------
     linear : bool
-        Whether a scatter is linear in data and updates together: its factors do not depend on
-        values, and the tangent of its result is the same scatter of tangents.
+        As its row in `reductions` says: its factors do not depend on values, and the tangent of its
+        result is the same scatter of tangents.
     factors : callable
         From places, `include_self` and, unless it is linear, values to factors.
     replaces : bool
@@ -78,15 +79,15 @@ class Rule(NamedTuple):
 
     linear: bool
     factors: Callable[[Places, bool, Any], Factors]
-    replaces: bool = False
+    replaces: bool
 
 
 def rule(reduction: str) -> Rule:
     """Return the rule of a reduction, or raise NotImplementedError."""
-    found = RULES.get(reduction)
-    if found is None:
+    factors = FACTORS.get(reduction)
+    if factors is None:
         raise errors.no_derivative(reduction)
-    return found
+    return Rule(ROWS[reduction].linear, factors, replaces=reduction == "none")
 
 
 def tangent(
@@ -211,13 +212,13 @@ def _of_product(places: Places, include_self: bool, values: Values) -> Factors:
     return Factors(_same, of_data, of_updates)
 
 
-RULES = {
-    "none": Rule(True, _of_none, replaces=True),
-    "add": Rule(True, _of_add),
-    "mul": Rule(False, _of_product),
-    "max": Rule(False, _of_extreme),
-    "min": Rule(False, _of_extreme),
-    "mean": Rule(True, _of_mean),
+FACTORS: dict[str, Callable[[Places, bool, Any], Factors]] = {
+    "none": _of_none,
+    "add": _of_add,
+    "mul": _of_product,
+    "max": _of_extreme,
+    "min": _of_extreme,
+    "mean": _of_mean,
 }
 
 

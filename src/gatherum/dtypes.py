@@ -32,7 +32,6 @@ class Extension:
 
 
 AnyDType: TypeAlias = DType | Extension
-REDUCTIONS = tuple(reduction.name for reduction in Reduction)
 MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 

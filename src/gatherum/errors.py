@@ -17,20 +17,9 @@ from typing import Any
 
 import numpy as np
 
-Shape = tuple[int, ...]
+from .reductions import ALIASES
 
-# What reductions are called in other packages, and here.
-NAMES_ELSEWHERE = {
-    "sum": "add",
-    "prod": "mul",
-    "multiply": "mul",
-    "amax": "max",
-    "maximum": "max",
-    "amin": "min",
-    "minimum": "min",
-    "replace": "none",
-    "update": "none",
-}
+Shape = tuple[int, ...]
 
 # Whether a call was made on tensors of PyTorch: what a sentence advises is then theirs.
 _ON_TENSORS: ContextVar[bool] = ContextVar("_ON_TENSORS", default=False)
@@ -96,7 +85,7 @@ def not_a_boolean(op: str, name: str, value: object) -> TypeError:
 
 
 def not_one_of(op: str, name: str, value: object, choices: Sequence[str]) -> ValueError:
-    ours = NAMES_ELSEWHERE.get(value) if isinstance(value, str) else None
+    ours = ALIASES.get(value) if isinstance(value, str) else None
     hint = f"; its name here is {ours!r}" if ours in choices else ""
     return ValueError(
         f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{hint}"
@@ -240,8 +229,8 @@ def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
 
 def no_derivative(reduction: str) -> NotImplementedError:
     return NotImplementedError(
-        f"no derivative of `reduction` {reduction!r} is defined: gatherum.derivatives has no rule "
-        "for it"
+        f"no derivative of `reduction` {reduction!r} is defined: gatherum.derivatives has no "
+        "factors for it"
     )
 
 

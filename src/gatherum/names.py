@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, TypedDict
 
+from .reductions import FoldName, ReductionName
+
+__all__ = [
+    "FoldName", "IndexAttributes", "ModeName", "OperatorName", "PlanAttributes",
+    "PrepareAttributes", "ReductionName",
+]  # fmt: skip
+
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
-ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean"]
-FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean"]
 OperatorName: TypeAlias = Literal[
     "gather",
     "gather_elements",

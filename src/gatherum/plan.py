@@ -14,17 +14,13 @@ from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
 from . import arguments, arrays, errors, native, shapes
-from .dtypes import (
-    MODES,
-    REDUCTIONS,
-    AnyDType,
-    read_dtype,
-)
+from .dtypes import MODES, AnyDType, read_dtype
 from .errors import Shape
 from .lowering import Nest
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
 from .programs import compile_call
+from .reductions import REDUCTIONS
 from .shapes import Layout
 from .signature import (
     Array,

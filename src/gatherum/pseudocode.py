@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ._core import Value
+from . import _core
 from .dtypes import needs_accumulator, value_of
 from .lowering import Component, Nest
 from .plan import Plan
@@ -12,7 +12,6 @@ from .signature import Signature
 
 _NAMES = "ijklmnpqrstu"
 _CHECKED = "xyz"
-_HALF = (Value.float16, Value.bfloat16)
 
 
 def loop_lines(plan: Plan) -> list[str]:
@@ -106,9 +105,11 @@ def _fold(s: Signature, size: str) -> str:
     remarks = [size]
     if not s.include_self:
         remarks.append("the first update takes the old value's place")
-    if value_of(s.data.dtype) in _HALF and s.reduction in ("add", "mul", "mean"):
-        remarks.append("folded in float32 and rounded once")
-    if s.reduction == "mean":
+    value, reduction = value_of(s.data.dtype), _core.Reduction[s.reduction]
+    total = _core.sum_type(value, reduction)
+    if s.data.dtype.kind not in "iu" and total != value:
+        remarks.append(f"folded in {total.name} and rounded once")
+    if _core.divides(reduction):
         remarks.append("summed, and divided by the count at the end")
     accumulates = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
     remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])

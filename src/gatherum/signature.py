@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from . import errors, shapes
 from .dtypes import (
     MODES,
-    REDUCTIONS,
     AnyDType,
     DType,
     check_movable,
@@ -22,6 +21,7 @@ from .dtypes import (
 )
 from .errors import Shape
 from .operators import OPERATORS, Operator
+from .reductions import REDUCTIONS
 from .shapes import Layout
 
 Array = NDArray[Any]

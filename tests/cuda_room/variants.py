@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TypeAlias
 
+from gatherum import reductions
+from gatherum._core import Reduction, Value, has_meaning
 from gatherum.cuda.device import Kernel
+from gatherum.reductions import ROWS
 
 __all__ = ["AXES", "FOLDS", "variants"]
 
@@ -36,14 +39,13 @@ VALUES = (
 BYTES = {"bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 BYTES |= {"complex64": 8, "complex128": 16}
 BYTES |= {f"{kind}{bits}": bits // 8 for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
-REDUCTIONS = ("add", "mul", "max", "min", "mean")
+ATOMIC = [row.name for row in ROWS.values() if row.cuda_atomic]
 
 FOLDS = [
     (value, reduction)
     for value in VALUES
-    for reduction in REDUCTIONS
-    if not (value == "bool" and reduction == "mean")
-    and not (value.startswith("complex") and reduction in ("max", "min"))
+    for reduction in reductions.FOLDS
+    if has_meaning(Value[value], Reduction[reduction])
 ]
 _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
 _FOLD |= {"LANES": (1,), "CARRIED": (0,)}
@@ -74,7 +76,7 @@ def variants(name: str) -> Iterator[Kernel]:
     common = {macro: values[0] for macro, values in axes.items()}
     if name.startswith("fold_atomic"):
         for value in ("int32", "int64", "uint32", "uint64"):
-            for reduction in ("add", "max", "min"):
+            for reduction in ATOMIC:
                 yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold"):
         for (value, reduction), group in product(FOLDS, axes.get("GROUP", (0,))):

@@ -169,6 +169,7 @@ void bind_programs(nb::module_& m) {
   bind_enum<Mode>(m, "Mode", "What an invalid index means to the kernels.");
   bind_enum<Value>(m, "Value", "The value types that reductions know.");
   bind_enum<Reduction>(m, "Reduction", "How updates combine with existing values.");
+  bind_enum<Gradient>(m, "Gradient", "How kernels compute the gradients of a fold.");
 
   m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
@@ -182,8 +183,8 @@ void bind_programs(nb::module_& m) {
       },
       nb::arg("value"), nb::arg("reduction"), nb::arg("include_self"));
   m.def(
-      "has_gradients", [](Value value, Reduction reduction) { return has_gradients({reduction, value}); },
-      nb::arg("value"), nb::arg("reduction"));
+      "gradient_of", [](Reduction reduction) -> Gradient { return row_of(reduction).gradient; },
+      nb::arg("reduction"));
 
   const Program defaults;
   nb::class_<BoundProgram> bound(m, "Program");

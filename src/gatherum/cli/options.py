@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ..dtypes import MODES, REDUCTIONS
+from ..dtypes import MODES
+from ..reductions import REDUCTIONS
 from .numbers import Integer, number_or_text
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..dtypes import value_of
+from ..reductions import ROWS
 from ..signature import Signature
 from . import tables
 from .checks import address
@@ -27,7 +28,6 @@ FOLDERS = 32
 _MOST_CARRIED = 8
 
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
-_ATOMIC_REDUCTIONS = ("add", "max", "min")
 
 
 class Widths(NamedTuple):
@@ -147,8 +147,8 @@ def _launch(
 
 def may_be_atomic(s: Signature) -> bool:
     """Whether atomics on integers fold where the data lie, if these are aligned."""
-    ordered = s.reduction not in _ATOMIC_REDUCTIONS or not s.include_self
-    return not ordered and value_of(s.data.dtype).name in _ATOMIC_VALUES
+    atomic = ROWS[s.reduction].cuda_atomic and s.include_self
+    return atomic and value_of(s.data.dtype).name in _ATOMIC_VALUES
 
 
 def is_atomic(call: Call) -> bool:

@@ -10,9 +10,10 @@ import dask.array as da
 import numpy as np
 
 from .. import arguments, arrays, errors
-from ..dtypes import MODES, REDUCTIONS
+from ..dtypes import MODES
 from ..operators import OPERATORS
 from ..plan import planned
+from ..reductions import REDUCTIONS
 from ..signature import check_before_updates
 from . import sentences
 from .call import Call

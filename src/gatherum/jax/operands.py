@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments, arrays, errors
-from ..dtypes import MODES, REDUCTIONS, is_index
+from ..dtypes import MODES, is_index
+from ..reductions import REDUCTIONS
 from ..signature import check_before_updates
 from . import dtypes, sentences
 from .ops import Array, Call, Tracer, described, planned

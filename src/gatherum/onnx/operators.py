@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
 from ..plan import apply
+from ..reductions import known_to_onnx
 from .strings import apply_to_strings, is_string
 
 Array = NDArray[Any]
@@ -64,7 +65,6 @@ class FamilyOp(OpRun):
     op: ClassVar[str]
     since: ClassVar[int] = 0
     negative: ClassVar[bool] = True
-    reductions: ClassVar[tuple[str, ...]] = ("none",)
 
     def __new__(
         cls, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
@@ -164,10 +164,11 @@ class FamilyOp(OpRun):
             )
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
-        if reduction not in self.reductions:
+        known = known_to_onnx(self.since)
+        if reduction not in ("none", *known):
             raise ValueError(
                 self._said(
-                    f"`reduction` must be one of {', '.join(self.reductions)} "
+                    f"`reduction` must be one of {', '.join(known)} "
                     f"in version {self.since}, got {reduction!r}"
                 )
             )

@@ -146,14 +146,12 @@ class ScatterElements_16(ScatterElements):
     """From opset 16: the reductions add and mul."""
 
     since = 16
-    reductions = ("none", "add", "mul")
 
 
 class ScatterElements_18(ScatterElements):
     """From opset 18: the reductions max and min."""
 
     since = 18
-    reductions = ("none", "add", "mul", "max", "min")
 
 
 class ScatterND(_TupleOp):
@@ -183,14 +181,12 @@ class ScatterND_16(ScatterND):
     """From opset 16: the reductions add and mul."""
 
     since = 16
-    reductions = ("none", "add", "mul")
 
 
 class ScatterND_18(ScatterND):
     """From opset 18: the reductions max and min."""
 
     since = 18
-    reductions = ("none", "add", "mul", "max", "min")
 
 
 FAMILY: dict[str, type[FamilyOp]] = {

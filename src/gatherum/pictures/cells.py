@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from ..arguments import fill_item
 from ..errors import Shape
 from ..plan import apply
+from ..reductions import ROWS
 from ..signature import Array, Signature
 from .forms import Form
 from .scene import Link, Scene
 
 LONGEST = 7  # characters of a value; longer ones are named by letters instead
 WIDEST = 9  # characters of a line in a cell
-SIGNS = {"add": "+", "mul": "\N{MULTIPLICATION SIGN}", "mean": "+", "max": ",", "min": ","}
-AROUND = {"max": ("max(", ")"), "min": ("min(", ")")}
 
 
 @dataclass(slots=True)
@@ -210,16 +209,13 @@ def expression(reduction: str, terms: list[str]) -> list[str]:
     """Write a fold as lines that fit into a cell."""
     if len(terms) == 1:
         return list(terms)
-    before, after = AROUND.get(reduction, ("", ""))
-    if reduction == "mean":
-        before, after = "(", f")/{len(terms)}"
+    before, sign, after = ROWS[reduction].picture
     shown = terms if len(terms) <= 5 else [*terms[:3], "\N{HORIZONTAL ELLIPSIS}", terms[-1]]
-    sign = SIGNS[reduction]
     if sign == ",":
         pieces = [term + sign for term in shown[:-1]] + shown[-1:]
     else:
         pieces = shown[:1] + [sign + term for term in shown[1:]]
-    pieces[0], pieces[-1] = before + pieces[0], pieces[-1] + after
+    pieces[0], pieces[-1] = before + pieces[0], pieces[-1] + after.format(n=len(terms))
     lines = [""]
     for piece in pieces:
         if lines[-1] and len(lines[-1]) + len(piece) > WIDEST:

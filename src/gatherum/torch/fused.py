@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import native
+from .._core import Gradient, Reduction, gradient_of
 from ..derivatives import Values
 from ..operators import OPERATORS
 from ..places import Places
@@ -17,7 +18,6 @@ from . import dtypes, namespace
 from .ops import LIBRARY, overload
 
 NAME = "gradients"
-_IN_CORE = ("mul", "max", "min")  # has_gradients in types.hpp
 LIBRARY.define(
     f"{NAME}(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
     "Tensor result, int axis, str reduction, bool include_self, str bounds, bool negative, "
@@ -31,8 +31,9 @@ def applies(places: Places, fold: tuple[str, bool], wanted: tuple[bool, bool]) -
     """
     reduction, include_self = fold
     of_data, of_updates = wanted
-    pays = reduction == "mul" or len(places.moved()) > len(places.destinations().moved())
-    return reduction in _IN_CORE and pays and (of_updates or (of_data and include_self))
+    kernel = gradient_of(Reduction[reduction])
+    pays = kernel is Gradient.product or len(places.moved()) > len(places.destinations().moved())
+    return kernel is not Gradient.none and pays and (of_updates or (of_data and include_self))
 
 
 def call(places: Places, fold: tuple[str, bool], values: Values, gradient: Tensor,
@@ -57,7 +58,7 @@ def places_of(scatter: str, data: Tensor, indices: Tensor, axis: int, bounds: st
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str,
             negative: bool, of_data: bool, of_updates: bool) -> tuple[Tensor, ...]:  # fmt: skip
-    product = reduction == "mul"
+    product = gradient_of(Reduction[reduction]) is Gradient.product
     dtype = gradient.dtype
     wide = dtypes.wide(dtype) if product else dtype  # factors are kept in what products fold in
     moved = places_of(scatter, data, indices, axis, bounds, negative).moved()

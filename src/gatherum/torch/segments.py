@@ -21,17 +21,14 @@ import torch
 from torch import Tensor
 
 from .. import arguments, errors
-from ..derivatives import rule
 from ..operators import OPERATORS
 from ..places import Places
+from ..reductions import ROWS
 from . import checks, namespace, operands, sentences, sizes
 from .ops import overload
 
-# The words of torch_scatter, then those that PyG's `scatter` has besides; and our reductions.
-_WORDS = {
-    "sum": "add", "add": "add", "mul": "mul", "mean": "mean", "min": "min", "max": "max",
-    "any": "none", "amin": "min", "amax": "max",
-}  # fmt: skip
+# The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
+_WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
 _BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
 _WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 
@@ -362,7 +359,7 @@ def _all_one(shape: Any) -> bool:
 def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
     """Fold values into `out`, or into a new tensor that holds one number everywhere."""
     if out is None:
-        empty = src.new_full((), int(reduction == "mul")).expand(places.shape)
+        empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
         return places.put(empty, src, reduction, include_self=reduction == "add")
     if reduction == "mean":  # of the updates and the old value, over the number of updates
         total = _fold(places, src, "add", out)
@@ -372,9 +369,7 @@ def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Te
     if operands.is_indirect(out) or (
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
-        old = (
-            out.clone() if not rule(reduction).linear else out
-        )  # a derivative may want the old values
+        old = out.clone() if ROWS[reduction].needs_values else out
         return out.copy_(places.put(old, src, reduction))
     more = reduction, True, places.mode, places.negative
     overload(f"{places.operator.name}_")(out, places.indices, src, places.axis, *more)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ..reductions import ROWS, known_to_onnx
 from . import sentences
 from .ops import overload
 
 Value: TypeAlias = Any  # of a graph that is made: it knows its shape and its dtype
 
-_SCATTERED = ("none", "add", "mul", "max", "min")  # ONNX's reductions, since opset 18
+_OPSET = 18
 
 
 def onnx_translations() -> dict[Any, Callable[..., Any]]:
@@ -140,8 +141,8 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
     if reduction != "none" and not include_self:
         op = _opset()
         first = updates
-        if reduction in ("add", "mul"):
-            number = op.CastLike(op.Constant(value_int=int(reduction == "mul")), updates)
+        if (neutral := ROWS[reduction].neutral) is not None:
+            number = op.CastLike(op.Constant(value_int=neutral), updates)
             first = op.Expand(number, op.Shape(updates))
         data = scatter(data, first, "none")
     return scatter(data, updates, reduction)
@@ -188,7 +189,7 @@ def _stretched(updates: Value, moved: Any, shape: Callable[[], Value]) -> Value:
 
 def _refuse(name: str, bounds: str, reduction: str) -> None:
     _refuse_bounds(name, bounds)
-    if reduction not in _SCATTERED:
+    if reduction not in known_to_onnx(_OPSET):
         instead = "divide a sum by a count of the updates"
         raise sentences.no_onnx(name, f"`reduction` {reduction!r}", instead)
 

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def _folder() -> Path:
         return Path(tempfile.mkdtemp(prefix="gatherum-shim-"))
     Path(kept).mkdir(parents=True, exist_ok=True)
     return Path(kept)
+
+
+@cache
+def _sources() -> Path:
+    """A folder with the kernels' sources, made ones among them, as NVRTC is given them."""
+    sources = kernels.sources()
+    key = hashlib.blake2b(repr(sources).encode(), digest_size=8).hexdigest()
+    folder = _folder() / f"sources-{key}"
+    if not folder.exists():
+        fresh = Path(tempfile.mkdtemp(dir=_folder()))
+        for name, text in sources.items():
+            (fresh / name).write_text(text)
+        with suppress(OSError):  # another process was first
+            fresh.rename(folder)
+    return folder
 
 
 @cache
@@ -93,7 +109,7 @@ def _runner() -> ctypes.CDLL:
 def compiled(kernel: Kernel) -> ctypes.CDLL:
     """The library of a kernel with its macros."""
     _runner()
-    options = [*_KERNEL_OPTIONS, *_sanitizer(), f"-I{kernels.FOLDER}"]
+    options = [*_KERNEL_OPTIONS, *_sanitizer(), f"-I{_sources()}"]
     options += ["-include", str(SHIM / "shim.hpp"), f"-DKERNEL={kernel.name}"]
     options += [f'-DKERNEL_FILE="{kernel.name}.cu"']
     options += [f"-D{name}={value}" for name, value in kernel.macros]

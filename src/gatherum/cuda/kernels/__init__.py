@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from ... import _core
+from ..._core import Reduction, Value
+from ...reductions import FOLDS
+
 FOLDER = Path(__file__).parent
+_REDUCTIONS = """// Made from the rows of src/core/types.hpp by __init__.py of this folder.
+#pragma once
+
+namespace gatherum {{
+
+enum class Reduction {{ {names} }};
+
+// Those that fold halves in float32, and integers in 64 bits.
+template <Reduction R>
+inline constexpr bool kWidensHalves = {widens_halves};
+template <Reduction R>
+inline constexpr bool kWidensIntegers = {widens_integers};
+// Those whose result is the sum over the count.
+template <Reduction R>
+inline constexpr bool kDivides = {divides};
+
+}}  // namespace gatherum
+"""
 
 
 def sources() -> dict[str, str]:
-    """Return the text of every file of the folder by its name: kernels, and what they include."""
+    """Return the text of every file by its name: kernels, and what they include."""
     files = sorted((*FOLDER.glob("*.cu"), *FOLDER.glob("*.cuh")))
-    return {path.name: path.read_text(encoding="ascii") for path in files}
+    texts = {path.name: path.read_text(encoding="ascii") for path in files}
+    return texts | {"reductions.cuh": _reductions()}
+
+
+def _reductions() -> str:
+    """Return the header that says what the core knows of each reduction."""
+
+    def among(has: Callable[[Reduction], bool]) -> str:
+        found = [f"R == Reduction::{name}" for name in FOLDS if has(Reduction[name])]
+        return " || ".join(found) or "false"
+
+    return _REDUCTIONS.format(
+        names=", ".join(FOLDS),
+        widens_halves=among(lambda r: _core.sum_type(Value.float16, r) != Value.float16),
+        widens_integers=among(lambda r: _core.sum_type(Value.int8, r) != Value.int8),
+        divides=among(_core.divides),
+    )
 
 
 def names() -> tuple[str, ...]:

@@ -12,10 +12,9 @@
 #pragma once
 
 #include "platform.cuh"
+#include "reductions.cuh"
 
 namespace gatherum {
-
-enum class Reduction { add, mul, max, min, mean };
 
 struct Boolean {};
 struct Half {};
@@ -181,47 +180,42 @@ template <class V>
 inline constexpr bool kIsHalf = kSame<V, Half> || kSame<V, Bfloat16>;
 
 // How a value is stored, and in what a reduction accumulates.
-template <class V, Reduction R>
-struct Types {
-  using Stored = V;
-  using Sum = V;
-};
-template <Reduction R>
-struct Types<Boolean, R> {
-  using Stored = uint8;
-  using Sum = uint8;
-};
-template <class V, Reduction R>
-struct HalfTypes {
-  using Stored = uint16;
-  using Sum = typename Either<R == Reduction::max || R == Reduction::min, uint16, float>::Type;
-};
-template <Reduction R>
-struct Types<Half, R> : HalfTypes<Half, R> {};
-template <Reduction R>
-struct Types<Bfloat16, R> : HalfTypes<Bfloat16, R> {};
-template <class T>
-struct WideInteger {
-  using Stored = T;
-  using Sum = typename Either<(static_cast<T>(-1) < 0), int64, uint64>::Type;
+template <class V>
+struct StoredAs {
+  using Type = V;
 };
 template <>
-struct Types<int8, Reduction::mean> : WideInteger<int8> {};
+struct StoredAs<Boolean> {
+  using Type = uint8;
+};
 template <>
-struct Types<int16, Reduction::mean> : WideInteger<int16> {};
+struct StoredAs<Half> {
+  using Type = uint16;
+};
 template <>
-struct Types<int32, Reduction::mean> : WideInteger<int32> {};
+struct StoredAs<Bfloat16> {
+  using Type = uint16;
+};
+template <class V>
+struct Wide : StoredAs<V> {};
 template <>
-struct Types<uint8, Reduction::mean> : WideInteger<uint8> {};
+struct Wide<int8> : StoredAs<int64> {};
 template <>
-struct Types<uint16, Reduction::mean> : WideInteger<uint16> {};
+struct Wide<int16> : StoredAs<int64> {};
 template <>
-struct Types<uint32, Reduction::mean> : WideInteger<uint32> {};
+struct Wide<int32> : StoredAs<int64> {};
+template <>
+struct Wide<uint8> : StoredAs<uint64> {};
+template <>
+struct Wide<uint16> : StoredAs<uint64> {};
+template <>
+struct Wide<uint32> : StoredAs<uint64> {};
 
 template <class V, Reduction R>
 struct Fold {
-  using Stored = typename Types<V, R>::Stored;
-  using Sum = typename Types<V, R>::Sum;
+  using Stored = typename StoredAs<V>::Type;
+  using Integers = typename Either<kWidensIntegers<R>, typename Wide<V>::Type, Stored>::Type;
+  using Sum = typename Either<kIsHalf<V> && kWidensHalves<R>, float, Integers>::Type;
   static constexpr bool kConverts = kIsHalf<V> && kSame<Sum, float>;
 
   static __device__ __forceinline__ Sum widen(Stored v) {
@@ -233,8 +227,9 @@ struct Fold {
 
   static __device__ __forceinline__ Sum fold(Sum a, Sum b) {
     if constexpr (kSame<V, Boolean>) {
-      constexpr bool either = R == Reduction::add || R == Reduction::max;
-      return either ? (a != 0) | (b != 0) : (a != 0) & (b != 0);
+      return fold_truths(a, b);
+    } else if constexpr (R == Reduction::add || R == Reduction::mean) {
+      return add(a, b);
     } else if constexpr (R == Reduction::mul) {
       return multiply(a, b);
     } else if constexpr (R == Reduction::max || R == Reduction::min) {
@@ -243,14 +238,22 @@ struct Fold {
       else
         return extreme<R>(a, b);
     } else {
-      return add(a, b);
+      static_assert(!kIsForgotten<R>, "Fold::fold: a reduction has no step");
     }
+  }
+  static __device__ __forceinline__ Sum fold_truths(Sum a, Sum b) {
+    if constexpr (R == Reduction::add || R == Reduction::max)
+      return (a != 0) | (b != 0);
+    else if constexpr (R == Reduction::mul || R == Reduction::min)
+      return (a != 0) & (b != 0);
+    else
+      static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
   static __device__ __forceinline__ Stored finish(Sum a, int64 count, bool folded) {
     if constexpr (kIsFloat<Sum> || kIsComplex<Sum>)
       if (folded) a = canonical(a);
-    if constexpr (R == Reduction::mean) a = divided(a, count);
+    if constexpr (kDivides<R>) a = divided(a, count);
     if constexpr (kConverts)
       return narrowed(V{}, a);
     else

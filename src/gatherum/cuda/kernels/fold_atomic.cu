@@ -8,6 +8,7 @@
 // The plan guarantees: as in scatter.cu; the old value takes part; items are aligned. Cost: indices and
 // updates read once, one atomic an update.
 #include "indices.cuh"
+#include "reductions.cuh"
 
 namespace gatherum {
 
@@ -21,18 +22,28 @@ struct Arguments {
   Tuple tuple;
 };
 
-enum class Reduction { add, max, min };
 using value_int32 = int32;
 using value_int64 = int64;
 using value_uint32 = uint32;
 using value_uint64 = uint64;
 
+template <Reduction R, class T>
+__device__ __forceinline__ void fold_at(char* at, T update) {
+  using Bits = typename Word<sizeof(T)>::Type;
+  if constexpr (R == Reduction::add)
+    atomicAdd(reinterpret_cast<Bits*>(at), static_cast<Bits>(update));
+  else if constexpr (R == Reduction::max)
+    atomicMax(reinterpret_cast<T*>(at), update);
+  else if constexpr (R == Reduction::min)
+    atomicMin(reinterpret_cast<T*>(at), update);
+  else
+    static_assert(!kIsForgotten<R>, "fold_at: no atomic folds with this reduction");
+}
+
 }  // namespace gatherum
 
 extern "C" __global__ void fold_atomic(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  using Bits = typename Word<sizeof(VALUE)>::Type;
-  constexpr Reduction reduction = Reduction::REDUCTION;
   if (is_stopped(call.guard)) return;
   const Offset total = static_cast<Offset>(call.total);
   for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
@@ -40,12 +51,6 @@ extern "C" __global__ void fold_atomic(const __grid_constant__ gatherum::Argumen
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
     if (!t.valid) continue;
     const VALUE update = load<VALUE, sizeof(VALUE)>(call.other + p.other);
-    char* const at = call.data + p.data + t.data;
-    if constexpr (reduction == Reduction::add)
-      atomicAdd(reinterpret_cast<Bits*>(at), static_cast<Bits>(update));
-    else if constexpr (reduction == Reduction::max)
-      atomicMax(reinterpret_cast<VALUE*>(at), update);
-    else
-      atomicMin(reinterpret_cast<VALUE*>(at), update);
+    fold_at<Reduction::REDUCTION>(call.data + p.data + t.data, update);
   }
 }

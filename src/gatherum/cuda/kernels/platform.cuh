@@ -16,7 +16,7 @@
 //   VALUE_ALIGN   bytes that LANES items of data and other are aligned to, at most their size
 //   LANES         neighbouring items of a row that a thread folds side by side
 //   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
-//   REDUCTION     add, mul, max, min or mean
+//   REDUCTION     one of reductions.cuh
 //   THREADS, GROUP, FOLDERS   threads of a block, of those that share a run, and of those that fold it
 //   EACH          chunks that a thread has under way at a time
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
@@ -67,6 +67,10 @@ template <class A, class B>
 struct Either<false, A, B> {
   using Type = B;
 };
+
+// A branch of a chain that only a reduction reaches which the chain has forgotten.
+template <auto>
+inline constexpr bool kIsForgotten = true;
 
 template <class A, class B>
 inline constexpr bool kSame = false;
