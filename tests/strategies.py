@@ -18,6 +18,10 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from canaries import byte_rows, guarded, guarded_copy
+from gatherum import _core
+from gatherum.dtypes import value_of
+from gatherum.reductions import REDUCTIONS
+from gatherum.reference.reductions import check_reducible
 
 try:
     import ml_dtypes
@@ -87,21 +91,31 @@ DATA_DTYPES = [
     np.dtype("V3"),
     *ML_DTYPES[1:],
 ]
+_CANDIDATES = [*FLOATS, *INTEGERS, *COMPLEXES, BOOL]
+
+
+def _reduces(dtype: np.dtype[Any], reduction: str) -> bool:
+    """Whether a reduction is defined for a dtype, as the oracle says."""
+    try:
+        check_reducible("", dtype, reduction)
+    except TypeError:
+        return False
+    return True
+
+
 REDUCTIONS_OF = {
-    "add": [*FLOATS, *INTEGERS, *COMPLEXES, BOOL],
-    "mul": [*FLOATS, *INTEGERS, *COMPLEXES, BOOL],
-    "max": [*FLOATS, *INTEGERS, BOOL],
-    "min": [*FLOATS, *INTEGERS, BOOL],
-    "mean": [*FLOATS, *INTEGERS, *COMPLEXES],
-    "none": DATA_DTYPES,
+    name: [dtype for dtype in _CANDIDATES if _reduces(dtype, name)]
+    for name in REDUCTIONS
+    if name != "none"
 }
+REDUCTIONS_OF["none"] = DATA_DTYPES
 
 # Reductions in which the order of the updates does not matter, and those in which it does.
 ANY_ORDER = [
     (reduction, dtype)
     for reduction, dtypes in REDUCTIONS_OF.items()
     for dtype in dtypes
-    if reduction != "none" and (dtype.kind in "iub" or reduction in ("max", "min"))
+    if _core.is_any_order(value_of(dtype), _core.Reduction[reduction])
 ]
 ORDERED = [
     (reduction, dtype)

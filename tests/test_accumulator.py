@@ -11,6 +11,7 @@ from hypothesis import given
 import gatherum
 from canaries import byte_rows, guarded_copy, strays
 from gatherum import Accumulator, accumulator, reference
+from gatherum.reductions import FOLDS
 from sizes import SIZES, chosen_from
 from strategies import (
     ANY_ORDER,
@@ -183,7 +184,7 @@ def test_every_reduction_of_every_dtype(reduction, dtype, include_self, width):
     assert same_bits(fold.counts(), np.repeat(counts[:, None], width, 1))
 
 
-@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("reduction", FOLDS)
 @pytest.mark.parametrize("name", FLOATS)
 def test_a_nan_that_only_one_update_brings_keeps_its_bits(reduction, name):
     dtype = next((one for one in REDUCTIONS_OF["add"] if one.name == name), None)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum.reductions import FOLDS
 
 QUIET = {"float16": 0x7E00, "bfloat16": 0x7FC0}
 ALL = 1 << 16
@@ -97,7 +98,7 @@ def test_the_greatest_and_the_least(name, reduction, columns):
 
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("name", QUIET)
-@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("reduction", FOLDS)
 @pytest.mark.parametrize("include_self", [True, False])
 def test_what_no_update_addresses_keeps_its_bits(name, reduction, columns, include_self):
     """Payloads and signs of NaNs, too; and so does a first update that nothing is folded into."""

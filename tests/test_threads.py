@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum.dtypes import is_reducible
+from gatherum.reductions import REDUCTIONS
 from sizes import chosen_from
 from source import SOURCE
 
@@ -130,10 +132,9 @@ VALUES = {
 FOLDS = [
     (dtype, reduction, include_self)
     for dtype in VALUES
-    for reduction in ("none", "add", "mul", "max", "min", "mean")
+    for reduction in REDUCTIONS
     for include_self in (True, False)
-    if not (dtype == "c8" and reduction in ("max", "min"))
-    and not (reduction == "none" and not include_self)
+    if (include_self if reduction == "none" else is_reducible(np.dtype(dtype), reduction))
 ]
 
 

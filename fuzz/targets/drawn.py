@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from canaries import byte_rows
 from gatherum.operators import OPERATORS as ROWS
 from gatherum.operators import SCATTERS
+from gatherum.reductions import REDUCTIONS
 from sizes import SIZES
 from strategies import DATA_DTYPES, INDEX_DTYPES, MODES, REDUCTIONS_OF, value_bytes
 
@@ -24,7 +25,6 @@ Shape = tuple[int, ...]
 OPERATORS = (
     *("gather", "scatter_nd", "gather_elements", "scatter_elements", "gather_nd", "scatter_slices"),
 )
-REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
 LENGTHS = (2, 3, 1, 4, 0, 5, 8, 17)
 LONG = (300, 257, 256, 255, 600)  # around what the core stages at once
 MOST = 96

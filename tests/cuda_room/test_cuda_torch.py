@@ -17,6 +17,7 @@ import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
 from gatherum.cuda import views  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
+from gatherum.reductions import FOLDS  # noqa: E402
 from gatherum.torch import device, gradients, namespace, ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 
@@ -89,7 +90,7 @@ def test_the_kernels_give_what_those_of_the_host_give(on_core, as_cuda, op, dtyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("reduction", FOLDS)
 @pytest.mark.parametrize("op", SCATTERS)
 def test_the_kernels_themselves(on_shim, as_cuda, op, reduction):
     operands = example(op)

@@ -15,6 +15,7 @@ from cases import CASES
 from gatherum import reference
 from gatherum.cuda import run
 from gatherum.cuda.tables import Step, alignment, divisor, reach
+from gatherum.reductions import REDUCTIONS
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -247,7 +248,7 @@ def test_scratch_is_what_the_formula_says(room, op, data, indices, updates, how)
 
 @slow
 @pytest.mark.parametrize("mode", ["clip", "wrap", "fill", "drop"])
-@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_only_the_mode_raise_waits_for_the_device(room, mode, reduction):
     data, indices, updates = values((7,), "f4"), RNG.integers(-20, 20, 90), values((90,), "f4")
     room.scatter_elements(data, indices, updates, mode=mode, reduction=reduction)

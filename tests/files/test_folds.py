@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from files.storage import bits, get, leftovers, put
 from gatherum import files
 from gatherum.plan import apply
+from gatherum.reductions import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -38,7 +39,7 @@ def scattered(folder: Path, operands: list[NDArray[Any]], memory: str, **call: A
 
 @pytest.mark.parametrize("memory", BUDGETS)
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("payload", [0x7E55, 0x7F85, 0xFE55, 0x7D01, 0xFF81])
 def test_a_nan_that_is_copied_keeps_its_payload(

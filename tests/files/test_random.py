@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
+from gatherum.dtypes import is_reducible
 from gatherum.files import gathering, passing
 from gatherum.files.durable import build
 from gatherum.plan import apply
+from gatherum.reductions import FOLDS
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -74,11 +76,8 @@ class Case:
         return [indices, numbers(rng, target, self.dtype)]
 
     def reduction(self) -> str:
-        known = ["none", "add", "mul", "max", "min", "mean"]
-        if self.dtype == "bool":
-            known.remove("mean")
-        if self.dtype == "complex64":
-            known = ["none", "add", "mul", "mean"]
+        dtype = np.dtype(self.dtype)
+        known = ["none", *(fold for fold in FOLDS if is_reducible(dtype, fold))]
         return str(self.rng.choice(known))
 
     def forms(self) -> list[str]:

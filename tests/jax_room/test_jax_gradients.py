@@ -10,10 +10,10 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import gatherum.jax  # noqa: E402
+from gatherum.reductions import REDUCTIONS  # noqa: E402
 
 BOTH = ("fwd", "rev")
 MODES = ("raise", "clip", "wrap", "drop", "fill")
-REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
 
 # data, indices with duplicates, updates, attributes; index 9 is invalid and needs a mode.
 SLICES = (3, 4, 2), np.array([[1, 3], [1, 0], [1, 1]]), (3, 3, 2, 2), {"axis": 1}

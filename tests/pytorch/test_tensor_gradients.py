@@ -6,7 +6,8 @@ import pytest
 from tensors import double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
-REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
+from gatherum.reductions import REDUCTIONS
+
 MODES = ("raise", "clip", "wrap", "drop")
 
 

@@ -5,18 +5,17 @@ import pytest
 from tensors import SHARED, array_of, room, tensor_of, torch
 
 import gatherum
+from gatherum.dtypes import is_reducible, read_dtype
+from gatherum.reductions import FOLDS
 from sizes import chosen_from
 
 THREADS = (1, 2, 3, 7)
 RNG = np.random.default_rng(23)
 ROWS, WIDTH, MANY = 700, 24, 9_000
 OURS = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
-FOLDS = ("add", "mul", "max", "min", "mean")
-UNDEFINED = {("complex64", "max"), ("complex128", "max"), ("complex64", "min"),
-             ("complex128", "min"), ("bool", "mean")}  # fmt: skip
 FOLDED = [
     (name, fold) for name in (*SHARED, "bfloat16") for fold in FOLDS
-    if (name, fold) not in UNDEFINED
+    if is_reducible(read_dtype(name), fold)
 ]  # fmt: skip
 CALLS = {
     "rows": ("gather", {}),
