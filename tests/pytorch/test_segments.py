@@ -322,8 +322,8 @@ SRC = torch.tensor([[1.0, 2], [3, 4]])
          "scatter: `index` must have a shape that broadcasts to (2, 2), that of `src`, got (3,)",
          lambda: room.scatter(SRC, [0, 1, 2])),
         (ValueError,
-         "scatter: `reduce` must be one of 'sum', 'add', 'mul', 'mean', 'min', 'max', 'any', "
-         "'amin', 'amax', got 'median'",
+         "scatter: `reduce` must be one of 'any', 'sum', 'add', 'mul', 'max', 'amax', 'min', "
+         "'amin', 'mean', got 'median'",
          lambda: room.scatter(SRC, [0, 1], reduce="median")),
         (ValueError, "scatter: `dim` must be in [-2, 2), got 2",
          lambda: room.scatter(SRC, [0, 1], 2)),

@@ -71,8 +71,10 @@ def _folded_integers(values: list[int], dtype: DType, reduction: str) -> bytes:
         result = sum(values)
     elif reduction == "mul":
         result = math.prod(values)
-    else:
+    elif reduction in ("max", "min"):
         result = max(values) if reduction == "max" else min(values)
+    else:
+        raise NotImplementedError(reduction)
     return np.array(_wrapped(result, 8 * dtype.itemsize, signed), dtype=dtype).tobytes()
 
 
@@ -88,8 +90,10 @@ def _folded_floats(values: list[Any], reduction: str) -> Any:
             total = total + value
         elif reduction == "mul":
             total = total * value
-        else:
+        elif reduction in ("max", "min"):
             total = _extreme(total, value, largest=reduction == "max")
+        else:
+            raise NotImplementedError(reduction)
     return total / type(total)(len(values)) if reduction == "mean" else total
 
 
