@@ -383,7 +383,13 @@ gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_pol
   return status_of(outcome.status);
 }
 
-int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept { return choose_bridge(reads_of(*rows)); }
+int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept {
+  try {
+    return choose_bridge(reads_of(*rows));
+  } catch (const std::bad_alloc&) {
+    return 0;  // more reads, of the same rows
+  }
+}
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
 int32_t gatherum_get_num_threads(void) noexcept { return get_threads(); }

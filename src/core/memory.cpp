@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -24,9 +25,10 @@ struct Memory {
   size_t limit = 0;
 };
 
-// Never destroyed: arrays may be freed after the statics of this library.
+// Never destroyed: arrays may be freed after the statics of this library. Where it lies, no allocation fails.
 Memory& memory() {
-  static auto* m = new Memory;
+  alignas(Memory) static std::byte place[sizeof(Memory)];
+  static auto* m = new (place) Memory;
   return *m;
 }
 

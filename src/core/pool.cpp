@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <thread>
 
 #include "platform.hpp"
@@ -78,8 +80,8 @@ class Pool {
     while (hired_ < helpers) {
       try {
         std::thread([this, id = hired_, seen = signal_.load()] { serve(id, seen); }).detach();
-      } catch (const std::system_error&) {
-        break;  // no more threads to be had: the loop runs on those there are
+      } catch (const std::exception&) {
+        break;  // no more threads to be had, or no memory for one: the loop runs on those there are
       }
       ++hired_;
     }
@@ -115,13 +117,14 @@ void forget_pool() {
   forked.fetch_add(1);
 }
 
-Pool& the_pool() {
+// Null where there is no memory for one.
+Pool* the_pool() {
   Pool* p = pool.load(std::memory_order_acquire);
-  if (p != nullptr) return *p;
-  auto* fresh = new Pool;
-  if (pool.compare_exchange_strong(p, fresh)) return *fresh;
+  if (p != nullptr) return p;
+  auto* fresh = new (std::nothrow) Pool;
+  if (fresh == nullptr || pool.compare_exchange_strong(p, fresh)) return fresh;
   delete fresh;
-  return *p;
+  return p;
 }
 
 [[maybe_unused]] const bool fork_handled = (after_fork_in_child(forget_pool), true);
@@ -133,7 +136,8 @@ bool parallel_run(const ParallelLoop& loop, int wanted) {
   job.loop = loop;
   bool finished = false;
   const auto helpers = static_cast<int>(std::min<int64_t>(wanted, loop.tasks)) - 1;
-  if (helpers > 0 && the_pool().try_run(job, helpers, finished)) return finished;
+  Pool* const all = helpers > 0 ? the_pool() : nullptr;
+  if (all != nullptr && all->try_run(job, helpers, finished)) return finished;
   return job.work_and_poll();
 }
 

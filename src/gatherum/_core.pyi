@@ -1,6 +1,6 @@
 """The compiled core, as `native` uses it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -170,7 +170,7 @@ def make_lists(
     source_indices: object,
     numbered: bool,
 ) -> Any: ...
-def new_result(dtype: object, shape: Sequence[int]) -> Any: ...
+def new_result(dtype: object, shape: tuple[int, ...]) -> Any: ...
 def set_hooks(
     normalise: Callable[..., Any],
     normalise_attributes: Callable[..., Any],

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "calls.hpp"
+#include "guarded.hpp"
 
 namespace gatherum {
 namespace {
@@ -22,24 +23,6 @@ Order order_of(bool scatters) {
   return kGatherOrder;
 }
 
-// What body() returns, or null with Python's exception set.
-template <class Body>
-PyObject* guarded(const Body& body) {
-  try {
-    return body().release().ptr();
-  } catch (nb::python_error& e) {
-    e.restore();
-  } catch (const nb::builtin_exception& e) {
-    PyErr_SetString(e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError,
-                    e.what());
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  }
-  return nullptr;
-}
-
 bool has_arguments(PyObject* op, Py_ssize_t given, size_t n) {
   if (given == static_cast<Py_ssize_t>(n)) return true;
   PyErr_Format(PyExc_TypeError, "gatherum: %U takes %zd arguments here", op, static_cast<Py_ssize_t>(n));
@@ -50,7 +33,7 @@ using Arguments = std::array<nb::handle, kArguments>;
 
 // What an operator is given whose signature does not have all arguments.
 Arguments without_arguments(nb::handle op) {
-  static PyObject* const none = PyUnicode_InternFromString("none");
+  static PyObject* const none = kept_text("none");
   static PyObject* const zero = PyLong_FromLong(0);
   return {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
 }
@@ -59,9 +42,11 @@ template <bool Scatters>
 PyObject* call_operator(PyObject* op, PyObject* const* given, Py_ssize_t n) {
   const Order order = order_of(Scatters);
   if (!has_arguments(op, n, order.size())) return nullptr;
-  Arguments a = without_arguments(op);
-  for (size_t i = 0; i < order.size(); ++i) a[order[i]] = given[i];
-  return guarded([&] { return call(a.data()); });
+  return guarded([&] {
+    Arguments a = without_arguments(op);
+    for (size_t i = 0; i < order.size(); ++i) a[order[i]] = given[i];
+    return call(a.data());
+  });
 }
 
 nb::object run(const Arguments& a) {
@@ -89,13 +74,13 @@ nb::object entry_of(nb::str name, bool scatters) {
     return PyMethodDef{"call", address, METH_FASTCALL, nullptr};
   };
   static PyMethodDef gathers = method(call_operator<false>), scatterers = method(call_operator<true>);
-  return nb::steal(PyCFunction_New(scatters ? &scatterers : &gathers, interned(name).ptr()));
+  return checked(PyCFunction_New(scatters ? &scatterers : &gathers, interned(name).ptr()));
 }
 
 nb::object entry_of_plans() {
   static PyMethodDef runs = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_plan)),
                              METH_FASTCALL, nullptr};
-  return nb::steal(PyCFunction_New(&runs, nb::str("run").ptr()));
+  return checked(PyCFunction_New(&runs, kept_text("run")));
 }
 
 #if PY_VERSION_HEX >= 0x030C0000 && !defined(PYPY_VERSION)

@@ -41,7 +41,7 @@ void* reallocate(void*, void* p, size_t bytes) {
 PyDataMem_Handler handler = {"gatherum", 1, {nullptr, allocate, allocate_zeroed, reallocate, release}};
 
 PyObject* handler_capsule() {
-  static PyObject* capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
+  static PyObject* const capsule = checked(PyCapsule_New(&handler, "mem_handler", nullptr)).release().ptr();
   return capsule;
 }
 
@@ -59,7 +59,7 @@ nb::object new_empty_strings(PyArray_Descr* dtype, int rank, const npy_intp* sha
   for (int i = 0; i < rank; ++i) extents.append(static_cast<long long>(shape[i]));
   fields.append(nb::make_tuple("text", nb::borrow(reinterpret_cast<PyObject*>(dtype))));
   const nb::object records = nb::module_::import_("numpy").attr("zeros")(nb::tuple(extents), fields);
-  return records[nb::str("text")];
+  return records[text("text")];
 }
 
 nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape) {

@@ -21,6 +21,17 @@ namespace nb = nanobind;
 
 inline PyArrayObject* as_array(nb::handle h) { return reinterpret_cast<PyArrayObject*>(h.ptr()); }
 
+// A new object of Python's, or its exception where there is none.
+inline nb::object checked(PyObject* made) {
+  if (made == nullptr) nb::raise_python_error();
+  return nb::steal(made);
+}
+inline nb::object text(const char* characters) { return checked(PyUnicode_FromString(characters)); }
+// A text of which there is one, for the life of the process.
+inline PyObject* kept_text(const char* characters) {
+  return checked(PyUnicode_InternFromString(characters)).release().ptr();
+}
+
 // A new C-contiguous array of that shape; large ones on huge pages, from the cache where it can.
 nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape);
 

@@ -19,11 +19,13 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* name) {
 }
 
 // Puts `where` into `reads`, if it describes rows of a file.
-bool set_where(gatherum_rows& reads, const RowsWhere& where) {
-  reads.base = where[0];
-  reads.stride = where[1];
-  reads.item = where[2];
-  reads.extent = where[3];
+bool set_where(gatherum_rows& reads, const nb::tuple& where) {
+  if (where.size() != 4) return false;
+  int64_t* const fields[] = {&reads.base, &reads.stride, &reads.item, &reads.extent};
+  for (size_t i = 0; i < 4; ++i) {
+    *fields[i] = PyLong_AsLongLong(nb::handle(where[i]).ptr());
+    if (*fields[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  }
   return reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item && reads.extent >= 0 &&
          reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
 }
@@ -63,7 +65,7 @@ int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t 
 
 }  // namespace
 
-nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
+nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                          nb::handle out, double waste, bool once, int64_t scratch) {
   gatherum_rows reads = {};
   reads.file = file;
@@ -87,11 +89,11 @@ nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, n
   gatherum_rows_read result;
   run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
-  return nb::make_tuple(nb::str(result.status), result.error, result.position, result.until, result.bytes,
+  return nb::make_tuple(text(result.status), result.error, result.position, result.until, result.bytes,
                         result.runs);
 }
 
-int64_t file_rows_bridge(const RowsWhere& where, nb::handle numbers, double waste) {
+int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste) {
   gatherum_rows rows = {};
   if (!set_where(rows, where)) throw nb::value_error("file_rows_bridge: `where` describes no rows of a file");
   rows.numbers = as_int64s(numbers, rows.count, "file_rows_bridge: `numbers` must be a flat array of int64");

@@ -1,25 +1,23 @@
 // From Python objects to reads of a file's rows.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "arrays.hpp"
 
 namespace gatherum {
 
-// Where the rows of a file lie: where row 0 begins, bytes from one to the next, bytes wanted of each,
-// and how many there are.
-using RowsWhere = std::array<int64_t, 4>;
+// In both, `where` says where the rows of a file lie: where row 0 begins, bytes from one to the next, bytes
+// wanted of each, and how many there are.
 
 // Reads rows numbers[i] of an open file into rows places[i] of `out` (i when None); both are arrays of
 // int64. Returns (status, error, position, until, bytes, runs), see ReadOutcome; raises for arguments
 // that are no such arrays.
-nb::tuple read_file_rows(int file, const RowsWhere& where, nb::handle numbers, nb::handle places,
+nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                          nb::handle out, double waste, bool once, int64_t scratch);
 
 // The most whole pages between two of the rows `numbers` that read_file_rows reads with them.
-int64_t file_rows_bridge(const RowsWhere& where, nb::handle numbers, double waste);
+int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste);
 
 // Reads from position `offset` of an open file into `buffer`, or writes `data` there: how many bytes were
 // moved. OSError where none can be.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "guarded.hpp"
 #include "plan_table.hpp"
 #include "released.hpp"
 #include "runs.hpp"
@@ -60,19 +61,25 @@ State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
           reinterpret_cast<int64_t*>(memory_of(counts, n, sizeof(int64_t))), n};
 }
 
-// Runs what cannot fail without the interpreter's lock, where it takes long.
+// Runs what gives a status without the interpreter's lock, where it takes long.
 template <class Body>
 void released(int64_t bytes, const Body& body) {
-  if (bytes < kLongBytes) return static_cast<void>(body());
-  const Released unlock;
-  body();
+  gatherum_status status = GATHERUM_OK;
+  if (bytes < kLongBytes) {
+    status = body();
+  } else {
+    const Released unlock;
+    status = body();
+  }
+  if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
+  if (status != GATHERUM_OK) throw nb::value_error("gatherum: not a fold");
 }
 
 void begin(const BoundFold& fold, nb::handle data, nb::handle sums) {
   const int64_t n = PyArray_SIZE(as_array(data));
   const char* from = memory_of(data, n, fold.type.item);
   char* to = memory_of(sums, n, fold.sum_bytes);
-  released(n * fold.sum_bytes, [&] { gatherum_fold_begin(&fold.type, from, to, n); });
+  released(n * fold.sum_bytes, [&] { return gatherum_fold_begin(&fold.type, from, to, n); });
 }
 
 // `out` None: into a new array of the dtype.
@@ -88,7 +95,7 @@ nb::object finish(const BoundFold& fold, nb::handle data, nb::handle sums, nb::h
                        PyArray_DIMS(as_array(counts)));
   char* to = memory_of(result, from.n, fold.type.item);
   released(from.n * fold.sum_bytes,
-           [&] { gatherum_fold_finish(&fold.type, old, from.sums, from.counts, to, from.n); });
+           [&] { return gatherum_fold_finish(&fold.type, old, from.sums, from.counts, to, from.n); });
   return result;
 }
 
@@ -97,7 +104,7 @@ void merge(const BoundFold& fold, nb::handle sums, nb::handle counts, nb::handle
   const State to = state_of(fold, sums, counts), from = state_of(fold, other_sums, other_counts);
   const int64_t n = std::min(to.n, from.n);
   released(n * fold.sum_bytes,
-           [&] { gatherum_fold_merge(&fold.type, to.sums, to.counts, from.sums, from.counts, n); });
+           [&] { return gatherum_fold_merge(&fold.type, to.sums, to.counts, from.sums, from.counts, n); });
 }
 
 // Folds one batch by the plan of a scatter without `out`.
@@ -121,7 +128,7 @@ void accumulate(const BoundFold& fold, nb::handle plan, nb::handle sums, nb::han
 }  // namespace
 
 void bind_folds(nb::module_& m) {
-  nb::class_<BoundFold>(m, "Fold")
+  nb::class_<BoundFold>(m, "Fold", nb::type_slots(guarded_slots))
       .def("__init__", make_fold, nb::arg("reduction"), nb::arg("value"), nb::arg("include_self"),
            nb::arg("item"))
       .def_ro("any_order", &BoundFold::any_order)

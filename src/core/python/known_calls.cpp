@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../platform.hpp"
+#include "guarded.hpp"
 
 namespace gatherum {
 namespace {
@@ -50,7 +51,7 @@ Runs find_runs(const GivenCall& call) {
 // A result of the type of the arrays is waited for; a tracer is not. Nothing: it has failed, as it will for
 // `run`, which says why.
 nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) {
-  static PyObject* wait = PyUnicode_InternFromString("block_until_ready");
+  static PyObject* const wait = kept_text("block_until_ready");
   nb::object result = nb::steal(PyObject_Vectorcall(known.direct.ptr(), operands, n, nullptr));
   if (result.is_valid()) {
     if (reinterpret_cast<PyObject*>(Py_TYPE(result.ptr())) != known.type.ptr()) return result;
@@ -82,20 +83,16 @@ PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
     PyErr_Format(PyExc_TypeError, "gatherum: a call has 10 arguments here, got %zd", n);
     return nullptr;
   }
-  try {
-    nb::object result = run_as_before({a[0], a[1], a[2], a[3], {a[4], a[5], a[6], a[7], a[8], a[9]}});
-    if (result.is_valid()) return result.release().ptr();
-  } catch (nb::python_error& e) {
-    e.restore();
-    return nullptr;
-  }
+  PyObject* const result =
+      guarded([&] { return run_as_before({a[0], a[1], a[2], a[3], {a[4], a[5], a[6], a[7], a[8], a[9]}}); });
+  if (result != nullptr || PyErr_Occurred() != nullptr) return result;
   return PyObject_Vectorcall(otherwise, a, static_cast<size_t>(n), nullptr);
 }
 
 nb::object entry_of_known_calls(nb::handle otherwise) {
   static PyMethodDef runs = {"run_known", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_known)),
                              METH_FASTCALL, nullptr};
-  return nb::steal(PyCFunction_New(&runs, otherwise.ptr()));
+  return checked(PyCFunction_New(&runs, otherwise.ptr()));
 }
 
 }  // namespace

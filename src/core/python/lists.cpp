@@ -1,10 +1,10 @@
 #include "lists.hpp"
 
-#include <nanobind/stl/vector.h>
-
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "guarded.hpp"
 #include "programs.hpp"
 #include "released.hpp"
 
@@ -63,8 +63,11 @@ nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets
                                numbered ? 1 : 0, poll, &lists, &error);
   });
   if (status == GATHERUM_INVALID_INDEX)
-    return nb::make_tuple(nb::str(error.operand), error.position, error.value);
-  return nb::cast(new BoundLists(lists), nb::rv_policy::take_ownership);
+    return nb::make_tuple(text(error.operand), error.position, error.value);
+  std::unique_ptr<gatherum_lists, decltype(&gatherum_lists_free)> held(lists, &gatherum_lists_free);
+  nb::object bound = make_bound<BoundLists>(lists);
+  static_cast<void>(held.release());
+  return bound;
 }
 
 void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, nb::handle weights,
@@ -90,7 +93,7 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
 }  // namespace
 
 void bind_lists(nb::module_& m) {
-  nb::class_<BoundLists>(m, "RowLists")
+  nb::class_<BoundLists>(m, "RowLists", nb::type_slots(guarded_slots))
       .def_prop_ro("nbytes", [](const BoundLists& lists) { return gatherum_lists_bytes(lists.get()); })
       .def("fold", fold, nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(),
            nb::arg("start").none(), nb::arg("fill"), nb::arg("out"), nb::arg("fresh"));
@@ -100,10 +103,11 @@ void bind_lists(nb::module_& m) {
   // A new array as the operators make it: a large one on huge pages.
   m.def(
       "new_result",
-      [](nb::handle dtype, const std::vector<int64_t>& shape) {
+      [](nb::handle dtype, const nb::tuple& shape) {
         if (!PyArray_DescrCheck(dtype.ptr())) throw nb::type_error("gatherum: not a dtype");
-        std::vector<npy_intp> extents(shape.begin(), shape.end());
-        return new_array(reinterpret_cast<PyArray_Descr*>(dtype.ptr()), static_cast<int>(shape.size()),
+        std::vector<npy_intp> extents;
+        for (nb::handle extent : shape) extents.push_back(nb::cast<npy_intp>(extent));
+        return new_array(reinterpret_cast<PyArray_Descr*>(dtype.ptr()), static_cast<int>(extents.size()),
                          extents.data());
       },
       nb::arg("dtype"), nb::arg("shape"));

@@ -1,9 +1,5 @@
 // Bindings only.
 #define GATHERUM_OWNS_NUMPY_API
-#include <nanobind/stl/array.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include "../platform.hpp"
 #include "accelerate.hpp"
 #include "arrays.hpp"
@@ -119,9 +115,7 @@ NB_MODULE(_core, m) {
   m.def("peak_memory", [] { return peak_memory(); });
 
   m.def("available_levels", [] { return names_of(gatherum_available_level); });
-  m.def(
-      "choose_level", [](const std::string& name) { return gatherum_set_level(name.c_str()) != 0; },
-      nb::arg("name"));
+  m.def("choose_level", [](const char* name) { return gatherum_set_level(name) != 0; }, nb::arg("name"));
   m.def("level", &gatherum_level);
   m.def("usable_processors", &usable_processors);
   m.def("set_threads", &gatherum_set_num_threads, nb::arg("n"));

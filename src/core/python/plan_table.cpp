@@ -40,7 +40,7 @@ template <size_t N>
 const std::array<PyObject*, N>& interned(const std::array<const char*, N>& names) {
   static const auto strings = [&] {
     std::array<PyObject*, N> made{};
-    for (size_t i = 0; i < N; ++i) made[i] = PyUnicode_InternFromString(names[i]);
+    for (size_t i = 0; i < N; ++i) made[i] = kept_text(names[i]);
     return made;
   }();
   return strings;
@@ -234,13 +234,13 @@ Slot slot_of(PyTypeObject* type, PyObject* name) {
 }  // namespace
 
 const BoundProgram& program_of(nb::handle plan) {
-  static PyObject* const name = PyUnicode_InternFromString("program");
+  static PyObject* const name = kept_text("program");
   static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: looking the name up takes 10 ns
   static const nb::handle type = nb::type<BoundProgram>();      // isinstance looks it up, at 5 ns
   nb::object program = nb::borrow(slot.read(plan.ptr()));
   if (!program.is_valid()) program = nb::steal(PyObject_GetAttr(plan.ptr(), name));
   if (!program.is_valid()) nb::raise_python_error();
-  if (!program.type().is(type) && !nb::isinstance<BoundProgram>(program))
+  if ((!program.type().is(type) && !nb::isinstance<BoundProgram>(program)) || !nb::inst_ready(program))
     throw nb::type_error("gatherum: a plan's `program` is no program");
   return *nb::inst_ptr<BoundProgram>(program);  // the plan keeps it alive
 }

@@ -1,10 +1,10 @@
 #include "programs.hpp"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
+
+#include "guarded.hpp"
 
 namespace gatherum {
 namespace {
@@ -50,7 +50,11 @@ int64_t read_items(const char* name, nb::handle sequence, int most, const Each& 
 void assign(const char* name, nb::handle value, Nest& nest) {
   const auto parts = nb::cast<nb::tuple>(value);
   if (parts.size() != 4) refuse(std::string("`") + name + "` is not a nest");
-  const auto number = [&](nb::handle from, int i) { return as_number(name, from[i]); };
+  const auto number = [&](nb::handle from, Py_ssize_t i) {
+    PyObject* const item = PyTuple_Check(from.ptr()) ? PyTuple_GetItem(from.ptr(), i) : nullptr;
+    if (item == nullptr) refuse(std::string("`") + name + "` is not a nest");
+    return as_number(name, item);
+  };
   assign(name, parts[0], nest.line);
   nest.rank = static_cast<int>(read_items(name, parts[1], kMaxLoops, [&](int64_t i, nb::handle loop) {
     nest.loops[i] = {number(loop, 0), number(loop, 1), number(loop, 2), number(loop, 3)};
@@ -95,17 +99,32 @@ nb::object read(const Shape& shape) {
   return nb::tuple(extents);
 }
 
-void make_program(BoundProgram* self, const nb::kwargs& given) {
-  Program fields;
-  size_t known = 0;
-  each_field(fields, [&](const char* name, auto& field) {
-    if (!given.contains(name)) return;
-    assign(name, given[name], field);
-    ++known;
-  });
-  if (known != given.size()) throw nb::type_error("Program: an unknown field");
-  new (self) BoundProgram(to_bytes(fields));
+// Program(**fields). (nanobind looks at no failure where it makes the dictionary of such arguments.)
+int make_program(PyObject* self, PyObject* positional, PyObject* given) {
+  const auto make = [&] {
+    Program fields;
+    Py_ssize_t known = 0;
+    each_field(fields, [&](const char* name, auto& field) {
+      PyObject* const value = given == nullptr ? nullptr : PyDict_GetItemWithError(given, text(name).ptr());
+      if (value == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
+      if (value == nullptr) return;
+      assign(name, value, field);
+      ++known;
+    });
+    if (known != (given == nullptr ? 0 : PyDict_GET_SIZE(given)) || PyTuple_GET_SIZE(positional) != 0)
+      throw nb::type_error("Program: an unknown field");
+    if (nb::inst_ready(self)) throw nb::type_error("Program: it is made already");
+    new (nb::inst_ptr<BoundProgram>(self)) BoundProgram(to_bytes(fields));
+    nb::inst_mark_ready(self);
+    return nb::none();
+  };
+  PyObject* const done = guarded(make);
+  Py_XDECREF(done);
+  return done == nullptr ? -1 : 0;
 }
+PyType_Slot program_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_guarded)},
+                               {Py_tp_init, reinterpret_cast<void*>(make_program)},
+                               {0, nullptr}};
 
 nb::bytes as_bytes(const BoundProgram& program) {
   const std::vector<uint8_t> bytes = to_bytes(program.fields());
@@ -115,7 +134,7 @@ nb::bytes as_bytes(const BoundProgram& program) {
 nb::object describe(const BoundProgram& program) {
   gatherum_description d;
   if (gatherum_describe(program.core(), &d) != GATHERUM_OK) throw std::bad_alloc();
-  return nb::make_tuple(nb::str(d.implementation), nb::str(d.reason), d.scratch);
+  return nb::make_tuple(text(d.implementation), text(d.reason), d.scratch);
 }
 
 nb::dict get_thresholds() {
@@ -131,13 +150,13 @@ void set_thresholds(const nb::dict& sizes) {
     if (sizes.contains(name)) gatherum_set_threshold(i, nb::cast<int64_t>(sizes[name]));
 }
 
-nb::str show(const BoundProgram& program) {
-  std::string text = "Program(";
+nb::object show(const BoundProgram& program) {
+  std::string shown = "Program(";
   each_field(program.fields(), [&](const char* name, const auto& field) {
-    if (text.back() != '(') text += ", ";
-    text += std::string(name) + "=" + nb::cast<std::string>(nb::repr(read(field)));
+    if (shown.back() != '(') shown += ", ";
+    shown += std::string(name) + "=" + nb::str(nb::repr(read(field))).c_str();
   });
-  return nb::str((text + ")").c_str());
+  return text((shown + ")").c_str());
 }
 
 template <class E>
@@ -148,16 +167,18 @@ void bind_enum(nb::module_& m, const char* name, const char* doc) {
 
 }  // namespace
 
-BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) {
+BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) : core_(nullptr, &gatherum_program_free) {
   gatherum_error error;
-  const gatherum_status status = gatherum_program_read(bytes, size, &core_, &error);
+  gatherum_program* read = nullptr;
+  const gatherum_status status = gatherum_program_read(bytes, size, &read, &error);
+  core_.reset(read);
   if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
   if (status != GATHERUM_OK) refuse(error.message);
   from_bytes(bytes, size, fields_);
   int64_t result = fields_.item;
   for (int i = 0; i < fields_.result.rank; ++i) result = times(result, fields_.result.extent[i]);
   const bool fills = !fields_.scatter && fields_.mode == Mode::drop;
-  quiet_ = fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(core_) == 0;
+  quiet_ = fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(read) == 0;
 }
 
 void BoundProgram::note_run_on(const int64_t* looks, int n) const {
@@ -187,8 +208,7 @@ void bind_programs(nb::module_& m) {
       nb::arg("reduction"));
 
   const Program defaults;
-  nb::class_<BoundProgram> bound(m, "Program");
-  bound.def("__init__", [](BoundProgram* self, const nb::kwargs& fields) { make_program(self, fields); });
+  nb::class_<BoundProgram> bound(m, "Program", nb::type_slots(program_slots));
   each_field(defaults, [&](const char* name, const auto&) {
     bound.def_prop_ro(name, [name](const BoundProgram& self) {
       nb::object value;
@@ -211,7 +231,7 @@ void bind_programs(nb::module_& m) {
   bound.def_static(
       "from_bytes",
       [](const nb::bytes& data) {
-        return new BoundProgram(static_cast<const uint8_t*>(data.data()), data.size());
+        return make_bound<BoundProgram>(static_cast<const uint8_t*>(data.data()), data.size());
       },
       nb::arg("data"));
 

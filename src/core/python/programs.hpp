@@ -1,6 +1,9 @@
 // Programs as Python values: named fields with defaults, equality, hash, bytes and pickle.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "../include/gatherum.h"
 #include "../program.hpp"
 #include "arrays.hpp"
@@ -12,11 +15,8 @@ class BoundProgram {
  public:
   BoundProgram(const uint8_t* bytes, size_t size);
   explicit BoundProgram(const std::vector<uint8_t>& bytes) : BoundProgram(bytes.data(), bytes.size()) {}
-  ~BoundProgram() { gatherum_program_free(core_); }
-  BoundProgram(const BoundProgram&) = delete;
-  BoundProgram& operator=(const BoundProgram&) = delete;
 
-  const gatherum_program* core() const { return core_; }
+  const gatherum_program* core() const { return core_.get(); }
   // Whether no Python code can run during a call without `out`: no fill value, no lock given up, and a result
   // that NumPy's own allocator makes.
   bool is_quiet() const { return quiet_; }
@@ -32,7 +32,7 @@ class BoundProgram {
 
  private:
   Program fields_;
-  gatherum_program* core_ = nullptr;
+  std::unique_ptr<gatherum_program, decltype(&gatherum_program_free)> core_;
   bool quiet_ = false;
   mutable nb::ft_mutex mutex_;
   mutable std::vector<int64_t> looks_;

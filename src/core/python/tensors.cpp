@@ -37,7 +37,7 @@ TensorStorage& torch_storage() {
 
 // Whether a level of forward mode is entered, so that a tensor may carry a tangent.
 bool in_forward_mode() {
-  static PyObject* name = PyUnicode_InternFromString("_current_level");
+  static PyObject* const name = kept_text("_current_level");
   PyObject* level = PyDict_GetItemWithError(PyModule_GetDict(torch().forward_mode.ptr()), name);
   if (level == nullptr) nb::raise_python_error();
   return PyLong_AsLong(level) >= 0;
@@ -46,7 +46,7 @@ bool in_forward_mode() {
 // DLPack calls torch.int4 and the like integers of 8 bits, of which all are used.
 bool is_whole(nb::handle tensor, DType dtype) {
   if (dtype != DType::int8 && dtype != DType::uint8) return true;
-  static PyObject* name = PyUnicode_InternFromString("dtype");
+  static PyObject* const name = kept_text("dtype");
   nb::object found = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
   if (!found.is_valid()) nb::raise_python_error();
   return found.is(dtype == DType::int8 ? torch().int8 : torch().uint8);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "guarded.hpp"
 #include "hooks.hpp"
 #include "runs.hpp"
 
@@ -103,9 +104,9 @@ void bind_view_calls(nb::module_& m) {
   for (const DTypeRow& row : kDTypes) dtypes.value(row.name, row.dtype);
   m.def("bytes_of", [](DType dtype) { return bytes_of(dtype); }, nb::arg("dtype"));
   m.def("dtype_of_dlpack", &dtype_of_dlpack, nb::arg("kind"), nb::arg("bits"));
-  nb::class_<BoundView>(m, "View").def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(),
-                                       nb::arg("address"), nb::arg("shape"), nb::arg("strides"),
-                                       nb::arg("dtype"), nb::arg("writable") = true);
+  nb::class_<BoundView>(m, "View", nb::type_slots(guarded_slots))
+      .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
+           nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
   m.def("call_on_views", &call_from_python, nb::arg("op"), nb::arg("data"), nb::arg("indices"),
         nb::arg("updates").none(), nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"),
         nb::arg("mode"), nb::arg("negative"), nb::arg("fill").none(), nb::arg("out").none(),

@@ -1,0 +1,143 @@
+"""Calls whose allocations fail one by one: what test_failing_allocations.py runs, in a process that
+failing_allocations.cpp is preloaded into.
+
+Of each call and each of its allocations a forked child makes the call: it gives the right bits, or
+raises MemoryError, and so does the same call behind it, whose allocations do not fail.
+"""
+
+import ctypes
+import os
+import pickle
+import re
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import gatherum
+import gatherum.files
+
+MOST = 1000  # no call has as many allocations
+
+gatherum.set_num_threads(3)
+rng = np.random.default_rng(1)
+folder = Path(tempfile.mkdtemp())
+MANY, ROWS = 140_000, 6_000  # as many as several threads share
+items, places = rng.standard_normal(MANY), rng.integers(0, MANY, MANY)
+table = rng.standard_normal((2_000, 64)).astype("f4")
+updates = rng.standard_normal((ROWS, 64)).astype("f4")
+rows, columns = rng.integers(0, 2_000, ROWS), rng.integers(0, 64, (2_000, 64))
+integers, weights = np.arange(MANY), items[:ROWS].astype("f4")
+np.save(folder / "table.npy", table)
+np.save(folder / "wide.npy", np.zeros((20_000, 16), "f4"))
+scattered = rng.integers(0, 20_000, 10_000)
+
+
+def accumulated(data, reduction):
+    return gatherum.Accumulator(data, reduction).scatter_nd(places[:, None], data)
+
+
+def out_of_bounds():
+    try:
+        gatherum.gather(items, [MANY])
+    except IndexError as error:
+        return str(error)
+
+
+def gathered_file():
+    out = folder / "gathered.npy"
+    gatherum.files.gather_file(folder / "wide.npy", scattered, out, memory="1MiB")
+    return np.load(out)
+
+
+def scattered_file():
+    out, into = folder / "scattered.npy", folder / "table.npy"
+    gatherum.files.scatter_nd_file(into, rows[:, None], updates, out, reduction="mean")
+    return np.load(out)
+
+
+CALLS = {
+    "small": lambda: gatherum.gather(table, [2, 0]),
+    "lists": lambda: gatherum.scatter_nd([1, 2, 3], [[0], [2]], [5, 6]),
+    "plan": lambda: gatherum.plan("gather", ((5, 6), "f4"), ((3,), "i8")).scratch,
+    "report": lambda: gatherum.index_report("gather", (5,), [1, 2, 2]).duplicates,
+    "invalid": out_of_bounds,
+    "gather": lambda: gatherum.gather(items, places),
+    "rows": lambda: gatherum.gather(table, rows),
+    "fill": lambda: gatherum.gather(items, places, mode="fill", fill_value=3),
+    "gather_elements": lambda: gatherum.gather_elements(table, columns, 1),
+    "gather_nd": lambda: gatherum.gather_nd(items, places[:, None]),
+    "scatter_slices": lambda: gatherum.scatter_slices(items, places, items, reduction="add"),
+    "scatter_elements": lambda: gatherum.scatter_elements(items, places, items),
+    "scatter_nd": lambda: gatherum.scatter_nd(
+        table, rows[:, None], updates, reduction="mean", include_self=False
+    ),
+    "aggregate": lambda: gatherum.aggregate(table, rows, rows[::-1], 2_000, "add", weights),
+    "prepare": lambda: gatherum.prepare("scatter_slices", table, rows, reduction="add")(
+        table, updates
+    ),
+    "prepare items": lambda: gatherum.prepare("scatter_slices", items, places, reduction="add")(
+        items, items
+    ),
+    "accumulator": lambda: accumulated(items, "add").finish(),
+    "merge": lambda: accumulated(integers, "mean").merge(accumulated(integers, "mean")).finish(),
+    "file gather": lambda: gatherum.files.gather_file(folder / "table.npy", rows),
+    "file gathered": gathered_file,
+    "file scatter": scattered_file,
+}
+
+
+def in_child(call):
+    """Return what a call gives in a forked child, by which this process is left as it was."""
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        with os.fdopen(writer, "wb") as pipe:
+            pickle.dump(call(), pipe)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return pickle.loads(said) if status == 0 else f"ended with status {status}"
+
+
+def try_one(call, n, expected):
+    """Return what went wrong, "" for nothing, None where there is no n-th allocation."""
+    failing.fail_at(n)
+    found, error = None, None
+    try:
+        found = call()
+    except Exception as raised:
+        error = raised
+    made = failing.fail_at(-1)
+    # CPython 3.11 loses the exception of a function where it has no memory for a traceback.
+    lost = re.fullmatch("<function .*> returned NULL without setting an exception", str(error))
+    if error and not isinstance(error, MemoryError) and not lost:
+        return f"{type(error).__name__}: {error}"
+    if made < n:
+        return None if error is None else "an exception without a failure"
+    if error is None and not np.array_equal(found, expected):
+        return "another result"
+    return "" if np.array_equal(call(), expected) else "another result of the next call"
+
+
+def try_all(name, call):
+    """Fail every allocation of a call, and print what went wrong, and how many there are."""
+    expected = in_child(call)
+    for n in range(1, MOST):
+        said = in_child(partial(try_one, call, n, expected))
+        if said is None:
+            break
+        if said:
+            print(f"{name}, allocation {n}: {said}", flush=True)
+    print(f"{name}: {n - 1} allocations", flush=True)
+
+
+failing = ctypes.CDLL(None)
+failing.fail_at.argtypes, failing.fail_at.restype = [ctypes.c_long], ctypes.c_long
+failing.fail_at(-1)
+assert failing.find_code() > 0
+for name in sys.argv[1:] or CALLS:
+    try_all(name, CALLS[name])

@@ -1,0 +1,63 @@
+"""Every allocation of a call fails once: MemoryError or the right bits, never the process's end."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from source import SOURCE
+
+HERE = Path(__file__).parent
+COMPILER = shutil.which("c++")
+pytestmark = [
+    pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="preloads functions of glibc"),
+    pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler"),
+    pytest.mark.skipif("SANITIZER" in os.environ, reason="sanitizers allocate by themselves"),
+]
+SMALL = "small", "lists", "plan", "report", "invalid"
+OPERATORS = (
+    "gather", "rows", "fill", "gather_elements", "gather_nd", "scatter_slices", "scatter_elements",
+    "scatter_nd",
+)  # fmt: skip
+FOLDS = "aggregate", "prepare", "prepare items", "accumulator", "merge"
+FILES = "file gather", "file gathered", "file scatter"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    made = tmp_path_factory.mktemp("preload") / "failing.so"
+    source = HERE / "failing_allocations.cpp"
+    command = [COMPILER, "-std=c++20", "-O1", "-fPIC", "-shared", source, "-o", made, "-ldl"]
+    subprocess.run(command, check=True)
+    return made
+
+
+def assert_nothing_fails(library, names, allocator):
+    path = os.pathsep.join([SOURCE, str(HERE)])
+    # Python's own allocator asks the system only for a page at a time.
+    settings = {"PYTHONPATH": path, "LD_PRELOAD": str(library), "PYTHONMALLOC": allocator}
+    done = subprocess.run(
+        [sys.executable, HERE / "failing_calls.py", *names],
+        capture_output=True, text=True, check=False, env=os.environ | settings,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if ", allocation" in line] == []
+    counts = {name: int(n) for name, n in re.findall(r"(.+): (\d+) allocations", done.stdout)}
+    assert list(counts) == list(names)
+    assert all(10 < n < 900 for n in counts.values())
+
+
+def test_what_the_core_allocates_in_small_calls(library):
+    assert_nothing_fails(library, SMALL, "pymalloc")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [SMALL, OPERATORS, FOLDS, FILES], ids=" ".join)
+def test_what_it_has_python_allocate_too(library, names):
+    assert_nothing_fails(library, names, "malloc")
