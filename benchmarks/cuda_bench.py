@@ -25,7 +25,7 @@ from torch import Tensor
 
 import gatherum
 import gatherum.cuda
-from gatherum.cuda.description import copy_bandwidth
+from gatherum.cuda.explain import copy_bandwidth
 
 Call = Callable[[], Any]
 GPU = torch.device("cuda")

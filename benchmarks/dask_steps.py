@@ -44,7 +44,7 @@ def cluster(workers=2):
 
 def send_all():
     """Send shards for the same worker, too: among a hundred workers hardly any are."""
-    from gatherum.dask.shards import RowsRun
+    from gatherum.dask.shuffle_shards import RowsRun
 
     del RowsRun.send
 
@@ -83,12 +83,12 @@ def shuffles(chunk):
     """Move rows by shuffles, whatever their sizes, with tasks of a quarter of a chunk."""
     import dask
 
-    from gatherum.dask import ways
+    from gatherum.dask import strategy
 
-    small, ways.SMALL_BYTES = ways.SMALL_BYTES, -1
+    small, strategy.SMALL_BYTES = strategy.SMALL_BYTES, -1
     with dask.config.set({"gatherum.way": "shuffle", "array.chunk-size": chunk}):
         yield
-    ways.SMALL_BYTES = small
+    strategy.SMALL_BYTES = small
 
 
 def costed(lazy):
@@ -153,7 +153,7 @@ def of_an_entry(rounds):
     import dask.array as da
 
     import gatherum
-    from gatherum.dask.entries import route
+    from gatherum.dask.routing import route
 
     table = da.zeros((ENTRIES, 4), chunks=(ENTRIES // 400, 4))
     indices = np.random.default_rng(0).integers(0, ENTRIES, ENTRIES)
@@ -173,8 +173,8 @@ def of_a_piece(rounds):
     from distributed.shuffle._pickle import pickle_bytelist, unpickle_bytestream
 
     import gatherum
-    from gatherum.dask import shards, shuffle, work
-    from gatherum.dask.entries import Part, route
+    from gatherum.dask import block_kernels, shuffle, shuffle_shards
+    from gatherum.dask.routing import Part, route
 
     count = 400
     table = da.zeros((count * 100, 8), chunks=(100, 8))
@@ -192,13 +192,15 @@ def of_a_piece(rounds):
     for _ in range(rounds):
         start = processor_time()
         parts = ((n, way.part(n, n + 1)) for n in range(count))
-        asked = carried([(n, shards.packed(0, part.rows, part.starts)) for n, part in parts])
-        pairs = [shards.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
+        asked = carried(
+            [(n, shuffle_shards.packed(0, part.rows, part.starts)) for n, part in parts]
+        )
+        pairs = [shuffle_shards.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
         given = [(0, Part(starts, rows)) for rows, starts in pairs]
         block = [np.zeros((100, 8))]
         sent = carried(list(shuffle._taken(0, layer.call, None, block, given)))
-        rows = [shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
-        work.merge(layer.call, None, way, [(count, 8)], owners, rows)
+        rows = [shuffle_shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
+        block_kernels.merge(layer.call, None, way, [(count, 8)], owners, rows)
         times.append(processor_time() - start)
     return statistics.median(times) / count
 
@@ -217,11 +219,11 @@ def machine():
 @contextmanager
 def any_cluster():
     """Choose as on a cluster whose machinery is known, without one."""
-    from gatherum.dask import ways
+    from gatherum.dask import strategy
 
-    asked, ways._can_shuffle = ways._can_shuffle, lambda: True
+    asked, strategy._can_shuffle = strategy._can_shuffle, lambda: True
     yield
-    ways._can_shuffle = asked
+    strategy._can_shuffle = asked
 
 
 # Bytes a second that a worker sends, and that its disk writes: assumed, not measured.

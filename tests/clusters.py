@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 
 import gatherum
 import gatherum.dask
-from gatherum.dask import ways
+from gatherum.dask import strategy
 
 WAYS = ("tasks", "shuffle")
 # What is called: two functions, and the change of a Zarr array.
@@ -170,7 +170,7 @@ def session(way: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
         "array.chunk-size": "128KiB",
         "distributed.logging.distributed": "critical",
     }
-    small, ways.SMALL_BYTES = ways.SMALL_BYTES, -1
+    small, strategy.SMALL_BYTES = strategy.SMALL_BYTES, -1
     try:
         with (
             dask.config.set(settings | options.pop("settings", {})),
@@ -187,7 +187,7 @@ def session(way: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
         ):
             yield Session(cluster, client)
     finally:
-        ways.SMALL_BYTES = small
+        strategy.SMALL_BYTES = small
 
 
 @contextmanager

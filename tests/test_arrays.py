@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import arrays
+from gatherum import frameworks
 from strategies import OPERATORS, SCATTERS
 
 DATA = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -131,9 +131,9 @@ def test_two_frameworks_in_one_call():
 
 
 def test_a_room_takes_the_calls_on_its_arrays(monkeypatch):
-    monkeypatch.setattr(arrays, "_rooms", {})
+    monkeypatch.setattr(frameworks, "_rooms", {})
     taken = []
-    arrays.register("torch", lambda *call: taken.append(call) or "a tensor")
+    frameworks.register("torch", lambda *call: taken.append(call) or "a tensor")
     tensor, other = kind("torch", "Tensor")(), kind("jax", "Array")()
     assert gatherum.gather(tensor, [0], 1, mode="clip") == "a tensor"
     assert gatherum.scatter_nd(tensor, tensor, 1.0, reduction="add", out=tensor) == "a tensor"
@@ -148,7 +148,7 @@ def test_a_room_takes_the_calls_on_its_arrays(monkeypatch):
     with pytest.raises(TypeError, match=r"^gather: `data` must be a NumPy array, got a jax.Array"):
         gatherum.gather(other, [0])
     with pytest.raises(KeyError):
-        arrays.register("numpy", print)
+        frameworks.register("numpy", print)
     assert len(taken) == 2
 
 
@@ -239,7 +239,7 @@ def test_missing_values_are_a_mask(value):
 
 def test_types_that_come_and_go_are_not_all_kept_alive():
     types = [kind("torch", "Tensor") for _ in range(100)]
-    assert {arrays.foreign(of) for of in types} == {arrays.foreign(types[0])}
+    assert {frameworks.foreign(of) for of in types} == {frameworks.foreign(types[0])}
     kept = [weakref.ref(of) for of in types]
     del types
     gc.collect()

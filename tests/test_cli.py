@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import corpus
+from gatherum import verify_cases
 from gatherum.dtypes import MODES
 
 click = pytest.importorskip("click", reason="install the command line: pip install click rich")
@@ -448,7 +448,7 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
     def no_driver(*_):
         raise RuntimeError("no CUDA device answers")
 
-    monkeypatch.setattr("gatherum.cuda.description.open_driver", no_driver)
+    monkeypatch.setattr("gatherum.cuda.explain.open_driver", no_driver)
     arguments = ["gather", "--data", "9", "--indices", "3", "--device", "cuda", "--floor"]
     status, out, err = run("explain", *arguments)
     assert (status, err) == (1, "gatherum: no CUDA device answers\n")
@@ -511,14 +511,14 @@ def test_a_picture_replaces_no_operand(run, folder):
 
 def test_verify_says_how_many_digests_agree(run, monkeypatch):
     rows = [("gather", "int8", "none"), ("gather", "int16", "none")]
-    monkeypatch.setattr(corpus, "rows", lambda: iter(rows))
+    monkeypatch.setattr(verify_cases, "rows", lambda: iter(rows))
     status, out, err = run("verify")
     assert (status, err) == (0, "")
     assert out.startswith("2 of 2 digests as published (level ")
 
 
 def test_verify_names_what_differs(run, monkeypatch):
-    monkeypatch.setattr(corpus, "rows", lambda: iter([("gather", "int8", "none")]))
+    monkeypatch.setattr(verify_cases, "rows", lambda: iter([("gather", "int8", "none")]))
     monkeypatch.setattr("gatherum.verify.row_digest", lambda *_: "0" * 32)
     status, out, _ = run("verify")
     assert status == 1

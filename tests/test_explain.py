@@ -15,8 +15,8 @@ from gatherum import bandwidth
 from gatherum.bandwidth import Bandwidth
 from gatherum.pictures import svg
 from gatherum.pictures.cells import Operands, expression, fill_cells, letters
-from gatherum.pictures.forms import Form, excess, reduce
-from gatherum.pictures.scene import scene_of
+from gatherum.pictures.model import scene_of
+from gatherum.pictures.roles import Form, excess, reduce
 from sizes import family
 from strategies import OPERATORS, calls
 

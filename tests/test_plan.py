@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
-from gatherum import hooks, native, shapes
+from gatherum import callbacks, native, shapes
 from gatherum.shapes import MAX_BYTES, _meets, overlaps_itself
 from strategies import same_bits
 
@@ -167,7 +167,7 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
     those of after, and other names may come to lie where the first ones did.
     """
     data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
-    before, build, made = updates.dtype.__reduce__()[2], hooks.build, []
+    before, build, made = updates.dtype.__reduce__()[2], callbacks.build, []
 
     def renaming(signature):
         made.append(build(signature))
@@ -175,12 +175,14 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
         return made[-1]
 
     native.clear_plans()
-    monkeypatch.setattr(hooks, "build", renaming)
+    monkeypatch.setattr(callbacks, "build", renaming)
     for count in (1, 2):
         gatherum.scatter_nd(data, indices, updates)
         assert len(made) == count
         updates.dtype.__setstate__(before)  # the tuple of names that the first call began with
-    monkeypatch.setattr(hooks, "build", lambda signature: made.append(build(signature)) or made[-1])
+    monkeypatch.setattr(
+        callbacks, "build", lambda signature: made.append(build(signature)) or made[-1]
+    )
     for _ in range(2):
         gatherum.scatter_nd(data, indices, updates)
         assert len(made) == 3  # without renaming, the plan is found

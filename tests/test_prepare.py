@@ -12,7 +12,7 @@ from hypothesis import given
 
 import gatherum
 from canaries import guarded_copy, strays
-from gatherum.edges import Edges, End
+from gatherum.edge_lists import Edges, End
 from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
 
 pytestmark = pytest.mark.slow

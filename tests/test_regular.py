@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from gatherum import regular
+from gatherum import regular_files
 
 needs_posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
 
@@ -43,9 +43,9 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR | os.O_CREAT])
 def test_what_is_no_regular_file_is_not_opened(files, monkeypatch, name, kind, flags):
     opened = []
-    monkeypatch.setattr(regular.os, "open", lambda *given: opened.append(given))
+    monkeypatch.setattr(regular_files.os, "open", lambda *given: opened.append(given))
     with pytest.raises(OSError) as raised:
-        regular.open_regular(name, flags)
+        regular_files.open_regular(name, flags)
     assert str(raised.value) == f"{name}: is {kind}, not a regular file"
     assert opened == []
 
@@ -54,20 +54,22 @@ def test_what_is_no_regular_file_is_not_opened(files, monkeypatch, name, kind, f
 @pytest.mark.parametrize("name", ["folder", "fifo", "endless"])
 def test_what_was_opened_is_looked_at_again(files, monkeypatch, name):
     plain, before = os.stat("plain"), open_descriptors()
-    monkeypatch.setattr(regular.os, "stat", lambda path: plain)  # the path changes after the look
+    monkeypatch.setattr(
+        regular_files.os, "stat", lambda path: plain
+    )  # the path changes after the look
     with pytest.raises(OSError, match="not a regular file"):
-        regular.open_regular(name)
+        regular_files.open_regular(name)
     assert open_descriptors() == before
 
 
 @needs_posix
 def test_regular_files_are_opened_by_any_name(files):
     for name in ("plain", "alias", files / "plain"):
-        with open(name, "rb", opener=regular.open_regular) as file:
+        with open(name, "rb", opener=regular_files.open_regular) as file:
             assert file.read() == b"12345"
     with pytest.raises(FileNotFoundError):
-        regular.open_regular("missing")
-    descriptor = regular.open_regular("new", os.O_WRONLY | os.O_CREAT, 0o600)
+        regular_files.open_regular("missing")
+    descriptor = regular_files.open_regular("new", os.O_WRONLY | os.O_CREAT, 0o600)
     assert stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077 == 0
     assert not os.get_inheritable(descriptor)
     os.close(descriptor)
@@ -75,17 +77,17 @@ def test_regular_files_are_opened_by_any_name(files):
 
 @needs_posix
 def test_reading_ends_at_the_limit(files, monkeypatch):
-    assert regular.read_regular("plain", 5) == b"12345"
+    assert regular_files.read_regular("plain", 5) == b"12345"
     sentence = "plain: has more than 4 bytes, which is too much to read whole"
     with pytest.raises(OSError) as raised:
-        regular.read_regular("plain", 4)
+        regular_files.read_regular("plain", 4)
     assert str(raised.value) == sentence
     # A file that says 0 bytes and has more, as those of /proc, or one that grows.
     honest = os.fstat
     monkeypatch.setattr(
-        regular.os, "fstat", lambda fd: os.stat_result((*honest(fd)[:6], 0, *honest(fd)[7:]))
+        regular_files.os, "fstat", lambda fd: os.stat_result((*honest(fd)[:6], 0, *honest(fd)[7:]))
     )
     with pytest.raises(OSError) as raised:
-        regular.read_regular("plain", 4)
+        regular_files.read_regular("plain", 4)
     assert str(raised.value) == sentence
-    assert regular.read_regular("plain", 5) == b"12345"
+    assert regular_files.read_regular("plain", 5) == b"12345"

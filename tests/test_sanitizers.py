@@ -30,7 +30,7 @@ class Wild:
         self.program = original(**specs[0] | changed)
 
 # A plan runs on what it was made for only because a hook checks that: without it, anything goes.
-planner = sys.modules["gatherum.hooks"]
+planner = sys.modules["gatherum.callbacks"]
 native.set_hooks(
     planner._normalise, planner.arguments.normalise_attributes, planner._make_plan,
     lambda *operands: None, planner.check_out,

@@ -10,29 +10,29 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import corpus, native, reference, verify
+from gatherum import native, reference, verify, verify_cases
 from sizes import family
 from source import SOURCE
 
 pytestmark = pytest.mark.slow
 
-ROWS = [row for row in corpus.rows() if corpus.dtype_named(row[1]) is not None]
+ROWS = [row for row in verify_cases.rows() if verify_cases.dtype_named(row[1]) is not None]
 SAMPLE = ROWS[::11]
 EXPECTED = json.loads(verify.EXPECTED.read_text())
 
 
 def digest_of(row):
     op, name, reduction = row
-    return verify.row_digest(op, corpus.dtype_named(name), reduction)
+    return verify.row_digest(op, verify_cases.dtype_named(name), reduction)
 
 
 def test_every_row_has_a_published_digest():
-    assert list(EXPECTED) == ["/".join(row) for row in corpus.rows()]
+    assert list(EXPECTED) == ["/".join(row) for row in verify_cases.rows()]
     assert EXPECTED["gather/float32/none"] != EXPECTED["gather/int32/none"]
 
 
 def test_this_machine_gives_the_published_answers(monkeypatch):
-    monkeypatch.setattr(corpus, "rows", lambda: iter(ROWS[5::7]))  # all: `gatherum verify`
+    monkeypatch.setattr(verify_cases, "rows", lambda: iter(ROWS[5::7]))  # all: `gatherum verify`
     found = verify.verify()
     assert found.agrees and found.checked == len(ROWS[5::7])
     threads = native.get_num_threads()
@@ -76,7 +76,7 @@ def test_the_oracle_gives_the_same_answers_to_the_small_calls(row):
     found = []
     for functions in (gatherum, reference):
         digest = hashlib.blake2b(digest_size=16)
-        calls = corpus.small_calls(op, corpus.dtype_named(name), reduction)
+        calls = verify_cases.small_calls(op, verify_cases.dtype_named(name), reduction)
         verify.add_answers(digest, calls, functions)
         found.append(digest.hexdigest())
     assert found[0] == found[1]
@@ -89,7 +89,7 @@ def test_the_large_calls_take_every_algorithm():
     taken = {
         family(gatherum.plan(call.op, *call.operands, **call.attributes).algorithm)
         for op, reduction in kinds
-        for call in corpus.large_calls(op, np.dtype("f4"), reduction)
+        for call in verify_cases.large_calls(op, np.dtype("f4"), reduction)
     }
     assert taken == {
         "units", "streamed", "stretches", "packed", "slabs", "partition", "grouped",
@@ -100,7 +100,7 @@ def test_what_differs_is_named(monkeypatch, tmp_path):
     changed = tmp_path / "digests.json"
     changed.write_text(json.dumps(EXPECTED | {"gather/int8/none": "0" * 32}))
     monkeypatch.setattr(verify, "EXPECTED", changed)
-    monkeypatch.setattr(corpus, "rows", lambda: iter([("gather", "int8", "none")]))
+    monkeypatch.setattr(verify_cases, "rows", lambda: iter([("gather", "int8", "none")]))
     found = verify.verify()
     assert found.different == ("gather/int8/none",)
     assert str(found).splitlines()[:2] == [

@@ -54,7 +54,7 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 @pytest.fixture
 def made(monkeypatch):
     """The signatures of all plans that are made."""
-    planner = sys.modules["gatherum.hooks"]
+    planner = sys.modules["gatherum.callbacks"]
     signatures, build = [], planner.build
     monkeypatch.setattr(planner, "build", lambda s: signatures.append(s) or build(s))
     native.clear_plans()

@@ -24,18 +24,19 @@ test against).
 
 from typing import TYPE_CHECKING
 
+from .help_signatures import plain_help
 from .startup import ends_at_once as _ends_at_once
 from .startup import is_command as _is_command
-from .surface import plain_help
 
 try:
     with _ends_at_once(_is_command()):
-        from . import tracing as _tracing  # noqa: F401  # for torch.compile
+        from . import dynamo as _tracing  # noqa: F401  # for torch.compile
         from .accumulator import Accumulator
         from .aggregate import aggregate
         from .config import config, show_config
         from .explain import Explanation, explain
         from .gathers import gather, gather_elements, gather_nd
+        from .index_reports import IndexReport, index_report
         from .native import (
             clear_output_cache,
             get_include,
@@ -47,7 +48,6 @@ try:
         )
         from .plan import Plan, plan
         from .prepare import Prepared, prepare
-        from .report import IndexReport, index_report
         from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
     # The command reports it in one line, but Python imports this package before its module.

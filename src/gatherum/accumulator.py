@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments, errors, native, shapes
+from . import conversion, errors, native, shapes
 from ._core import Reduction
 from .accumulator_state import (
     ALL,
@@ -24,11 +24,11 @@ from .accumulator_state import (
     checked_arrays,
     checked_state,
 )
+from .checks import Array, Operand, Signature, check_out
 from .dtypes import MODES, DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
 from .plan import Plan, apply, build
 from .reductions import REDUCTIONS
-from .signature import Array, Operand, Signature, check_out
 
 # The accumulators of this process, which a forked child looks through.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
@@ -96,11 +96,11 @@ class Accumulator:
         mode: ModeName = "raise",
         negative: bool = True,
     ) -> None:
-        how = arguments.as_choice(NAME, "reduction", reduction, REDUCTIONS)
-        invalid = arguments.as_choice(NAME, "mode", mode, MODES)
-        include_self = arguments.as_boolean(NAME, "include_self", include_self)
-        negative = arguments.as_boolean(NAME, "negative", negative)
-        start = arguments.as_array(NAME, "data", data)
+        how = conversion.as_choice(NAME, "reduction", reduction, REDUCTIONS)
+        invalid = conversion.as_choice(NAME, "mode", mode, MODES)
+        include_self = conversion.as_boolean(NAME, "include_self", include_self)
+        negative = conversion.as_boolean(NAME, "negative", negative)
+        start = conversion.as_array(NAME, "data", data)
         check_data(start.shape, start.dtype, how)
         self._describe(start.dtype, start.shape, how, include_self, invalid, negative)
         start = apply("gather_nd", start, ALL)
@@ -223,9 +223,9 @@ class Accumulator:
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
         how = self._reduction, self._include_self, self._mode, self._negative
-        plain: Any = arguments.normalise(op, self._like, indices, updates, axis, *how, 0, None)
+        plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
         _, _, where, values, axis, *_ = plain
-        pins = arguments.pinned(where, values)
+        pins = conversion.pinned(where, values)
         seen = Operand.of(where), Operand.of(values)
         plan = _planned(Signature(op, self._operand, *seen, plain[4], *how, None))
         if self._dtype.itemsize == 0:
@@ -327,7 +327,7 @@ class Accumulator:
         ValueError
             If `out` has another shape, is read-only or overlaps itself.
         """
-        pins = [] if out is None else arguments.pinned(out)
+        pins = [] if out is None else conversion.pinned(out)
         target = None if out is None else self._check_out(out)
         direct = target is not None and target.flags.c_contiguous
         result = self._finished(target if direct else None)
@@ -350,7 +350,7 @@ class Accumulator:
     def _check_out(self, out: Array) -> Array:
         """Return `out` as a plain array, or raise as a scatter would."""
         op = f"{NAME}.finish"
-        plain = np.asarray(arguments.as_out(op, out))
+        plain = np.asarray(conversion.as_out(op, out))
         check_out(op, self._shape, self._dtype, Operand.of(plain))
         if not plain.flags.writeable:
             raise errors.out_read_only(op)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import arguments, errors, shapes
+from . import conversion, errors, shapes
+from .checks import Array
 from .dtypes import MODES, DType, check_movable, is_reducible
 from .plan import apply
 from .reductions import REDUCTIONS
-from .signature import Array
 
 NAME = "Accumulator"
 VERSION = 1
@@ -47,9 +47,9 @@ def checked_state(state: object) -> dict[str, Any]:
         raise errors.damaged_state("its dtype is not a dtype")
     try:
         for name, words in (("reduction", REDUCTIONS), ("mode", MODES)):
-            kept[name] = arguments.as_choice(NAME, name, kept[name], words)
+            kept[name] = conversion.as_choice(NAME, name, kept[name], words)
         for name in ("include_self", "negative"):
-            kept[name] = arguments.as_boolean(NAME, name, kept[name])
+            kept[name] = conversion.as_boolean(NAME, name, kept[name])
         check_data(kept["counts"].shape, kept["dtype"], kept["reduction"])
     except (TypeError, ValueError) as why:
         raise errors.damaged_state(why) from None

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments, errors, native, shapes
+from . import conversion, errors, native, shapes
+from .callbacks import shares_memory
+from .checks import Array, Operand, check_out
 from .dtypes import MODES, check_movable, is_index, is_reducible
-from .edges import Edges, End
-from .hooks import shares_memory
+from .edge_lists import Edges, End
 from .names import FoldName, ModeName
 from .reductions import FOLDS, ROWS
-from .signature import Array, Operand, check_out
 
 NAME = "aggregate"
 
@@ -120,23 +120,23 @@ def aggregate(
     >>> gatherum.aggregate(planets, [0, 1], [0, 0], 1, "max", weights=[4.0, 1.0])
     array([[ 4., 40.]])
     """
-    reduction = arguments.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
-    how = arguments.as_choice(NAME, "mode", mode, MODES)
-    negative = arguments.as_boolean(NAME, "negative", negative)
-    rows = arguments.as_size(NAME, "size", size)
-    table = arguments.as_array(NAME, "data", data)
+    reduction = conversion.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
+    how = conversion.as_choice(NAME, "mode", mode, MODES)
+    negative = conversion.as_boolean(NAME, "negative", negative)
+    rows = conversion.as_size(NAME, "size", size)
+    table = conversion.as_array(NAME, "data", data)
     sources = End("gather_indices", _as_indices("gather_indices", gather_indices), 0)
     targets = End("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
     check_movable(NAME, "data", table.dtype)
     scale = None
     if weights is not None:
-        scale = arguments.as_updates(NAME, weights, table.dtype, "weights")
+        scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
     _check_dtypes(table, scale, reduction)
     shape = _checked_shape(table, sources, targets)
     steps = _weight_steps(scale, sources.indices.shape)
     sources = sources._replace(size=len(table))
     given = None if out is None else _as_out(out, shape, table, scale, sources, targets)
-    pins = arguments.pinned(table, sources.indices, targets.indices, scale, given)
+    pins = conversion.pinned(table, sources.indices, targets.indices, scale, given)
     edges = Edges.of(targets.indices, sources.indices, steps)
     lists = edges.make_lists(NAME, targets, sources, scale is not None, how, negative)
     result: Array = native.new_result(table.dtype, shape) if given is None else given
@@ -149,7 +149,7 @@ def aggregate(
 
 
 def _as_indices(operand: str, value: object) -> Array:
-    indices = arguments.as_indices(NAME, value, operand)
+    indices = conversion.as_indices(NAME, value, operand)
     if not is_index(indices.dtype):
         raise errors.not_an_index_dtype(NAME, indices.dtype, False, operand)
     return indices
@@ -191,7 +191,7 @@ def _as_out(
     targets: End,
 ) -> Array:
     """Return `out` as a plain array, or raise where the result cannot go there."""
-    plain = np.asarray(arguments.as_out(NAME, out))
+    plain = np.asarray(conversion.as_out(NAME, out))
     check_out(NAME, shape, table.dtype, Operand.of(plain))
     if not plain.flags.writeable:
         raise errors.out_read_only(NAME)

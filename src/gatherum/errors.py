@@ -1,6 +1,6 @@
 """Every sentence that the operators can answer with, worded once.
 
-Those of one framework alone stand in its room, in `sentences.py`.
+Those of one framework alone are in its folder's `errors.py`.
 
 Each function returns the exception to raise: operator, operand, what was expected, what came,
 where.

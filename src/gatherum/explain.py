@@ -11,14 +11,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from . import arguments, arrays, errors, native
+from . import conversion, errors, frameworks, native
+from .checks import Array, Operand, Signature, is_description, looks_alike
 from .dtypes import MODES
+from .index_reports import IndexReport, invalid_component, reported
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
 from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
-from .report import IndexReport, invalid_component, reported
-from .signature import Array, Operand, Signature, is_description, looks_alike
 
 # What a call takes that moves nothing, in seconds, about.
 OVERHEAD = 2e-7
@@ -84,7 +84,7 @@ class Explanation:
             plan on a CUDA device it is the bandwidth of the device's own copies.
         """
         if self.plan.device == "cuda":
-            from .cuda.description import copy_bandwidth
+            from .cuda.explain import copy_bandwidth
 
             copies = copy_bandwidth()
             return self.plan.bytes / copies, f"{copies / 1e9:.3g} GB/s, measured: a copy on cuda:0"
@@ -206,7 +206,7 @@ def explain(
         return _of_plan(op, data, indices, updates, given)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
-    device = "cuda" if arrays.is_on_cuda(data) else "cpu"
+    device = "cuda" if frameworks.is_on_cuda(data) else "cpu"
     return explained(find(op, "explain"), (data, indices, updates), given, device)
 
 
@@ -215,17 +215,17 @@ def explained(
 ) -> Explanation:
     """Explain an operator's call on a device, as `explain` does where the data are."""
     values: dict[str, Any] = dict(zip(("data", "indices", "updates"), operands, strict=True))
-    values = {name: arrays.seen(operator.name, name, value) for name, value in values.items()}
+    values = {name: frameworks.seen(operator.name, name, value) for name, value in values.items()}
     if not is_description(values["data"]):
-        values["data"] = arguments.as_array(operator.name, "data", values["data"])
+        values["data"] = conversion.as_array(operator.name, "data", values["data"])
     if not is_description(values["indices"]):
-        values["indices"] = arguments.as_indices(operator.name, values["indices"])
+        values["indices"] = conversion.as_indices(operator.name, values["indices"])
     made = planned(operator, values["data"], values["indices"], values["updates"], given, device)
     if made.signature.updates is not None and not is_description(values["updates"]):
         dtype = made.signature.data.dtype
-        values["updates"] = arguments.as_updates(operator.name, values["updates"], dtype)
+        values["updates"] = conversion.as_updates(operator.name, values["updates"], dtype)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
-    way = arrays.told(operator.name, *operands, given)
+    way = frameworks.told(operator.name, *operands, given)
     return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=way)
 
 
@@ -242,8 +242,8 @@ def _of_plan(
     for name, value in values.items():
         if value is None:
             continue
-        values[name] = near = arrays.seen(s.op, name, value)
-        if not arguments.is_plain(near):
+        values[name] = near = frameworks.seen(s.op, name, value)
+        if not conversion.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
         found, expected = Operand.of(near), getattr(s, name)  # type: ignore[arg-type]
         if not looks_alike(found, expected):

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
-from . import arguments, arrays, errors, native, shapes
+from . import conversion, errors, frameworks, native, shapes
+from .checks import (
+    Array,
+    Operand,
+    Signature,
+    check,
+    check_before_updates,
+    is_description,
+)
 from .dtypes import MODES, AnyDType, read_dtype
 from .errors import Shape
 from .lowering import Nest
@@ -22,14 +30,6 @@ from .operators import Operator, find
 from .programs import compile_call
 from .reductions import REDUCTIONS
 from .shapes import Layout
-from .signature import (
-    Array,
-    Operand,
-    Signature,
-    check,
-    check_before_updates,
-    is_description,
-)
 
 _run = native.run
 
@@ -262,27 +262,27 @@ def planned(
 ) -> Plan:
     """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
     op, a = operator.name, _attributes(operator, attributes)
-    if arrays.is_on_cuda(data):
+    if frameworks.is_on_cuda(data):
         device = "cuda"
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
-    data, indices = arrays.seen(op, "data", data), arrays.seen(op, "indices", indices)
-    updates, out = arrays.seen(op, "updates", updates), arrays.seen(op, "out", a["out"])
-    axis = arguments.as_axis(op, a[operator.attribute])
-    reduction = arguments.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
-    include_self = arguments.as_boolean(op, "include_self", a["include_self"])
-    mode = arguments.as_choice(op, "mode", a["mode"], MODES)
-    negative = arguments.as_boolean(op, "negative", a["negative"])
+    data, indices = frameworks.seen(op, "data", data), frameworks.seen(op, "indices", indices)
+    updates, out = frameworks.seen(op, "updates", updates), frameworks.seen(op, "out", a["out"])
+    axis = conversion.as_axis(op, a[operator.attribute])
+    reduction = conversion.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
+    include_self = conversion.as_boolean(op, "include_self", a["include_self"])
+    mode = conversion.as_choice(op, "mode", a["mode"], MODES)
+    negative = conversion.as_boolean(op, "negative", a["negative"])
     if not is_description(data):
-        data = arguments.as_array(op, "data", data)
+        data = conversion.as_array(op, "data", data)
     if not is_description(indices):
-        indices = arguments.as_indices(op, indices)
+        indices = conversion.as_indices(op, indices)
     to, of = _describe(op, "data", data), _describe(op, "indices", indices)
     other = None
     if operator.scatters:
         check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
         if not is_description(updates):
-            updates = arguments.as_updates(op, updates, to.dtype)
+            updates = conversion.as_updates(op, updates, to.dtype)
         other = _describe(op, "updates", updates)
     s = Signature(op, to, of, other, axis, reduction, include_self, mode, negative, None)
     if out is not None:
@@ -310,9 +310,9 @@ def _planned_again(
 def check_fill(s: Signature, fill_value: object) -> None:
     """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
     if s.updates is None and s.mode in ("fill", "drop"):
-        seen = arrays.seen(s.op, "fill_value", fill_value)
+        seen = frameworks.seen(s.op, "fill_value", fill_value)
         if not is_description(seen):
-            arguments.fill_item(s.op, s.data.dtype, seen)
+            conversion.fill_item(s.op, s.data.dtype, seen)
 
 
 def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:
@@ -330,14 +330,14 @@ def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:
 
 def _describe(op: str, operand: str, value: Any) -> Operand:
     if not is_description(value):
-        if not arguments.is_plain(value):
+        if not conversion.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return Operand.of(value)
-    shape, dtype = arguments.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
+    shape, dtype = conversion.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shapes.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
         return Operand(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
-    return Operand(shape, dtype, arguments.as_strides(op, operand, shape, value[2]))
+    return Operand(shape, dtype, conversion.as_strides(op, operand, shape, value[2]))
 
 
 def _dtype(op: str, operand: str, value: Any) -> AnyDType:

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments, errors, lowering, native
+from . import conversion, errors, lowering, native
+from .callbacks import check_memory, invalid_index
+from .checks import Array, Operand, Signature, check_out, is_description
 from .dtypes import needs_accumulator
-from .edges import Edges, End, resolved
-from .hooks import check_memory, invalid_index
+from .edge_lists import Edges, End, resolved
 from .lowering import Loop
 from .names import OperatorName, PrepareAttributes
 from .operators import Operator, find
 from .plan import apply, planned
 from .shapes import Layout
-from .signature import Array, Operand, Signature, check_out, is_description
 
 NAME = "prepare"
 # Rows of fewer bytes are folded sooner where they come: their lists would be as long as they are.
@@ -98,7 +98,7 @@ class Prepared:
             As the operator would, and where `data` has another shape or dtype. No index is invalid.
         """
         s = self._signature
-        data = arguments.as_array(s.op, "data", data)
+        data = conversion.as_array(s.op, "data", data)
         if data.shape != s.data.shape:
             raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
         if data.dtype != s.data.dtype:
@@ -128,10 +128,10 @@ class Prepared:
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
         """Fold updates by the lists; None where they, or a result, do not lie in rows."""
         s = self._signature
-        values = arguments.as_updates(s.op, updates, data.dtype)
+        values = conversion.as_updates(s.op, updates, data.dtype)
         if values.shape != self._moved or values.dtype != data.dtype:
             return None  # it may broadcast, or be wrong: the operator knows
-        given = None if out is None else np.asarray(arguments.as_out(s.op, out))
+        given = None if out is None else np.asarray(conversion.as_out(s.op, out))
         if given is not None:
             check_out(s.op, data.shape, data.dtype, Operand.of(given))
             check_memory(s.op, data, self.indices, values, given)
@@ -140,7 +140,7 @@ class Prepared:
         target, start = rows.of_data(result), rows.of_data(data)
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
-        pins = arguments.pinned(values, data, given)
+        pins = conversion.pinned(values, data, given)
         program = rows.edges.row_program(source, target, s.reduction, s.include_self)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
@@ -281,7 +281,7 @@ def prepare(
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, _attribute_names(operator))
-    found = arguments.as_indices(operator.name, indices)
+    found = conversion.as_indices(operator.name, indices)
     made = planned(operator, data_like, found, _updates_like(operator, data_like), {**attributes})
     signature = made.signature
     return Prepared(signature, _frozen(signature, found))
@@ -305,7 +305,7 @@ def _updates_like(operator: Operator, data_like: object) -> object:
         return None
     if is_description(data_like):
         return (), data_like[1]  # type: ignore[index]  # it is a tuple
-    return (), arguments.as_array(operator.name, "data", data_like).dtype
+    return (), conversion.as_array(operator.name, "data", data_like).dtype
 
 
 def _frozen(s: Signature, indices: Array) -> Array:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from . import lowering, native
 from ._core import Reduction
+from .checks import Checked, Signature, check
 from .dtypes import core_mode, value_of
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
 from .shapes import Layout
-from .signature import Checked, Signature, check
 
 
 class Compiled(NamedTuple):

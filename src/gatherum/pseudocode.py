@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 from . import _core
+from .checks import Signature
 from .dtypes import needs_accumulator, value_of
 from .lowering import Component, Nest
 from .plan import Plan
-from .signature import Signature
 
 _NAMES = "ijklmnpqrstu"
 _CHECKED = "xyz"

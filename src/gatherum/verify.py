@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import gatherum
 
-from . import corpus, native
-from .corpus import Call
+from . import native, verify_cases
+from .verify_cases import Call
 
 EXPECTED = Path(__file__).parent / "digests.json"
 
@@ -104,7 +104,7 @@ def verify(device: str = "cpu") -> Verification:
 def _on_cuda() -> Any:
     """Return the six functions by way of the first framework that has a CUDA device here."""
     if find_spec("torch"):
-        from .torch.device import functions as of_torch
+        from .torch.cuda import functions as of_torch
 
         if (found := of_torch()) is not None:
             return found
@@ -113,17 +113,17 @@ def _on_cuda() -> Any:
 
         if (found := of_cupy()) is not None:
             return found
-    from .cuda import sentences
+    from .cuda import errors as cuda_errors
 
-    raise sentences.no_cuda_arrays()
+    raise cuda_errors.no_cuda_arrays()
 
 
 def digests(functions: Any = gatherum) -> dict[str, str]:
     """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``."""
     return {
         f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)
-        for op, name, reduction in corpus.rows()
-        if (dtype := corpus.dtype_named(name)) is not None
+        for op, name, reduction in verify_cases.rows()
+        if (dtype := verify_cases.dtype_named(name)) is not None
     }
 
 
@@ -136,7 +136,7 @@ def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = g
     '9e4b47259732ee0ea098f5767b55097e'
     """
     digest = hashlib.blake2b(digest_size=16)
-    for calls in (corpus.small_calls, corpus.large_calls):
+    for calls in (verify_cases.small_calls, verify_cases.large_calls):
         add_answers(digest, calls(op, dtype, reduction), functions)
     return digest.hexdigest()
 

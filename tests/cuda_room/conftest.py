@@ -65,5 +65,5 @@ def on_shim(machine, monkeypatch):
         return tuple(found)
 
     monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
-    monkeypatch.setattr("gatherum.cuda.calls.open_device", ShimGpu)
+    monkeypatch.setattr("gatherum.cuda.execute.open_device", ShimGpu)
     return machine

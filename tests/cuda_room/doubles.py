@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from gatherum.checks import Operand
 from gatherum.plan import apply
 from gatherum.shapes import contiguous_strides
-from gatherum.signature import Operand
 
 
 class Status(IntEnum):

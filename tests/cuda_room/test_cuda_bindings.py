@@ -105,15 +105,15 @@ def test_calls_arrive_as_they_are_meant(tmp_path):
 
 def test_a_real_compiler_makes_machine_code_and_it_is_kept(tmp_path, monkeypatch):
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC: pip install cuda-bindings")
-    from gatherum.cuda import description, driver, nvidia
+    from gatherum.cuda import driver, explain, nvidia
 
     try:
         driver.Compiler(driver._import("nvrtc")).version()
     except RuntimeError:
         pytest.skip("needs NVRTC: pip install nvidia-cuda-nvrtc")
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", str(tmp_path))
-    plan = description.plan("gather", ((4, 8), "f4"), ((3,), "i8"), mode="clip")
-    (kernel,) = description.listed(plan).kernels
+    plan = explain.plan("gather", ((4, 8), "f4"), ((3,), "i8"), mode="clip")
+    (kernel,) = explain.listed(plan).kernels
     made = {number: nvidia.code(kernel, f"sm_{number}") for number in (75, 90, 120)}
     assert all(code.startswith(b"\x7fELF") for code in made.values())
     assert len(set(made.values())) == len(list(tmp_path.iterdir())) == 3

@@ -152,8 +152,8 @@ def test_nothing_of_cuda_is_imported_before_a_call(python):
 
 def test_the_floor_is_that_of_the_devices_copies(machine, monkeypatch):
     opened = driver.Driver(machine)
-    monkeypatch.setattr("gatherum.cuda.description.open_driver", lambda: opened)
-    monkeypatch.setattr("gatherum.cuda.description._COPIED", 1 << 16)
+    monkeypatch.setattr("gatherum.cuda.explain.open_driver", lambda: opened)
+    monkeypatch.setattr("gatherum.cuda.explain._COPIED", 1 << 16)
     explained = gatherum.explain(gatherum.cuda.plan("gather", ((4,), "f4"), ((1 << 20,), "i8")))
     seconds, words = explained.floor()
     assert seconds == pytest.approx(16 * 2**20 / (2 * 2**16 / 0.25e-3))

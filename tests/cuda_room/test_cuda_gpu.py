@@ -25,7 +25,7 @@ if not torch.cuda.is_available():
 cupy = pytest.importorskip("cupy", reason="install CuPy, whose arrays are tested, too")
 
 import gatherum.cuda.cupy  # noqa: E402
-import gatherum.torch.device  # noqa: E402
+import gatherum.torch.cuda  # noqa: E402
 from gatherum.dtypes import is_reducible  # noqa: E402
 from gatherum.reductions import FOLDS, REDUCTIONS  # noqa: E402
 
@@ -35,7 +35,7 @@ MANY = settings(
     suppress_health_check=list(HealthCheck),
 )
 FUNCTIONS = {
-    "torch": gatherum.torch.device.functions(),
+    "torch": gatherum.torch.cuda.functions(),
     "cupy": gatherum.cuda.cupy.functions(),
 }
 PLAIN = [d for d in DATA_DTYPES if d.isnative and d.isbuiltin == 1 and d.kind in "biufc"]

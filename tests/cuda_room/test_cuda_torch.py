@@ -18,7 +18,7 @@ import gatherum.torch as room  # noqa: E402
 from gatherum.cuda import views  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
 from gatherum.reductions import FOLDS  # noqa: E402
-from gatherum.torch import device, gradients, namespace, ops  # noqa: E402
+from gatherum.torch import cuda, gradients, namespace, ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning")
@@ -32,7 +32,7 @@ def as_cuda(monkeypatch):
 
     def run(op, *operands, **call):
         ran.append(op)
-        return device.run(op, *operands, **call)
+        return cuda.run(op, *operands, **call)
 
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
@@ -40,8 +40,8 @@ def as_cuda(monkeypatch):
         for row in ROWS.values():
             for name, kernel in ops._kernels(row, run).items():
                 library.impl(name, kernel, "CPU")
-    monkeypatch.setattr(device.FRAMEWORK.__class__, "stream", lambda *_: 40)
-    monkeypatch.setattr(device.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
+    monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
+    monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core would not see memory of a device: everything goes to the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
     monkeypatch.setattr(namespace, "native", SimpleNamespace(call=_through_ops))
@@ -163,7 +163,7 @@ def test_gradients(on_core, as_cuda, op, reduction):
 def test_shapes_alone_on_a_cuda_device(op):
     with FakeTensorMode() as mode:
         operands = [mode.from_tensor(t) for t in example(op)]
-        operands = [torch.empty_like(t, device="cuda") for t in operands]
+        operands = [torch.empty_like(t, cuda="cuda") for t in operands]
         found = call(op, *operands)
         assert (found.device.type, found.dtype) == ("cuda", torch.float32)
         assert found.shape == call(op, *example(op), functions=room).shape
@@ -174,7 +174,7 @@ def test_shapes_alone_on_a_cuda_device(op):
 
 def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
     with FakeTensorMode():
-        data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int, device="cuda")
+        data, index = torch.empty(4, 3, cuda="cuda"), torch.empty(5, dtype=int, cuda="cuda")
         row = ROWS["scatter_slices"]
         for mode in MODES:
             places = gradients._places(index, row, data.shape, 0, mode, True)
@@ -185,7 +185,7 @@ def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
 
 def test_two_devices_are_named():
     with FakeTensorMode():
-        data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int)
+        data, index = torch.empty(4, 3, cuda="cuda"), torch.empty(5, dtype=int)
         with pytest.raises(TypeError) as caught:
             gatherum.gather(data, index)
     assert str(caught.value) == (
@@ -208,8 +208,8 @@ def test_the_sort_is_stable(as_cuda, widths):
     random = np.random.default_rng(3)
     keys = random.integers(0, 5, 100).astype(f"u{widths[0]}")
     payload = np.arange(100).astype(f"u{widths[1]}")
-    memory = [device._Scratch(torch.from_numpy(a.view(np.uint8).copy())) for a in (keys, payload)]
-    found = device.FRAMEWORK.sort(*memory, 100, widths, 3, 0, 40)
+    memory = [cuda._Scratch(torch.from_numpy(a.view(np.uint8).copy())) for a in (keys, payload)]
+    found = cuda.FRAMEWORK.sort(*memory, 100, widths, 3, 0, 40)
     order = np.argsort(keys, kind="stable")
     for each, expected in zip(found, (keys[order], payload[order]), strict=True):
         assert each.memory.numpy().tobytes() == expected.tobytes()
@@ -217,16 +217,16 @@ def test_the_sort_is_stable(as_cuda, widths):
 
 def test_what_torch_does_not_sort_cub_does(monkeypatch):
     asked = []
-    monkeypatch.setattr(device.cub, "radix_sort", lambda *given: asked.append(given) or "sorted")
-    monkeypatch.setattr(device, "_MOST_SORTED", 3)
-    memory = [device._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
-    assert device.FRAMEWORK.sort(*memory, 4, (4, 4), 3, 0, 40) == "sorted"
-    assert asked == [(device.FRAMEWORK, *memory, 4, (4, 4), 3, 0, 40)]
+    monkeypatch.setattr(cuda.cub, "radix_sort", lambda *given: asked.append(given) or "sorted")
+    monkeypatch.setattr(cuda, "_MOST_SORTED", 3)
+    memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
+    assert cuda.FRAMEWORK.sort(*memory, 4, (4, 4), 3, 0, 40) == "sorted"
+    assert asked == [(cuda.FRAMEWORK, *memory, 4, (4, 4), 3, 0, 40)]
 
 
 def test_the_default_stream_has_a_number_of_its_own(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=0))
-    assert device.FRAMEWORK.stream(0, ()) == 1
+    assert cuda.FRAMEWORK.stream(0, ()) == 1
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)
@@ -238,13 +238,13 @@ def test_inductor_keeps_the_ops_out_of_its_graphs(row):
 def test_the_framework_has_what_the_room_asks_for():
     asked = [name for name in vars(views.Framework) if name[0] != "_"]
     assert {"view", "stream", "empty", "allocate", "sort", "keep"} <= set(asked)
-    assert [name for name in asked if not hasattr(device.FRAMEWORK, name)] == []
+    assert [name for name in asked if not hasattr(cuda.FRAMEWORK, name)] == []
 
 
 def test_an_op_that_is_called_itself_names_two_devices(as_cuda):
     data, index, _ = example("gather")
     call = ops.gather_call()
     with pytest.raises(TypeError, match=r"^gather: `indices` must be on the device of `data`, cpu"):
-        device.run("gather", data, index.to("meta"), None, out=None, **call)
+        cuda.run("gather", data, index.to("meta"), None, out=None, **call)
     with pytest.raises(TypeError, match=r"^gather: `data` must be a dense tensor, got a tensor of"):
-        device.run("gather", data.to_sparse(), index, None, out=None, **call)
+        cuda.run("gather", data.to_sparse(), index, None, out=None, **call)

@@ -5,8 +5,8 @@ import json
 import pytest
 from doubles import HostArray, array_of
 
-from gatherum import cli, corpus, verify
-from gatherum.cuda.transfers import OnDevice
+from gatherum import cli, verify, verify_cases
+from gatherum.cuda.host_transfer import OnDevice
 
 EXPECTED = json.loads(verify.EXPECTED.read_text())
 BY_HOST = OnDevice("cuda:0, a double", HostArray, lambda found, dtype: array_of(found).view(dtype))
@@ -24,8 +24,8 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids="/".join)
 def test_small_calls_have_the_bits_of_the_host(on_shim, row, monkeypatch):
     op, name, reduction = row
-    monkeypatch.setattr(corpus, "large_calls", lambda *_: ())
-    dtype = corpus.dtype_named(name)
+    monkeypatch.setattr(verify_cases, "large_calls", lambda *_: ())
+    dtype = verify_cases.dtype_named(name)
     expected = verify.row_digest(op, dtype, reduction)
     assert verify.row_digest(op, dtype, reduction, BY_HOST) == expected
 
@@ -34,12 +34,12 @@ def test_small_calls_have_the_bits_of_the_host(on_shim, row, monkeypatch):
 @pytest.mark.parametrize("row", [ROWS[0], ROWS[4]], ids="/".join)
 def test_a_whole_row_has_the_published_digest(on_shim, row):
     op, name, reduction = row
-    found = verify.row_digest(op, corpus.dtype_named(name), reduction, BY_HOST)
+    found = verify.row_digest(op, verify_cases.dtype_named(name), reduction, BY_HOST)
     assert found == EXPECTED["/".join(row)]
 
 
 def test_what_is_printed_names_the_device(on_core, monkeypatch, capsys):
-    monkeypatch.setattr(corpus, "rows", lambda: iter([ROWS[0], ROWS[4]]))
+    monkeypatch.setattr(verify_cases, "rows", lambda: iter([ROWS[0], ROWS[4]]))
     monkeypatch.setattr(verify, "_on_cuda", lambda: BY_HOST)
     assert cli.run(["verify", "--device", "cuda"]) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -52,7 +52,7 @@ def test_a_device_that_gives_other_bits_is_found(on_core, monkeypatch, capsys):
         array.reshape(-1)[-1:] += 1
         return array
 
-    monkeypatch.setattr(corpus, "rows", lambda: iter([ROWS[3]]))
+    monkeypatch.setattr(verify_cases, "rows", lambda: iter([ROWS[3]]))
     monkeypatch.setattr(verify, "_on_cuda", lambda: OnDevice("a double", HostArray, one_bit_off))
     assert cli.run(["verify", "--device", "cuda"]) == 1
     assert "scatter_nd/int32/add: differs from the published digest\n" in capsys.readouterr().out

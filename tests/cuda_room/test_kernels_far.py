@@ -8,7 +8,7 @@ from shim.room import Room
 import gatherum
 from gatherum.cuda import checks, run
 from gatherum.cuda.launches import NARROW, Call
-from gatherum.cuda.work import work_of
+from gatherum.cuda.loops import work_of
 from sparse_files import NEEDS_HOLES, PLACES
 
 pytestmark = [

@@ -38,10 +38,10 @@ def client():
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch, client):
-    from gatherum.dask import operands, ways
+    from gatherum.dask import operands, strategy
 
-    monkeypatch.setattr(ways, "SMALL_BYTES", -1)
-    for module in (ways, operands):
+    monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
+    for module in (strategy, operands):
         monkeypatch.setattr(module, "chunk_bytes", lambda: 2000)
     with dask.config.set({"gatherum.way": request.param, "scheduler": client}):
         yield request.param
@@ -159,10 +159,10 @@ def test_known_indices_that_address_few_chunks_or_none(way):
 
 
 def test_another_version_of_distributed_warns_and_takes_tasks(client, monkeypatch):
-    from gatherum.dask import versions, ways
+    from gatherum.dask import strategy, versions
 
     monkeypatch.setattr(versions, "TESTED", ("0.0",))
-    monkeypatch.setattr(ways, "SMALL_BYTES", -1)
+    monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
     operands = da.from_array(DATA, chunks=(50, 7)), da.from_array(INDICES, chunks=70)
     said = pytest.warns(UserWarning, match="rows move as tasks: its shuffles are tested with")
     with dask.config.set({"gatherum.way": "shuffle"}), said:

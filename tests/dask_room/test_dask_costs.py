@@ -17,9 +17,9 @@ import dask  # noqa: E402
 from chunked import chunked  # noqa: E402
 
 import gatherum.dask  # noqa: E402
-from gatherum.dask import costs, operands, ways  # noqa: E402
+from gatherum.dask import costs, operands, strategy  # noqa: E402
 from gatherum.dask.layout import groups  # noqa: E402
-from gatherum.dask.shards import RowsSpec  # noqa: E402
+from gatherum.dask.shuffle_shards import RowsSpec  # noqa: E402
 
 
 def tasks_of(lazy):
@@ -35,13 +35,13 @@ def cost_of(lazy):
 
 @pytest.fixture(params=["as chosen", "tasks", "shuffle", "apart"])
 def way(request, monkeypatch):
-    for module in (ways, operands):
+    for module in (strategy, operands):
         monkeypatch.setattr(module, "chunk_bytes", lambda: 60)
-    monkeypatch.setattr(ways, "_can_shuffle", lambda: True)
+    monkeypatch.setattr(strategy, "_can_shuffle", lambda: True)
     pays = request.param == "apart"
-    monkeypatch.setattr(ways, "partial_pays", lambda *sizes: pays)
+    monkeypatch.setattr(strategy, "partial_pays", lambda *sizes: pays)
     if request.param in ("tasks", "shuffle"):
-        monkeypatch.setattr(ways, "SMALL_BYTES", -1)
+        monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
         with dask.config.set({"gatherum.way": request.param}):
             yield request.param
     else:
@@ -72,7 +72,7 @@ def huge():
         table = da.zeros((ROWS, WIDTH), dtype=np.float32, chunks=(rows, WIDTH))
         indices = da.zeros(ROWS, dtype=np.int64, chunks=rows)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ways, "_can_shuffle", lambda: True)
+            patch.setattr(strategy, "_can_shuffle", lambda: True)
             return gatherum.gather(table, indices)
 
 
@@ -91,7 +91,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     assert cost.tasks == len(made)
 
     # Owners and workers are picked as a run picks them.
-    owners = groups(ways.owner_bytes(layer.call, layout), way.chunk)
+    owners = groups(strategy.owner_bytes(layer.call, layout), way.chunk)
     spec = RowsSpec(id="", disk=True, receivers=len(owners))
     worker = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(len(owners))])
     rows = np.array([sum(layout.keyed[0][n] for n in run) for run in owners])

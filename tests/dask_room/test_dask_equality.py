@@ -13,7 +13,7 @@ da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[a
 from chunked import chunked, chunkings  # noqa: E402
 
 import gatherum.dask  # noqa: E402
-from gatherum.dask import operands, ways  # noqa: E402
+from gatherum.dask import operands, strategy  # noqa: E402
 
 # Dask copies records field by field, without what lies between them.
 WHOLE = [dtype for dtype in DATA_DTYPES if dtype != PADDED]
@@ -40,11 +40,11 @@ def computed(op, operands, attributes):
 def way(request, monkeypatch):
     """Each of the ways in which rows move; small arrays would take one of them only."""
     if request.param != "as chosen":
-        monkeypatch.setattr(ways, "SMALL_BYTES", -1)
+        monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
     if request.param == "apart":
-        monkeypatch.setattr(ways, "partial_pays", lambda *sizes: True)
+        monkeypatch.setattr(strategy, "partial_pays", lambda *sizes: True)
     if request.param in ("by routes in steps", "apart"):
-        for module in (ways, operands):
+        for module in (strategy, operands):
             monkeypatch.setattr(module, "chunk_bytes", lambda: 24)
     return request.param
 

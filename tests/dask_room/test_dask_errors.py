@@ -167,7 +167,7 @@ def test_chunks_that_known_indices_do_not_address_are_not_read():
     with_way = dask.config.set({"gatherum.way": "tasks"})
     with_small = pytest.MonkeyPatch.context()
     with with_way, with_small as patch:
-        patch.setattr("gatherum.dask.ways.SMALL_BYTES", 1000)
+        patch.setattr("gatherum.dask.strategy.SMALL_BYTES", 1000)
         assert "at most 3 of 20 chunks" in str(gatherum.explain("gather", table, rows))
         found = gatherum.gather(table, rows, mode="clip").compute()
         np.testing.assert_array_equal(found[:, :, 99], (rows % 600_000 * 100 + 99).astype(np.int8))
@@ -211,7 +211,7 @@ def test_blocks_of_another_dtype_than_declared(op, way, monkeypatch):
     """Indices that are no integers are refused as they are elsewhere, never cast."""
     indices, updates = np.array(OPS[op][0]), OPS[op][1]
     if way:
-        monkeypatch.setattr("gatherum.dask.ways.SMALL_BYTES", -1)
+        monkeypatch.setattr("gatherum.dask.strategy.SMALL_BYTES", -1)
     with dask.config.set({"gatherum.way": way} if way else {}):
         for dtype in ("f4", "bool"):
             for declared in ("<i8", ">i8"):

@@ -51,7 +51,7 @@ def call(op, indices):
 
 @pytest.mark.parametrize("op", ["gather", "scatter"])
 def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
-    monkeypatch.setattr("gatherum.dask.ways.SMALL_BYTES", -1)
+    monkeypatch.setattr("gatherum.dask.strategy.SMALL_BYTES", -1)
     settings = {
         "gatherum.way": "shuffle",
         "array.chunk-size": 8 * MIB,

@@ -10,8 +10,8 @@ zarr = pytest.importorskip("zarr", reason="install zarr")
 import gatherum.dask  # noqa: E402
 from files.kinds import DTYPES, filled, values  # noqa: E402
 from gatherum import files  # noqa: E402
+from gatherum.dask.execute import at_once  # noqa: E402
 from gatherum.dask.outputs import FileCall  # noqa: E402
-from gatherum.dask.running import at_once  # noqa: E402
 
 pytestmark = pytest.mark.slow
 PICKED = np.array([4, 0, 0])

@@ -11,9 +11,9 @@ pytest.importorskip("distributed", reason="install distributed: pip install dist
 import dask.array as da
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
-from gatherum.dask import work
-from gatherum.dask.entries import route
-from gatherum.dask.shards import RowsRun
+from gatherum.dask import block_kernels
+from gatherum.dask.routing import route
+from gatherum.dask.shuffle_shards import RowsRun
 
 
 @pytest.fixture
@@ -64,11 +64,11 @@ def test_owners_are_sent_what_would_be_cut_for_them(sizes, one):
     call, shapes = layer.call, [(2, size, 3) for size in sizes]
     way = route(call, layer.layout.keyed, data.shape, [(n,) for n in origins], blocks)
     updates = [np.array(7)] * len(sizes) if one else updates
-    found = list(work.cut_each(call, way, shapes, updates))
+    found = list(block_kernels.cut_each(call, way, shapes, updates))
     assert [owner for owner, _, _ in found] == [0, 2]
-    whole = work.cut(call, None, way, shapes, updates)
+    whole = block_kernels.cut(call, None, way, shapes, updates)
     for owner, part, values in found:
-        expected, cut = work.values_of(call, way, whole, owner, owner + 1)
+        expected, cut = block_kernels.values_of(call, way, whole, owner, owner + 1)
         np.testing.assert_array_equal(part.rows, expected.rows)
         np.testing.assert_array_equal(values, cut)
         assert one or (values.base is None and values.flags.c_contiguous)

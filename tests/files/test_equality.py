@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
 from gatherum import files
 from gatherum.dtypes import is_reducible
-from gatherum.files import gathering, passing
+from gatherum.files import gathering, table_pass
 from gatherum.files.budget import Budget
 from gatherum.files.tables import partition
 from gatherum.plan import apply
@@ -153,7 +153,7 @@ def test_both_ways_of_a_gather_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spilled: int, setback: int, mode: str
 ) -> None:
     monkeypatch.setattr(gathering, "SPILLED", spilled)
-    monkeypatch.setattr(passing, "SETBACK_BYTES", setback)
+    monkeypatch.setattr(table_pass, "SETBACK_BYTES", setback)
     rng = np.random.default_rng(5)
     beyond = 0 if mode == "raise" else 40
     indices = rng.integers(-2000 - beyond, 2000 + beyond, 9000)

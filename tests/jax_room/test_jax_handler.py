@@ -7,7 +7,7 @@ jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402
-from gatherum.jax.ops import TARGET  # noqa: E402
+from gatherum.jax.primitives import TARGET  # noqa: E402
 
 FILL = np.zeros(2, np.int64)
 DATA, INDICES = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([0, 2])

@@ -16,8 +16,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 import gatherum.jax  # noqa: E402
 from gatherum.jax.dtypes import _WHOLE  # noqa: E402
-from gatherum.jax.ops import Call  # noqa: E402
-from gatherum.jax.partitions import Numbered  # noqa: E402
+from gatherum.jax.primitives import Call  # noqa: E402
+from gatherum.jax.sharding import Numbered  # noqa: E402
 
 X = "x"
 RNG = np.random.default_rng(0)

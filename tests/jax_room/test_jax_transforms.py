@@ -11,7 +11,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 import gatherum.jax  # noqa: E402
-from gatherum.jax.ops import TARGET  # noqa: E402
+from gatherum.jax.primitives import TARGET  # noqa: E402
 
 INDICES = np.array([[0, 2], [2, 2], [1, 0], [0, 0]], np.int32)
 

@@ -8,7 +8,7 @@ from tensors import compiled, room, torch
 
 import gatherum
 from gatherum import native
-from gatherum.torch import fused
+from gatherum.torch import fused_gradients
 
 EXTREMES = ("max", "min")
 
@@ -127,7 +127,7 @@ def test_bits_on_any_threads_and_as_composed(name, reduction, settings_restored,
     indices = torch.randint(shape[axis], where, generator=generator)
     more = {"op": op, "reduction": reduction}
     more["batch_dims" if op == "scatter_nd" else "axis"] = axis
-    monkeypatch.setattr(fused, "applies", lambda *_: True)
+    monkeypatch.setattr(fused_gradients, "applies", lambda *_: True)
     found = []
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
@@ -135,7 +135,7 @@ def test_bits_on_any_threads_and_as_composed(name, reduction, settings_restored,
     assert all(
         torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True)
     )
-    monkeypatch.setattr(fused, "applies", lambda *_: False)
+    monkeypatch.setattr(fused_gradients, "applies", lambda *_: False)
     for one, other in zip(
         found[0], gradients(data, indices, updates, gradient, **more), strict=True
     ):

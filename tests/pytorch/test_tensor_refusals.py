@@ -5,7 +5,7 @@ import pytest
 from tensors import compiled, room, torch
 
 import gatherum
-from gatherum import arguments
+from gatherum import conversion
 
 pytestmark = [
     pytest.mark.slow,
@@ -95,7 +95,7 @@ def test_numbers_that_do_not_fit(name):
         with pytest.raises(ValueError, match="`updates` must") as caught:
             scattered(number)(data)
         refuses(scattered(number), data, wording(caught))
-        if not arguments.is_integer_zero(number):
+        if not conversion.is_integer_zero(number):
             with pytest.raises(ValueError, match="`fill_value` must") as caught:
                 filled(number)(data)
             refuses(filled(number), data, wording(caught))

@@ -10,7 +10,7 @@ from tensors import room, torch
 
 import gatherum
 from gatherum import native
-from gatherum.torch import memory
+from gatherum.torch import dlpack
 
 DATA, SOME = torch.arange(12.0).reshape(4, 3), torch.ones(2, 3)
 ROWS = torch.tensor([0, 2])
@@ -222,14 +222,14 @@ def test_memory_of_numpy_cannot_shrink():
 
 def test_without_the_functions_of_the_c_interface(monkeypatch):
     """A torch where they cannot be found is asked in Python."""
-    monkeypatch.setattr(memory, "_address", lambda name: 0)
+    monkeypatch.setattr(dlpack, "_address", lambda name: 0)
     try:
-        memory.find_storage()
+        dlpack.find_storage()
         test_what_lies_inside()
         test_the_message_counts_bytes_of_the_storage()
     finally:
         monkeypatch.undo()
-        memory.find_storage()
-    assert memory._address("aoti_torch_get_storage_size") != 0
-    assert memory._address("aoti_torch_no_such_function") == 0
+        dlpack.find_storage()
+    assert dlpack._address("aoti_torch_get_storage_size") != 0
+    assert dlpack._address("aoti_torch_no_such_function") == 0
     test_what_lies_inside()

@@ -54,7 +54,7 @@ def test_the_examples_of_the_page():
 def test_a_page_is_left_out_where_its_package_is_missing(monkeypatch, capsys):
     examples = module_of(ROOT / "docs/examples.py")
     assert examples.is_installed("torch")
-    assert "gatherum.torch.segments" in examples.modules()
+    assert "gatherum.torch.torch_scatter" in examples.modules()
     monkeypatch.setattr(examples, "is_installed", lambda package: False)
     assert examples.run_page(ROOT / "docs/pytorch.md") == (0, 0)
     assert "docs/pytorch.md: left out, for torch is not installed" in capsys.readouterr().out

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from ..checks import Array
 from ..operators import Operator
-from ..signature import Array
 from .numbers import Integer
 from .options import together
 

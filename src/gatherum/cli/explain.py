@@ -13,10 +13,10 @@ import numpy as np
 from click.shell_completion import CompletionItem
 
 from .. import errors
+from ..checks import Array
 from ..errors import Shape
 from ..operators import OPERATORS, find
-from ..regular import open_regular
-from ..signature import Array
+from ..regular_files import open_regular
 from . import options as shared
 from .group import commands
 from .numbers import Integer, integer, integers, short

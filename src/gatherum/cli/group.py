@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import click
 
-from ..regular import naming
+from ..regular_files import naming
 from ..startup import INTERRUPTED, discard, say
 from ..version import __version__
 

@@ -12,9 +12,9 @@ from typing import Any
 import click
 import numpy as np
 
+from ..checks import Array
 from ..operators import Operator
-from ..regular import read_regular
-from ..signature import Array
+from ..regular_files import read_regular
 from .numbers import integers, short
 
 _TEXTS = (".csv", ".txt")

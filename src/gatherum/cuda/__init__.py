@@ -5,9 +5,9 @@ or `__dlpack__`. `gatherum.gather(array, ...)` and the other five come here, too
 imports CuPy or anything of CUDA, and only when a call needs it.
 """
 
-from .. import arrays
+from .. import frameworks
+from ..help_signatures import plain_help
 from ..plan import add_device
-from ..surface import plain_help
 from .api import (
     gather,
     gather_elements,
@@ -19,7 +19,7 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
-from .description import describe, plan
+from .explain import describe, plan
 from .protocols import DeviceArray
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "scatter_slices",
 ]
 
-for _framework in ("cupy", arrays.CUDA.name):
-    arrays.register(_framework, room, look, on_cuda=is_on_cuda)
+for _framework in ("cupy", frameworks.CUDA.name):
+    frameworks.register(_framework, room, look, on_cuda=is_on_cuda)
 add_device("cuda", describe)
 plain_help(globals())
 

@@ -6,11 +6,11 @@ import sys
 from functools import cache
 from typing import Any
 
-from .. import arguments, arrays
+from .. import conversion, frameworks
 from ..dtypes import AnyDType, Extension
 from ..names import ModeName, ReductionName
-from . import sentences
-from .calls import Attributes, call
+from . import errors as cuda_errors
+from .execute import Attributes, call
 from .protocols import Protocols
 from .views import Framework
 
@@ -121,12 +121,12 @@ def _cupy() -> Framework:
 
 def _framework_of(value: object) -> Framework | None:
     """Return the framework of an array on a CUDA device, None for any other value."""
-    if (found := arrays.foreign(type(value))) is None:
+    if (found := frameworks.foreign(type(value))) is None:
         return None
     if found.framework.name == "cupy":
         loaded = "cupy" in sys.modules
         return _cupy() if loaded and _cupy().owns(value) else None
-    return _protocols if found.framework is arrays.CUDA and _protocols.owns(value) else None
+    return _protocols if found.framework is frameworks.CUDA and _protocols.owns(value) else None
 
 
 def is_on_cuda(value: object) -> bool:
@@ -138,14 +138,16 @@ def _run(
     op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
     mode: Any, negative: Any, fill_value: Any,
 ) -> Any:  # fmt: skip
-    _, *attributes = arguments.normalise_attributes(
+    _, *attributes = conversion.normalise_attributes(
         op, axis, reduction, include_self, mode, negative
     )
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
-    arrays.check_one_framework(op, operands)
-    if not arrays.is_on_cuda(data):
-        raise sentences.not_on_cuda(op, "data", type(data).__name__, getattr(data, "device", None))
-    to = arrays.room_for(type(data))
+    frameworks.check_one_framework(op, operands)
+    if not frameworks.is_on_cuda(data):
+        raise cuda_errors.not_on_cuda(
+            op, "data", type(data).__name__, getattr(data, "device", None)
+        )
+    to = frameworks.room_for(type(data))
     if to is None:
         raise AssertionError("what is on a device has a room")
     return to(op, data, indices, updates, *attributes, fill_value, None)
@@ -158,12 +160,12 @@ def room(
     """Take the arguments of a functional call on arrays of CuPy, or with a CUDA protocol."""
     attributes = Attributes(axis, reduction, include_self, mode, negative)
     if (framework := _framework_of(data)) is None:  # of a type that may be on a device, and is not
-        return arguments.normalise(op, data, indices, updates, *attributes, fill_value, out)
+        return conversion.normalise(op, data, indices, updates, *attributes, fill_value, out)
     if out is not None:
-        raise sentences.no_cuda_out(op)
+        raise cuda_errors.no_cuda_out(op)
 
     def fill(dtype: AnyDType) -> bytes:
-        item = arguments.fill_item(op, dtype, fill_value).tobytes()
+        item = conversion.fill_item(op, dtype, fill_value).tobytes()
         return item if any(item) else b""
 
     return call(framework, op, data, indices, updates, attributes, fill)

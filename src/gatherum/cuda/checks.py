@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import struct
 
-from ..hooks import raise_invalid
+from ..callbacks import raise_invalid
 from .device import Buffer
 from .launches import Call
-from .work import unaddressable
+from .loops import unaddressable
 
 # ``Record`` of kernels/nest.cuh: count, inverse, found, component, value.
 _RECORD = struct.Struct("=QQQQq")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import sentences
+from . import errors as cuda_errors
 from .driver import open_driver
 
 # A sorter is shared by all calls of the same types, and holds the pointers of the last one.
@@ -55,7 +55,7 @@ def radix_sort(
     try:
         compute = import_module("cuda.compute")
     except (ImportError, RuntimeError) as why:  # a RuntimeError: libraries that it loads
-        raise sentences.no_cuda_sort() from why
+        raise cuda_errors.no_cuda_sort() from why
     found = [framework.allocate(count * width, device, stream) for width in widths]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths[0]),

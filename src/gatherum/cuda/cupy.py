@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Operand
 from ..dtypes import AnyDType
 from ..errors import Shape
-from ..signature import Operand
 from .driver import LEGACY_STREAM, Kept, open_driver
-from .transfers import OnDevice
+from .host_transfer import OnDevice
 from .views import View
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from . import sentences
+from . import errors as cuda_errors
 
 # The legacy default stream by a number of its own: 0 would be another stream where cuda.bindings
 # has been told, by an environment variable, that every thread has a default stream.
@@ -47,8 +47,8 @@ class Driver:
         known = found == self.api.CUresult.CUDA_SUCCESS and words
         text = words.decode() if known else "an unknown error"
         if status == self.api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            return sentences.no_device_memory(name, text)
-        return sentences.driver_failed(name, getattr(status, "name", str(status)), text)
+            return cuda_errors.no_device_memory(name, text)
+        return cuda_errors.driver_failed(name, getattr(status, "name", str(status)), text)
 
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
@@ -197,7 +197,7 @@ class Compiler:
         """Call a function of NVRTC; return what it gives, or raise what its status says."""
         status, *given = getattr(self.api, name)(*arguments)
         if status != self.api.nvrtcResult.NVRTC_SUCCESS:
-            raise sentences.driver_failed(name, status.name, "NVRTC")
+            raise cuda_errors.driver_failed(name, status.name, "NVRTC")
         return given[0] if len(given) == 1 else tuple(given)
 
     def version(self) -> str:
@@ -234,7 +234,7 @@ class Compiler:
             given = [option.encode() for option in options]
             status, *_ = self.api.nvrtcCompileProgram(program, len(given), given)
             if status != self.api.nvrtcResult.NVRTC_SUCCESS:
-                raise sentences.not_compiled(name, self._log(program))
+                raise cuda_errors.not_compiled(name, self._log(program))
             code = bytes(self.call("nvrtcGetCUBINSize", program))
             self.call("nvrtcGetCUBIN", program, code)
             return code
@@ -254,7 +254,7 @@ def open_driver() -> Driver:
     try:
         return Driver(api)
     except RuntimeError as why:  # no library of the driver, or no device
-        raise sentences.no_cuda_driver(why) from None
+        raise cuda_errors.no_cuda_driver(why) from None
 
 
 @cache
@@ -264,7 +264,7 @@ def open_compiler() -> Compiler:
     try:
         compiler.version()
     except RuntimeError:  # no library of that name
-        raise sentences.no_cuda_package("NVRTC") from None
+        raise cuda_errors.no_cuda_package("NVRTC") from None
     return compiler
 
 
@@ -272,4 +272,4 @@ def _import(name: str) -> Any:
     try:
         return import_module(f"cuda.bindings.{name}")
     except ImportError:
-        raise sentences.no_cuda_package("cuda.bindings") from None
+        raise cuda_errors.no_cuda_package("cuda.bindings") from None

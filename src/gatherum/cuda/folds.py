@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..checks import Signature
 from ..dtypes import value_of
 from ..reductions import ROWS
-from ..signature import Signature
 from . import tables
 from .checks import address
 from .device import Buffer, Kernel
 from .launches import NARROW, THREADS, Call, Macros
+from .loops import Work
 from .movement import WIDEST, writing_mode
 from .tables import Fields, Steps, points
-from .work import Work
 
 # Runs of at most so many entries are folded by a thread for each part of the row, and by a warp;
 # longer ones by a block. Both numbers wait for a measurement on a device.

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from ..plan import Plan
 from . import tables
 from .device import Buffer, Device, Kernel
+from .loops import Work, index_strides
 from .tables import Fields, Parts, Steps
-from .work import Work, index_strides
 
 # Macros of a kernel by their names.
 Macros: TypeAlias = dict[str, object]

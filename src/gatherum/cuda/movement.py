@@ -8,8 +8,8 @@ from . import tables
 from .checks import address
 from .device import Buffer, Kernel
 from .launches import EACH, THREADS, Call
+from .loops import Work, with_chunks
 from .tables import packed
-from .work import Work, with_chunks
 
 WIDEST = 16
 # Bytes of a fill item that one launch of ``pattern`` writes.

@@ -17,11 +17,11 @@ import numpy as np
 
 from .. import errors
 from .._core import dtype_of_dlpack
+from ..checks import Operand
 from ..dtypes import AnyDType, Extension, dtype_of
 from ..errors import Shape
 from ..shapes import contiguous_strides
-from ..signature import Operand
-from . import sentences
+from . import errors as cuda_errors
 from .driver import LEGACY_STREAM, Driver, Kept, open_driver
 from .views import View
 
@@ -108,7 +108,7 @@ class Protocols:
             return _by_interface(op, operand, value, interface)
         kind, _ = _dlpack_device(value)
         if kind not in _DLPACK_CUDA:
-            raise sentences.not_on_cuda(op, operand, type(value).__name__, None)
+            raise cuda_errors.not_on_cuda(op, operand, type(value).__name__, None)
         return _by_dlpack(op, operand, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:

@@ -15,8 +15,8 @@ Modes other than "raise" never wait for the device.
 
 from __future__ import annotations
 
+from ..checks import Signature
 from ..plan import Plan
-from ..signature import Signature
 from . import folds, movement
 from .checks import (
     RECORD_BYTES,
@@ -27,7 +27,7 @@ from .checks import (
 )
 from .device import Buffer, Device
 from .launches import Call
-from .work import Work, work_of
+from .loops import Work, work_of
 
 # A table of winners may be this large, however small the call is.
 _SMALL_TABLE = 1 << 24

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+from ..checks import Operand
 from ..dtypes import AnyDType
 from ..errors import Shape
-from ..signature import Operand
 from .device import Buffer
 
 

@@ -3,8 +3,8 @@
 This package alone imports Dask. `gatherum.gather(array, ...)` and the other five come here, too.
 """
 
-from .. import arrays
-from ..surface import plain_help
+from .. import frameworks
+from ..help_signatures import plain_help
 from .api import (
     gather,
     gather_elements,
@@ -32,7 +32,7 @@ __all__ = [
     "scatter_slices_into",
 ]
 
-arrays.register("dask", room, look, tell)
+frameworks.register("dask", room, look, tell)
 plain_help(globals())
 
 

@@ -10,14 +10,14 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import ArrayLike
 
+from ..checks import is_description
 from ..names import ModeName, ReductionName
-from ..signature import is_description
-from . import sentences
+from . import errors as dask_errors
 from .costs import cost
 from .graphs import Calls
 from .operands import normalise
+from .strategy import choose
 from .tasks import Source
-from .ways import choose
 
 # A dask.array.Array.
 Array: TypeAlias = Any
@@ -152,7 +152,7 @@ def room(
 ) -> Array:  # fmt: skip
     """Take the arguments of a functional call on Dask's arrays."""
     if out is not None:
-        raise sentences.no_dask_out(op)
+        raise dask_errors.no_dask_out(op)
     return _lazy(
         op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
     )

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array, Signature
 from ..dtypes import DType
 from ..errors import Shape
 from ..operators import Operator
-from ..signature import Array, Signature
 
 
 @dataclass(frozen=True)

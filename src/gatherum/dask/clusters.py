@@ -13,8 +13,8 @@ from typing import Any
 from distributed import Client, LocalCluster, progress
 from distributed.core import connect
 
-from . import sentences
-from .running import plain_failures
+from . import errors as dask_errors
+from .execute import plain_failures
 
 # A scheduler that does not answer for so long is taken for missing.
 CONNECT_SECONDS = 10
@@ -77,12 +77,12 @@ def connected(address: str) -> Iterator[Cluster]:
         asyncio.run(asyncio.wait_for(_answer(address), CONNECT_SECONDS))
         client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
-        raise sentences.no_scheduler(address, CONNECT_SECONDS, error) from error
+        raise dask_errors.no_scheduler(address, CONNECT_SECONDS, error) from error
     with client:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
-            raise sentences.no_workers(address) from None
+            raise dask_errors.no_workers(address) from None
         yield Cluster(client)
 
 

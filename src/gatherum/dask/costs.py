@@ -17,7 +17,7 @@ from ..accumulator import element_bytes
 from ..dtypes import needs_accumulator
 from .call import Call
 from .layout import Layout, groups
-from .ways import (
+from .strategy import (
     FOLD_STEP,
     MERGED,
     ROUTING,

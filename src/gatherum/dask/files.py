@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
+from ..checks import Array
 from ..errors import Shape
 from ..files.budget import Budget
 from ..files.durable.journal import check_readable
@@ -22,8 +23,7 @@ from ..files.formats.format import Location, Opening
 from ..files.formats.storage import BoxStorage, FlatStorage, Source
 from ..files.stats import Meter
 from ..files.tables.boxes import FlatBoxes
-from ..signature import Array
-from . import sentences
+from . import errors as dask_errors
 
 # What one chunk of a Zarr array may take twice: more is no chunk that anybody means.
 BUDGET = Budget(64 << 30)
@@ -121,7 +121,7 @@ def _refuse_compressed(location: Location) -> None:
         for info in archive.infolist():
             named = location.member in (None, info.filename, info.filename.removesuffix(".npy"))
             if named and info.compress_type != zipfile.ZIP_STORED:
-                raise sentences.compressed_member(location)
+                raise dask_errors.compressed_member(location)
 
 
 def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:

@@ -10,7 +10,7 @@ from typing import cast
 
 from distributed.shuffle._exceptions import P2POutOfDiskError
 
-from . import sentences
+from . import errors as dask_errors
 
 __all__ = ["DiskError", "plain_disk_errors"]
 
@@ -22,7 +22,7 @@ class DiskError(RuntimeError):
     """A disk does not take what a worker receives. The scheduler asks again after an OSError."""
 
 
-_NO_DISK = re.escape(str(sentences.full_disk(OSError("?")))).replace(r"\?", ".*?")
+_NO_DISK = re.escape(str(dask_errors.full_disk(OSError("?")))).replace(r"\?", ".*?")
 
 
 @contextmanager
@@ -35,5 +35,5 @@ def plain_disk_errors() -> Iterator[None]:
             if found := re.search(_NO_DISK, str(why)):
                 raise OSError(found[0]) from error
             if isinstance(why, P2POutOfDiskError) or getattr(why, "errno", None) in _DISK:
-                raise sentences.full_disk(cast(OSError, why)) from error
+                raise dask_errors.full_disk(cast(OSError, why)) from error
         raise

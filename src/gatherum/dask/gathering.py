@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dask.task_spec import List
 
-from . import work
+from . import block_kernels
 from .layout import Place
+from .strategy import is_small
 from .tasks import Ref, Tasks
-from .ways import is_small
 
 
 def gather_tasks(tasks: Tasks) -> None:
@@ -32,7 +32,7 @@ def gather_tasks(tasks: Tasks) -> None:
             for entry in tasks.entries:
                 indices = tasks.indices(layout.indices_at(shared, entry))
                 at = layout.moved_at(shared, free, entry)
-                tasks.result(at, work.gather_block, tasks.call, checked, table, indices)
+                tasks.result(at, block_kernels.gather_block, tasks.call, checked, table, indices)
 
 
 def _by_routes(tasks: Tasks) -> None:
@@ -55,7 +55,7 @@ def _by_routes(tasks: Tasks) -> None:
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
                 given = tasks.call, checked, ways[number], shapes, owners, List(*replies)
-                merged = tasks.add("merge", (*at, number), work.merge, *given)
+                merged = tasks.add("merge", (*at, number), block_kernels.merge, *given)
                 for n, place in enumerate(places):
                     tasks.result(place, list.__getitem__, merged, n)
 
@@ -74,9 +74,9 @@ def _taken(
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # they go whole to every owner
         given = tasks.call, checked, blocks, run.start, List(*ways)
-        return tasks.add("take", at, work.take_whole, *given)
+        return tasks.add("take", at, block_kernels.take_whole, *given)
     parts = [
-        tasks.add("part", (*shared, number, n), work.part_of, way, run.start, run.stop)
+        tasks.add("part", (*shared, number, n), block_kernels.part_of, way, run.start, run.stop)
         for n, way in enumerate(ways)
     ]
-    return tasks.add("take", at, work.take, tasks.call, checked, blocks, List(*parts))
+    return tasks.add("take", at, block_kernels.take, tasks.call, checked, blocks, List(*parts))

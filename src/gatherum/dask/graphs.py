@@ -12,8 +12,8 @@ from .call import Call
 from .gathering import gather_tasks
 from .layout import Chunks, Layout
 from .scattering import scatter_tasks
+from .strategy import Way
 from .tasks import Key, Source, Tasks
-from .ways import Way
 
 
 class Calls(Layer):  # type: ignore[misc]  # dask is not imported by type checkers

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 
-from .. import arguments, arrays, errors
+from .. import conversion, errors, frameworks
+from ..checks import check_before_updates
 from ..dtypes import MODES
 from ..operators import OPERATORS
 from ..plan import planned
 from ..reductions import REDUCTIONS
-from ..signature import check_before_updates
-from . import sentences
+from . import errors as dask_errors
 from .call import Call
-from .entries import owners_of
 from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
-from .ways import chunk_bytes
+from .routing import owners_of
+from .strategy import chunk_bytes
 
 
 class Operands(NamedTuple):
@@ -39,13 +39,13 @@ def look(op: str, operand: str, value: object) -> object:
     """Return what a plan sees of an array of Dask: its shape and dtype."""
     array: Any = value
     if not is_dask(array):  # Dask's other collections
-        arrays.refuse(op, operand, value)
+        frameworks.refuse(op, operand, value)
     if any(isnan(n) for n in array.shape):
-        raise sentences.unknown_sizes(op, operand, array.shape)
-    if arguments.is_masked(array._meta):
+        raise dask_errors.unknown_sizes(op, operand, array.shape)
+    if conversion.is_masked(array._meta):
         raise errors.masked_array(op, operand)
     if not isinstance(array._meta, np.ndarray):
-        raise sentences.other_chunks(op, operand, type(array._meta))
+        raise dask_errors.other_chunks(op, operand, type(array._meta))
     return tuple(int(n) for n in array.shape), array.dtype
 
 
@@ -64,34 +64,34 @@ def normalise(
     """Return a call and its operands, checked in the order of NumPy's calls."""
     operator = OPERATORS[op]
     attributes: dict[str, object] = {
-        operator.attribute: arguments.as_axis(op, axis),
-        "mode": arguments.as_choice(op, "mode", mode, MODES),
-        "negative": arguments.as_boolean(op, "negative", negative),
+        operator.attribute: conversion.as_axis(op, axis),
+        "mode": conversion.as_choice(op, "mode", mode, MODES),
+        "negative": conversion.as_boolean(op, "negative", negative),
     }
     if operator.scatters:
-        attributes["reduction"] = arguments.as_choice(op, "reduction", reduction, REDUCTIONS)
-        attributes["include_self"] = arguments.as_boolean(op, "include_self", include_self)
+        attributes["reduction"] = conversion.as_choice(op, "reduction", reduction, REDUCTIONS)
+        attributes["include_self"] = conversion.as_boolean(op, "include_self", include_self)
     else:
         attributes["fill_value"] = fill_value
     given = {"data": data, "indices": indices, "updates": updates}
-    arrays.check_one_framework(op, given | {"fill_value": fill_value})
+    frameworks.check_one_framework(op, given | {"fill_value": fill_value})
     seen: dict[str, Any] = {}
-    table: Any = data if is_dask(data) else arguments.as_array(op, "data", data)
+    table: Any = data if is_dask(data) else conversion.as_array(op, "data", data)
     seen["data"] = _seen(op, "data", table)
-    places: Any = indices if is_dask(indices) else arguments.as_indices(op, indices)
+    places: Any = indices if is_dask(indices) else conversion.as_indices(op, indices)
     seen["indices"] = _seen(op, "indices", places)
     found = [table, places]
     if operator.scatters:
         shape, dtype = seen["data"]
         axis_given: Any = attributes[operator.attribute]
         check_before_updates(op, shape, seen["indices"][0], axis_given, dtype, seen["indices"][1])
-        values: Any = updates if is_dask(updates) else arguments.as_updates(op, updates, dtype)
+        values: Any = updates if is_dask(updates) else conversion.as_updates(op, updates, dtype)
         seen["updates"] = _seen(op, "updates", values)
         found.append(values)
     made = planned(operator, seen["data"], seen["indices"], seen.get("updates"), attributes)
     fill = b""
     if not operator.scatters and mode in ("fill", "drop"):
-        item = arguments.fill_item(op, made.signature.data.dtype, fill_value).tobytes()
+        item = conversion.fill_item(op, made.signature.data.dtype, fill_value).tobytes()
         fill = item if any(item) else b""
     return _aligned(Call(made.signature, fill), found)
 

@@ -18,13 +18,14 @@ from ..files.run import check_target
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes, filled_first
 from ..operators import OPERATORS
-from . import api, sentences
+from . import api
+from . import errors as dask_errors
 from .files import BUDGET, finished, lazy
 from .layout import places
 from .operands import KNOWN_MOST
 from .staging import Compute, Staging, discarded_when_failed, write
 from .stores import change, changes
-from .ways import chunk_bytes
+from .strategy import chunk_bytes
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class FileCall:
     def __post_init__(self) -> None:
         out = locate(self.out)
         if out.format.name != "zarr":
-            raise sentences.no_zarr_output(self.op, out)
+            raise dask_errors.no_zarr_output(self.op, out)
         out.format.require()
 
     def run(self, compute: Compute) -> int:

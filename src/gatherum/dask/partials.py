@@ -14,9 +14,9 @@ import numpy as np
 
 from ..accumulator import Accumulator, can_merge
 from ..accumulator_state import ALL
+from ..checks import Array
 from ..errors import Shape
 from ..plan import apply
-from ..signature import Array
 from .call import Call
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from dask.task_spec import Alias, List
 
-from . import work
+from . import block_kernels
 from .layout import Place, groups
 from .partials import cut_out, finish_whole, fold_apart, merged
+from .strategy import FOLD_STEP, MERGED
 from .tasks import Ref, Tasks
-from .ways import FOLD_STEP, MERGED
 
 
 def scatter_tasks(tasks: Tasks) -> None:
@@ -39,7 +39,7 @@ def scatter_tasks(tasks: Tasks) -> None:
         if checked is None:
             tasks.made[key] = Alias(key, block.key)
         else:
-            tasks.result(at, work.kept, checked, block)
+            tasks.result(at, block_kernels.kept, checked, block)
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
@@ -55,8 +55,8 @@ def _fold_blocks(tasks: Tasks) -> Ref:
                 updates = List(*(tasks.update(at) for at in tasks.entered(shared, free, step)))
                 indices = List(*where[step.start : step.stop])
                 given = tasks.call, checked, held, indices, updates
-                held = tasks.add("fold", (*target, number), work.fold_block, *given)
-            tasks.result(target, work.finished_block, held)
+                held = tasks.add("fold", (*target, number), block_kernels.fold_block, *given)
+            tasks.result(target, block_kernels.finished_block, held)
     return checked
 
 
@@ -117,12 +117,12 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
                 at = (*shared, *free, number)
                 if whole:
                     given = tasks.call, checked, held, run.start, ways[0], values[0]
-                    held = tasks.add("fold", (*at, 0), work.fold_whole, *given)
+                    held = tasks.add("fold", (*at, 0), block_kernels.fold_whole, *given)
                 else:
                     held = _fold_steps(tasks, at, held, run, entries, ways, values, checked)
                 for n, place in enumerate(places):
                     shape = tasks.layout.data_shape(place)
-                    tasks.result(place, work.finished, held, n, shape)
+                    tasks.result(place, block_kernels.finished, held, n, shape)
     return checked
 
 
@@ -142,9 +142,9 @@ def _fold_steps(
         parts = []
         for n in members:
             cut = ways[n], values[n], run.start, run.stop
-            parts.append(tasks.add("part", (*at, n), work.values_of, tasks.call, *cut))
+            parts.append(tasks.add("part", (*at, n), block_kernels.values_of, tasks.call, *cut))
         given = tasks.call, checked, held, List(*parts)
-        held = tasks.add("fold", (*at, step), work.fold_parts, *given)
+        held = tasks.add("fold", (*at, step), block_kernels.fold_parts, *given)
     return held
 
 
@@ -156,4 +156,4 @@ def _cut(
     shapes = [tasks.layout.moved_shape(place) for place in places]
     blocks = List(*(tasks.update(place) for place in places))
     at = (*column[0], *column[1], number)
-    return tasks.add("cut", at, work.cut, tasks.call, checked, way, shapes, blocks)
+    return tasks.add("cut", at, block_kernels.cut, tasks.call, checked, way, shapes, blocks)

@@ -25,13 +25,13 @@ from distributed.shuffle._core import (
     p2p_barrier,
 )
 
+from ..checks import Array
 from ..errors import Shape
-from ..signature import Array
-from . import work
+from . import block_kernels
 from .call import Call
-from .entries import Part, Route
 from .full_disks import plain_disk_errors
-from .shards import Received, RowsSpec, Shard, packed, unpacked
+from .routing import Part, Route
+from .shuffle_shards import Received, RowsSpec, Shard, packed, unpacked
 from .tasks import Ref, Tasks
 
 
@@ -152,7 +152,7 @@ def _taken(
     """Yield the rows that each block of entries asks for: all of them may be more than fits."""
     for receiver, part in parts:
         if part.rows.size:
-            (rows,) = work.take(call, checked, blocks, [part])
+            (rows,) = block_kernels.take(call, checked, blocks, [part])
             yield receiver, packed(number, _NONE, rows)
 
 
@@ -168,11 +168,11 @@ def receive_merge(
 ) -> list[Array]:
     """Return blocks of a gather's result; `owners` are the runs that send, if there are any."""
     if not owners:
-        return work.merge(call, checked, way, shapes, [], [])
+        return block_kernels.merge(call, checked, way, shapes, [], [])
     shards = receive(id, number, run)
     sent = [owners[shard.sender] for shard in shards.shards]
     rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
-    return work.merge(call, checked, way, shapes, sent, rows)
+    return block_kernels.merge(call, checked, way, shapes, sent, rows)
 
 
 def receive_block(id: ShuffleId, number: int, run: int, call: Call, *given: Any) -> Array:
@@ -192,14 +192,14 @@ def send_cut(
     most: int,
 ) -> int:
     """Send every owner the updates that a run of blocks has for it, in their order."""
-    given = work.cut_each(call, way, shapes, blocks)
+    given = block_kernels.cut_each(call, way, shapes, blocks)
     shards = ((n, packed(number, part.rows, values)) for n, part, values in given)
     return send(id, number, shards, most)
 
 
 def receive_fold(id: ShuffleId, number: int, run: int, call: Call, block: Array) -> Array:
     """Return a block of data with the updates that were sent to it, taken one after the other."""
-    fold = work.Fold(call, call.table(block))
+    fold = block_kernels.Fold(call, call.table(block))
     for shard in receive(id, number, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
         fold.take("scatter_slices", rows, values, axis=1)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+from ..checks import Array
 from ..dtypes import DType
 from ..errors import Shape
 from ..files.durable.build import Build, remove_path
@@ -22,7 +23,6 @@ from ..files.formats.zarr import create_like
 from ..files.formats.zarr.arrays import ZarrArray, metadata_name
 from ..files.formats.zarr.stores import copy_array
 from ..files.stats import Meter
-from ..signature import Array
 
 Box: TypeAlias = tuple[slice, ...]
 # Computes tasks, and returns when all are done.

@@ -14,6 +14,7 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
+from ..checks import Array
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
 from ..files.durable.marker import is_completed, mark
@@ -23,10 +24,10 @@ from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes
 from ..names import ModeName, ReductionName
 from ..operators import OPERATORS
-from ..signature import Array
-from . import api, sentences
+from . import api
+from . import errors as dask_errors
+from .execute import at_once
 from .files import BUDGET, FileArray, lazy
-from .running import at_once
 from .staging import Box, Compute, Staging, discarded_when_failed, write
 
 
@@ -182,7 +183,7 @@ def _directory(op: str, store: Any) -> str:
     root = getattr(getattr(store, "store", None), "root", None)
     inner = getattr(store, "path", None)
     if not isinstance(root, (str, os.PathLike)) or not isinstance(inner, str):
-        raise sentences.not_a_store(op, store)
+        raise dask_errors.not_a_store(op, store)
     return os.path.realpath(os.path.join(os.fspath(root), inner))
 
 

@@ -9,11 +9,11 @@ import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import DataNode, List, Task, TaskRef
 
-from . import work
+from . import block_kernels
 from .call import Call
-from .entries import find_invalid, refuse_invalid, route
 from .layout import Chunks, Layout, Place, groups
-from .ways import Way, entry_bytes, index_bytes, owner_bytes
+from .routing import find_invalid, refuse_invalid, route
+from .strategy import Way, entry_bytes, index_bytes, owner_bytes
 
 Key: TypeAlias = tuple[str | int, ...]
 Ref: TypeAlias = Any  # a TaskRef, or None
@@ -46,7 +46,7 @@ class Source:
 
         def declared(at: Place) -> Ref:
             key = (f"declared-{name}", *at)
-            tasks[key] = Task(key, work.as_declared, self.dtype, TaskRef((name, *at)))
+            tasks[key] = Task(key, block_kernels.as_declared, self.dtype, TaskRef((name, *at)))
             return TaskRef(key)
 
         return declared
@@ -118,7 +118,7 @@ class Tasks:
             return self.data(places[0])
         grid = tuple(len(sizes) for sizes in self.layout.keyed)
         given = grid, self.layout.roles.keyed, self.blocks(places)
-        return self.add("table", (*shared, *free), work.assemble, *given)
+        return self.add("table", (*shared, *free), block_kernels.assemble, *given)
 
     def routes(self, entries: Sequence[range]) -> dict[Place, Ref]:
         """Add the tasks that order entries by the owners of their rows."""
@@ -138,7 +138,9 @@ class Tasks:
         """Return what waits until all entries are known to be valid."""
         if not self.refuses:
             return None
-        found = [self.add("refused", at, work.refused_by, way) for at, way in routes.items()]
+        found = [
+            self.add("refused", at, block_kernels.refused_by, way) for at, way in routes.items()
+        ]
         return self.add("check", (), refuse_invalid, self.call, List(*found))
 
     def check(self) -> Ref:

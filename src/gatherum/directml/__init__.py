@@ -5,7 +5,7 @@ feature level accepts one and why not; `Device` compiles it to the plan that the
 `gatherum` run, and dispatches it on flat byte buffers.
 """
 
-from ..surface import plain_help
+from ..help_signatures import plain_help
 from .check import check
 from .descs import (
     GatherElementsOperatorDesc,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Final
 
-from gatherum.regular import read_regular
+from gatherum.regular_files import read_regular
 
 from .check import check
 from .descs import OperatorDesc

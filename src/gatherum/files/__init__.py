@@ -4,7 +4,7 @@ from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_
 from gatherum.files.scatters import scatter_elements_file, scatter_nd_file, scatter_slices_file
 from gatherum.files.stats import Stats
 from gatherum.files.stream import rows
-from gatherum.surface import plain_help
+from gatherum.help_signatures import plain_help
 
 __all__ = [
     "Stats",

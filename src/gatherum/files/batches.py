@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gatherum.arguments import as_indices
+from gatherum.conversion import as_indices
 
 __all__ = ["Batches"]
 

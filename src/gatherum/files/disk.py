@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import native
+from gatherum.files.os_calls import read_into, read_some, write_some
 from gatherum.files.stats import Meter
-from gatherum.files.system import read_into, read_some, write_some
-from gatherum.regular import naming, open_regular
+from gatherum.regular_files import naming, open_regular
 
 __all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages_between"]
 

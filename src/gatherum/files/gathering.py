@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import PAGE
 from gatherum.files.durable.context import Context
-from gatherum.files.passing import Passing
+from gatherum.files.table_pass import Passing
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.partition import Buckets
 from gatherum.files.tables.table import Panel, RowTable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.arguments import is_masked, is_plain
+from gatherum.conversion import is_masked, is_plain
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening

@@ -17,7 +17,7 @@ from gatherum.files.durable.marker import is_completed, mark
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.gathering import Gather
-from gatherum.files.inputs import Inputs
+from gatherum.files.opened import Inputs
 from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.progress import shown
 from gatherum.files.remote import checked_options

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gatherum.files.system import peak_memory
+from gatherum.files.os_calls import peak_memory
 
 __all__ = ["Meter", "Progress", "Stats"]
 

@@ -19,7 +19,7 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
-from gatherum.files.inputs import Inputs
+from gatherum.files.opened import Inputs
 from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.remote import checked_options
 from gatherum.files.results import gathered

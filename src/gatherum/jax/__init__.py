@@ -3,9 +3,9 @@
 This package alone imports JAX. `gatherum.gather(array, ...)` and the other five come here, too.
 """
 
-from .. import arrays
-from ..surface import plain_help
-from . import batching, gradients, operands, partitions  # noqa: F401  # three register rules
+from .. import frameworks
+from ..help_signatures import plain_help
+from . import batching, gradients, operands, sharding  # noqa: F401  # three register rules
 from .api import (
     gather,
     gather_elements,
@@ -15,7 +15,7 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
-from .ops import TARGET
+from .primitives import TARGET
 
 __all__ = [
     "TARGET",
@@ -27,7 +27,7 @@ __all__ = [
     "scatter_slices",
 ]
 
-arrays.register("jax", room, operands.look)
+frameworks.register("jax", room, operands.look)
 plain_help(globals())
 
 

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from .. import native
 from ..names import ModeName, OperatorName, ReductionName
 from ..operators import GATHERS
-from . import sentences
+from . import errors as jax_errors
 from .namespace import places
 from .operands import is_jax, normalise
-from .ops import Tracer, bind, direct, eager
+from .primitives import Tracer, bind, direct, eager
 
 
 def gather(
@@ -164,7 +164,7 @@ def room(
 ) -> Array:  # fmt: skip
     """Take the arguments of a functional call on JAX's arrays."""
     if out is not None:
-        raise sentences.no_jax_out(op)
+        raise jax_errors.no_jax_out(op)
     return _run(
         op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value
     )

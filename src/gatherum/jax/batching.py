@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.interpreters import batching
 
 from ..operators import ELEMENTS, SLICES
-from .ops import GATHER, SCATTER, Array, Call, bind
+from .primitives import GATHER, SCATTER, Array, Call, bind
 
 Batched: TypeAlias = tuple[Array, int]
 

@@ -13,7 +13,7 @@ from jax.interpreters import ad
 from .. import derivatives
 from ..derivatives import Values
 from .namespace import places, sum_to
-from .ops import GATHER, SCATTER, Array, Call, bind
+from .primitives import GATHER, SCATTER, Array, Call, bind
 
 
 def _gather_tangent(tangent: Array, _: Array, indices: Array, *, call: Call) -> Array:

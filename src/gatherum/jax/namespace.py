@@ -12,7 +12,7 @@ import numpy as np
 from ..names import OperatorName
 from ..places import Places
 from . import dtypes
-from .ops import Array, Call, bind
+from .primitives import Array, Call, bind
 from .products import product_of_others  # noqa: F401  # one of these functions
 
 Shape = tuple[int, ...]

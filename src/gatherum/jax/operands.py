@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments, arrays, errors
+from .. import conversion, errors, frameworks
+from ..checks import check_before_updates
 from ..dtypes import MODES, is_index
 from ..reductions import REDUCTIONS
-from ..signature import check_before_updates
-from . import dtypes, sentences
-from .ops import Array, Call, Tracer, described, planned
+from . import dtypes
+from . import errors as jax_errors
+from .primitives import Array, Call, Tracer, described, planned
 
 
 def normalise(
@@ -32,21 +33,21 @@ def normalise(
     """Return a call and its operands, checked in the order of NumPy's calls."""
     call = Call(
         op,
-        arguments.as_axis(op, axis),
-        negative=arguments.as_boolean(op, "negative", negative),
-        reduction=arguments.as_choice(op, "reduction", reduction, REDUCTIONS),
-        include_self=arguments.as_boolean(op, "include_self", include_self),
-        mode=arguments.as_choice(op, "mode", mode, MODES),
+        conversion.as_axis(op, axis),
+        negative=conversion.as_boolean(op, "negative", negative),
+        reduction=conversion.as_choice(op, "reduction", reduction, REDUCTIONS),
+        include_self=conversion.as_boolean(op, "include_self", include_self),
+        mode=conversion.as_choice(op, "mode", mode, MODES),
     )
     given = {"data": data, "indices": indices, "updates": updates}
-    arrays.check_one_framework(op, given | {"fill_value": fill_value})
+    frameworks.check_one_framework(op, given | {"fill_value": fill_value})
     operands = _arrays(call, data, indices, updates)
     planned(call, *operands)
     item = b""
     if call.fills and is_jax(fill_value):
         _check_fill(op, operands[0].dtype, fill_value)
     elif call.fills:
-        item = arguments.fill_item(op, operands[0].dtype, fill_value).tobytes()
+        item = conversion.fill_item(op, operands[0].dtype, fill_value).tobytes()
     if any(item):
         call = Call(op, call.axis, call.mode, call.negative, fill=item)
     names = ("data", "indices", "updates")
@@ -61,7 +62,7 @@ def is_jax(value: object) -> bool:
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
     """Refuse an array that is no item of the data's dtype; Python's numbers, traced, take it."""
     if fill_value.shape != ():
-        raise sentences.not_one_item(op, "fill_value", fill_value.shape)
+        raise jax_errors.not_one_item(op, "fill_value", fill_value.shape)
     taken = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
     if taken != dtype:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
@@ -74,7 +75,7 @@ def look(op: str, operand: str, value: Any) -> object:
     if not is_jax(value) and not isinstance(value, jax.ShapeDtypeStruct):
         return value  # a type of JAX that is no array
     if operand == "out":
-        raise sentences.no_jax_out(op)
+        raise jax_errors.no_jax_out(op)
     shape_and_dtype = described(op, operand, value)
     if not is_jax(value) or isinstance(value, Tracer):
         return shape_and_dtype
@@ -86,13 +87,13 @@ def look(op: str, operand: str, value: Any) -> object:
 def _arrays(call: Call, data: object, indices: object, updates: object) -> list[Any]:
     """Return operands as arrays of JAX or of NumPy, as they are."""
     op = call.op
-    table: Any = data if is_jax(data) else arguments.as_array(op, "data", data)
-    places: Any = indices if is_jax(indices) else arguments.as_indices(op, indices)
+    table: Any = data if is_jax(data) else conversion.as_array(op, "data", data)
+    places: Any = indices if is_jax(indices) else conversion.as_indices(op, indices)
     if not call.operator.scatters:
         return [table, places]
     dtype = dtypes.planned(op, "data", table.dtype)
     check_before_updates(op, table.shape, places.shape, call.axis, dtype, places.dtype)
-    given: Any = updates if is_jax(updates) else arguments.as_updates(op, updates, dtype)
+    given: Any = updates if is_jax(updates) else conversion.as_updates(op, updates, dtype)
     return [table, places, given]
 
 
@@ -110,5 +111,5 @@ def _known(op: str, operand: str, array: Any) -> Array:
     else:
         fits = native.size == 0
     if not fits:
-        raise sentences.needs_x64(op, operand, native.dtype, known)
+        raise jax_errors.needs_x64(op, operand, native.dtype, known)
     return native.astype(known)

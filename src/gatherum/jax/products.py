@@ -18,7 +18,7 @@ from .. import derivatives
 from ..operators import SLICES, inverse
 from ..places import Places
 from .batching import front
-from .ops import TARGET, Array, Call, aligned, call_attributes, planned
+from .primitives import TARGET, Array, Call, aligned, call_attributes, planned
 
 # From data, indices, updates and a gradient, which is 1 everywhere, to the gradients of data and
 # updates. `unindexed` are the places, without their indices.

@@ -10,7 +10,7 @@ try:
 except ImportError as error:
     raise ImportError("gatherum.onnx needs onnx: pip install onnx") from error
 
-from ..surface import plain_help
+from ..help_signatures import plain_help
 from . import backend
 from .check import check_model
 from .evaluator import Evaluator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
+from ..checks import Signature
 from ..errors import Shape
-from ..signature import Signature
-from .forms import Form
-from .scene import Scene
+from .model import Scene
+from .roles import Form
 from .svg import BOLD_ADVANCE, SANS_ADVANCE
 
 

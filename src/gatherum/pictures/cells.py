@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import fill_item
+from ..checks import Array, Signature
+from ..conversion import fill_item
 from ..errors import Shape
 from ..plan import apply
 from ..reductions import ROWS
-from ..signature import Array, Signature
-from .forms import Form
-from .scene import Link, Scene
+from .model import Link, Scene
+from .roles import Form
 
 LONGEST = 7  # characters of a value; longer ones are named by letters instead
 WIDEST = 9  # characters of a line in a cell

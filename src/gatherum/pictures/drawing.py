@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..checks import Signature
 from ..errors import Shape
-from ..signature import Signature
 from . import svg
 from .captions import call_text, notes, shapes_text, titles, wrapped
 from .cells import Cell, Cells, Operands, fill_cells
-from .forms import MOST_ACROSS, planes
 from .grids import HEAD, Box, Grid
 from .layout import FONT, LINE, MARGIN, NAME, Label, Layout, arrange, plane_name
-from .scene import Scene, scene_of
+from .model import Scene, scene_of
+from .roles import MOST_ACROSS, planes
 
 WIDEST = 640.0
 MOST_BEFORE = 24  # cells of a scatter's data that are drawn above its result

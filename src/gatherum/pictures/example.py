@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..signature import Signature
-from .forms import Form
+from ..checks import Signature
+from .roles import Form
 
 
 def example_indices(s: Signature, form: Form) -> NDArray[np.int64]:

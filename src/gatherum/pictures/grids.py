@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import Shape
-from .forms import planes
-from .scene import Selection
+from .model import Selection
+from .roles import planes
 
 TIGHT = 3.0  # between cells
 LANE = 4.0  # between lines that run between cells

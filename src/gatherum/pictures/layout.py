@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import Shape
+from .arrows import End, Route, route
 from .cells import Cell, Cells
-from .forms import Form, planes
 from .grids import TIGHT, Box, Grid
-from .routes import End, Route, route
-from .scene import Entry, Link, Scene, Selection
+from .model import Entry, Link, Scene, Selection
+from .roles import Form, planes
 from .svg import width_of
 
 FONT, LINE, NAME = 14.0, 17.0, 12.0

@@ -8,8 +8,8 @@ from . import versions
 versions.check()  # before anything uses what it looks for
 
 # ruff: noqa: E402  # imports behind the check
-from .. import arrays
-from . import batching, gradients, memory  # noqa: F401  # the first two register their kernels
+from .. import frameworks
+from . import batching, dlpack, gradients  # noqa: F401  # the first two register their kernels
 from .api import (
     gather,
     gather_elements,
@@ -19,7 +19,8 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
-from .segments import (
+from .onnx_export import onnx_translations
+from .torch_scatter import (
     gather_csr,
     scatter,
     scatter_add,
@@ -30,7 +31,6 @@ from .segments import (
     scatter_sum,
     segment_csr,
 )
-from .translations import onnx_translations
 
 __all__ = [
     "gather",
@@ -51,5 +51,5 @@ __all__ = [
     "segment_csr",
 ]
 
-arrays.register("torch", room, memory.look, on_cuda=memory.is_on_cuda)
-memory.open_exchange(gradients.record)
+frameworks.register("torch", room, dlpack.look, on_cuda=dlpack.is_on_cuda)
+dlpack.open_exchange(gradients.record)

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import arguments, errors
+from .. import conversion, errors
+from ..checks import check_range
 from ..names import ModeName, ReductionName
 from ..native import entry
 from ..operators import OPERATORS
-from ..signature import check_range
 from . import checks, graphs, operands
 
 _ops = torch.ops.gatherum
@@ -199,10 +199,10 @@ def _call(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: 
           ) -> Any:  # fmt: skip
     if not isinstance(data, Tensor):  # a type of torch's that is no tensor
         checks.check_container(op, "data", data)
-        return arguments.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
+        return conversion.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
                                    negative, fill_value, out)  # fmt: skip
     operator, traced = OPERATORS[op], torch.compiler.is_dynamo_compiling()
-    op, axis, reduction, include_self, mode, negative = arguments.normalise_attributes(
+    op, axis, reduction, include_self, mode, negative = conversion.normalise_attributes(
         op, axis, reduction, include_self, mode, negative
     )
     checks.check_out(op, out)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..operators import OPERATORS, SLICES, Operator
-from . import sentences
+from . import errors as torch_errors
 from .checks import check_storages
 from .fakes import moved_shape
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
@@ -96,7 +96,7 @@ def _register(operator: Operator) -> None:
         return (_scatter if operator.scatters else _gather)(operator, info, dims, *operands)
 
     def refused(*_: Any) -> Any:
-        raise sentences.out_of_vmap(operator.name)
+        raise torch_errors.out_of_vmap(operator.name)
 
     for name in forms(operator):
         chosen = rule if name == operator.name else refused

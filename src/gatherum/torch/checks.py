@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import _C, Tensor
 
-from .. import arguments, arrays, errors, native
-from . import sentences
+from .. import conversion, errors, frameworks, native
+from . import errors as torch_errors
 
 
 def check_data(op: str, value: object) -> None:
@@ -35,21 +35,21 @@ def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
     not count its changes.
     """
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
-        raise sentences.inference_tensor(op, operand)
+        raise torch_errors.inference_tensor(op, operand)
 
 
 def refuse(op: str, operand: str, value: object) -> NoReturn:
     """Raise TypeError for a value that is no tensor where it has to be one."""
-    if arguments.is_masked(value):  # torch.as_tensor would drop the mask
+    if conversion.is_masked(value):  # torch.as_tensor would drop the mask
         raise errors.masked_array(op, operand)
     check_container(op, operand, value)
-    arguments.check_items(op, operand, value)
-    foreign = arrays.foreign(type(value))
+    conversion.check_items(op, operand, value)
+    foreign = frameworks.foreign(type(value))
     found = foreign.name if foreign else type(value).__name__
     numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, numbers) or (foreign and foreign.framework.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
-    raise sentences.no_tensor(op, operand, found, instead)
+    raise torch_errors.no_tensor(op, operand, found, instead)
 
 
 def check_container(op: str, operand: str, value: object) -> None:
@@ -57,9 +57,9 @@ def check_container(op: str, operand: str, value: object) -> None:
     fx = sys.modules.get("torch.fx")
     if fx is not None and isinstance(value, fx.Proxy):
         instead = "call it in a function of yours that torch.fx.wrap marks"
-        raise sentences.no_tensor(op, operand, "torch.fx.Proxy", instead)
-    if isinstance(value, tuple) and arrays.whole_tuple(type(value)):
-        arguments.check_items(op, operand, value)
+        raise torch_errors.no_tensor(op, operand, "torch.fx.Proxy", instead)
+    if isinstance(value, tuple) and frameworks.whole_tuple(type(value)):
+        conversion.check_items(op, operand, value)
 
 
 def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
@@ -78,17 +78,17 @@ def check_kind(op: str, operand: str, tensor: Tensor) -> None:
     """Raise TypeError for a tensor that is more than its values and their places."""
     if tensor.is_nested:
         instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
-        raise sentences.no_tensor(op, operand, "nested tensor", instead)
+        raise torch_errors.no_tensor(op, operand, "nested tensor", instead)
     if tensor.is_quantized:
         integers = operand in ("indices", "index", "indptr")
         instead = f"write {operand}.{'int_repr' if integers else 'dequantize'}()"
-        raise sentences.no_tensor(op, operand, "quantized tensor", instead)
+        raise torch_errors.no_tensor(op, operand, "quantized tensor", instead)
     if tensor.layout is not torch.strided:
         found = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
-        raise sentences.no_tensor(op, operand, found, f"write {operand}.to_dense()")
-    if arrays.is_masked_tensor(type(tensor)):
+        raise torch_errors.no_tensor(op, operand, found, f"write {operand}.to_dense()")
+    if frameworks.is_masked_tensor(type(tensor)):
         instead = f"write {operand}.to_tensor(0) to fill what is masked"
-        raise sentences.no_tensor(op, operand, "MaskedTensor", instead)
+        raise torch_errors.no_tensor(op, operand, "MaskedTensor", instead)
 
 
 def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], error: Exception
@@ -104,7 +104,7 @@ def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], erro
             distributed = type(value).__name__ == "DTensor"
             local = f"write {name}.full_tensor(), or {name}.to_local() for the part that is here"
             instead = local if distributed else "make a torch.Tensor of it"
-            raise sentences.no_tensor(op, name, type(value).__name__, instead) from error
+            raise torch_errors.no_tensor(op, name, type(value).__name__, instead) from error
 
 
 def _dispatches(kind: type) -> bool:
@@ -117,9 +117,9 @@ def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
     if torch.compiler.is_compiling():
         return
     if is_batched(tensor):
-        raise sentences.unread_values(op, operand, "inside torch.func.vmap", instead)
+        raise torch_errors.unread_values(op, operand, "inside torch.func.vmap", instead)
     if tensor.is_meta:
-        raise sentences.unread_values(op, operand, "on the device meta", instead)
+        raise torch_errors.unread_values(op, operand, "on the device meta", instead)
 
 
 def is_batched(tensor: Tensor) -> bool:
@@ -145,7 +145,7 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
         reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
         needed = (tensor.storage_offset() + reach + 1) * tensor.element_size()
         held = tensor.untyped_storage().nbytes()
-        raise sentences.outside_storage(op, names[number], held, needed)
+        raise torch_errors.outside_storage(op, names[number], held, needed)
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import errors, hooks, shapes
+from .. import callbacks, errors, shapes
+from ..checks import Operand, Signature, check_symbolic
 from ..errors import Shape
 from ..operators import OPERATORS, Operator
-from ..signature import Operand, Signature, check_symbolic
 from . import checks, inductor, sizes
 from .dtypes import planned
 from .ops import LIBRARY, Kernel, gather_call, scatter_call
@@ -92,7 +92,7 @@ def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None
         return
     apart = np.empty(0, np.uint8)
     first, second, third, written = (apart if one is None else one for one in found)
-    hooks.check_memory(op, first, second, None if updates is None else third, written)
+    callbacks.check_memory(op, first, second, None if updates is None else third, written)
 
 
 class _Extent:

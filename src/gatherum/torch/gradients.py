@@ -23,9 +23,10 @@ from .. import derivatives, native
 from ..derivatives import Values
 from ..operators import OPERATORS, Operator
 from ..places import Places
-from . import fused, namespace, sentences
+from . import errors as torch_errors
+from . import fused_gradients, namespace
 from .checks import check_changeable, check_storages, refuse_subclass
-from .memory import fills
+from .dlpack import fills
 from .ops import LIBRARY, forms, gather_call, overload, scatter_call
 
 
@@ -123,8 +124,10 @@ class _Scatter(_Call):
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = _C._are_functorch_transforms_active()
         on_cpu = gradient.device.type == "cpu"
-        in_core = on_cpu and not onward and fused.applies(places, ctx.fold, (data, updates))
-        differentiate = fused.call if in_core else derivatives.cotangents
+        in_core = (
+            on_cpu and not onward and fused_gradients.applies(places, ctx.fold, (data, updates))
+        )
+        differentiate = fused_gradients.call if in_core else derivatives.cotangents
         of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
         if of_updates is not None:
             of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
@@ -178,13 +181,13 @@ def _recorded_gradients(
     tensors = gradient, data, indices, updates, result
     recorded = _C.is_grad_enabled() and _C._any_requires_grad(*tensors)
     if recorded or _C._are_functorch_transforms_active() or _has_tangent(tensors):
-        places = fused.places_of(scatter, data, indices, axis, bounds, negative)
+        places = fused_gradients.places_of(scatter, data, indices, axis, bounds, negative)
         of_data, of_updates = wanted
         fold, values = (reduction, include_self), Values(data, updates, result)
         found = derivatives.cotangents(places, fold, values, gradient, (of_data, of_updates))
         return tuple(gradient.new_empty(0) if one is None else one for one in found)
     operands = scatter, *tensors, axis, reduction, include_self, bounds, negative, *wanted
-    return _below(overload(fused.NAME), keyset, operands)
+    return _below(overload(fused_gradients.NAME), keyset, operands)
 
 
 def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, axis: int,
@@ -280,7 +283,7 @@ def _refused(operator: Operator, name: str) -> Callable[..., Any]:
         check_storages(operator.name, names, operands)
         recorded = _C.is_grad_enabled() and _C._any_requires_grad(*operands)
         if recorded or _has_tangent(operands):
-            raise sentences.out_of_gradients(operator.name)
+            raise torch_errors.out_of_gradients(operator.name)
         try:
             return _below(op, keyset, operands)
         except (RuntimeError, TypeError) as error:
@@ -322,4 +325,4 @@ def _register(operator: Operator) -> None:
 
 for _operator in OPERATORS.values():
     _register(_operator)
-LIBRARY.impl(fused.NAME, _recorded_gradients, "Autograd", with_keyset=True)
+LIBRARY.impl(fused_gradients.NAME, _recorded_gradients, "Autograd", with_keyset=True)

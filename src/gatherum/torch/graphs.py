@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from .. import errors
-from . import operands, sentences
+from . import errors as torch_errors
+from . import operands
 from .ops import LIBRARY
 from .sizes import may_hold
 
@@ -54,7 +55,7 @@ def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
         return updates
     if not _is_number(updates):
         instead = "write torch.as_tensor(updates, dtype=data.dtype)"
-        raise sentences.no_tensor(op, "updates", type(updates).__name__, instead)
+        raise torch_errors.no_tensor(op, "updates", type(updates).__name__, instead)
     return number(op, _in_scalar(op, "updates", updates, data), data)
 
 

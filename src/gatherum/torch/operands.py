@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import arguments, errors
+from .. import conversion, errors
 from ..dtypes import is_index
 from ..narrow import Rounded
 from ..operators import OPERATORS
-from . import dtypes, sentences
+from . import dtypes
+from . import errors as torch_errors
 from .checks import check_container, check_kind, check_storage, check_values, is_batched
 
 
@@ -34,7 +35,7 @@ def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -
     check_container(op, operand, value)
     if has_symbols(value):
         return torch.as_tensor(value, device=data.device)
-    array = arguments.as_indices(op, value, operand)
+    array = conversion.as_indices(op, value, operand)
     if not is_index(array.dtype):
         tuples = op in OPERATORS and OPERATORS[op].tuples
         raise errors.not_an_index_dtype(op, array.dtype, tuples, operand)
@@ -49,14 +50,14 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     kind = dtypes.planned(op, "data", data.dtype)
     if is_symbol(value):
         return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
-    if arguments.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
-        found = arguments.as_narrow(op, "updates", value, kind)
+    if conversion.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
+        found = conversion.as_narrow(op, "updates", value, kind)
         if torch.jit.is_tracing():  # it has no view as another dtype
             made = torch.from_numpy(np.asarray(found.values)).to(data.dtype)
         else:
             made = torch.from_numpy(found.codes).view(data.dtype)
         return _moved(op, "updates", made, data)
-    return _as_tensor(op, "updates", arguments.as_updates(op, value, kind), data)
+    return _as_tensor(op, "updates", conversion.as_updates(op, value, kind), data)
 
 
 def is_symbol(value: object) -> bool:
@@ -74,7 +75,7 @@ def has_symbols(value: object) -> bool:
 def check_fill(op: str, value: Tensor) -> None:
     """Raise ValueError for a `fill_value` of which a gradient is wanted."""
     if value.requires_grad and torch.is_grad_enabled():
-        raise sentences.fill_needs_gradient(op)
+        raise torch_errors.fill_needs_gradient(op)
 
 
 def as_fill(op: str, value: object, data: Tensor) -> Any:
@@ -84,7 +85,7 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
         value = _number_in(op, value, data.dtype)
     if is_symbol(value):
         return value
-    if arguments.is_integer_zero(value):
+    if conversion.is_integer_zero(value):
         return 0
     if dtypes.is_of_numpy(data.dtype):
         return _fill(op, value, data.dtype).item()
@@ -96,7 +97,7 @@ def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
     check_kind(op, "fill_value", fill)
     check_storage(op, "fill_value", fill)
     if is_batched(fill):
-        raise sentences.fill_of_batch(op)
+        raise torch_errors.fill_of_batch(op)
     check_values(op, "fill_value", fill, "write a number")
     if fill.shape != ():
         raise errors.does_not_fit(op, "fill_value", dtypes.planned(op, "data", dtype), fill)
@@ -108,8 +109,8 @@ def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
     """Return a number of Python as one that the dtype holds exactly."""
     kind = dtypes.planned(op, "data", dtype)
     if dtypes.is_of_numpy(dtype):
-        return arguments.as_updates(op, value, kind, operand).item()
-    return arguments.as_narrow(op, operand, value, kind).values.item()
+        return conversion.as_updates(op, value, kind, operand).item()
+    return conversion.as_narrow(op, operand, value, kind).values.item()
 
 
 def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
@@ -120,13 +121,13 @@ def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
 
 
 def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
-    return arguments.fill_item(op, dtypes.planned(op, "data", dtype), value)
+    return conversion.fill_item(op, dtypes.planned(op, "data", dtype), value)
 
 
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
     """Return `fill_value` in a dtype that NumPy lacks; what has a dtype must convert exactly."""
     kind = dtypes.planned(op, "data", dtype)
-    found = arguments.as_narrow(op, "fill_value", number := _number(value), kind)
+    found = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
     if number is not value and not np.array_equal(found.values, np.asarray(number), equal_nan=True):
         raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
     return found

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from ..operators import OPERATORS, Operator
-from . import checks, inductor, memory, sentences
+from . import checks, dlpack, inductor
+from . import errors as torch_errors
 
 Kernel: TypeAlias = Callable[..., Any]
 
@@ -120,9 +121,9 @@ def _kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
 
 def _on_cuda(op: str, *operands: Any, **call: Any) -> Tensor:
     """Run one call on tensors of a CUDA device; the room of CUDA is imported for the first."""
-    from . import device
+    from . import cuda
 
-    return device.run(op, *operands, **call)
+    return cuda.run(op, *operands, **call)
 
 
 def _elsewhere(op: str) -> Kernel:
@@ -132,7 +133,7 @@ def _elsewhere(op: str) -> Kernel:
         for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
             if isinstance(tensor, Tensor):
                 checks.check_dense(op, name, tensor, data.device)
-        raise sentences.no_device(op, str(data.device))
+        raise torch_errors.no_device(op, str(data.device))
 
     return kernel
 
@@ -150,7 +151,7 @@ def overload(name: str) -> Any:
 
 for _operator in OPERATORS.values():
     _define(_operator)
-    for _name, _kernel in _kernels(_operator, memory.run).items():
+    for _name, _kernel in _kernels(_operator, dlpack.run).items():
         LIBRARY.impl(_name, _kernel, "CPU")
         for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
             LIBRARY.impl(_name, _elsewhere(_operator.name), _key)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import gatherum
 from canaries import guarded, strays
-from gatherum import arguments
+from gatherum import conversion
 from gatherum.cuda.device import Device
 from gatherum.cuda.run import run
 
@@ -47,14 +47,14 @@ class Room:
         **attributes: Any,
     ) -> Array:
         fill = attributes.pop("fill_value", 0)
-        data, indices = arguments.as_array(op, "data", data), arguments.as_indices(op, indices)
+        data, indices = conversion.as_array(op, "data", data), conversion.as_indices(op, indices)
         if updates is not None:  # an array, a scalar or a list
-            updates = arguments.as_updates(op, updates, data.dtype)
+            updates = conversion.as_updates(op, updates, data.dtype)
         plan = gatherum.plan(op, data, indices, updates, **attributes, out=out)
         result = guarded(plan.shape, data.dtype) if out is None else out
         item = b""
         if plan.signature.mode in ("fill", "drop") and updates is None:
-            item = arguments.fill_item(op, data.dtype, fill).tobytes()
+            item = conversion.fill_item(op, data.dtype, fill).tobytes()
         self.last = self.new_device()
         device: Device = self.last
         run(device, plan, *map(address, (data, indices, updates, result)), item)

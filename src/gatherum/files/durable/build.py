@@ -9,8 +9,8 @@ from collections.abc import Callable
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import READY, Journal, Record
+from gatherum.files.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.stats import Meter
-from gatherum.files.system import NO_LINK, sync_directory, sync_file
 
 __all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 

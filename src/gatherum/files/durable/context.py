@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gatherum.files.budget import Budget
 from gatherum.files.durable.build import Build
-from gatherum.files.requests import Requests
+from gatherum.files.row_requests import Requests
 from gatherum.files.stats import Meter
 
 __all__ = ["Context"]

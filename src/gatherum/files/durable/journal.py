@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any
 
-from gatherum.files.system import (
+from gatherum.files.os_calls import (
     NO_LINK,
     lock,
     read_some,
@@ -12,7 +12,7 @@ from gatherum.files.system import (
     sync_directory,
     write_some,
 )
-from gatherum.regular import naming, open_regular
+from gatherum.regular_files import naming, open_regular
 
 __all__ = ["READY", "Journal", "Record", "check_readable"]
 

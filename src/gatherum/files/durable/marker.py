@@ -13,7 +13,7 @@ import json
 import os
 from typing import Any
 
-from gatherum.files.system import sync_directory, sync_file
+from gatherum.files.os_calls import sync_directory, sync_file
 
 __all__ = ["is_completed", "mark"]
 

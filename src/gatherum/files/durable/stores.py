@@ -17,7 +17,7 @@ from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.layouts import FlatLayout, FortranLayout
 from gatherum.files.tables.table import Block, Layout, Panel, RowTable
-from gatherum.regular import naming
+from gatherum.regular_files import naming
 
 __all__ = ["BlockStore", "FlatPatchTarget", "FlatTarget", "PatchTarget", "Target", "lay_patch"]
 

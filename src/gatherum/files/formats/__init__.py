@@ -11,7 +11,7 @@ from gatherum.files.formats.npz import Npz
 from gatherum.files.formats.safetensors import Safetensors
 from gatherum.files.formats.zarr import Zarr
 from gatherum.files.remote import Address, address_of
-from gatherum.regular import open_regular
+from gatherum.regular_files import open_regular
 
 __all__ = ["FORMATS", "locate"]
 

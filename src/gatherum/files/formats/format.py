@@ -19,7 +19,7 @@ from gatherum.files.formats.storage import Source
 from gatherum.files.remote import Address, RemoteFile
 from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
-from gatherum.regular import check_regular
+from gatherum.regular_files import check_regular
 
 __all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "in_zarr"]
 

@@ -18,7 +18,7 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
 from gatherum.files.formats.dtypes import cannot_hold, keeps_values
 from gatherum.files.stats import Meter
-from gatherum.regular import check_regular, naming, read_regular
+from gatherum.regular_files import check_regular, naming, read_regular
 from gatherum.shapes import MAX_RANK
 
 __all__ = ["ZarrArray", "check_dtype", "create_array", "tree_state"]

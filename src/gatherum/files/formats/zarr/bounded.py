@@ -21,8 +21,8 @@ from gatherum import errors
 from gatherum.files.disk import check_within
 from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
-from gatherum.files.system import read_some
-from gatherum.regular import naming, open_regular
+from gatherum.files.os_calls import read_some
+from gatherum.regular_files import naming, open_regular
 
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 

@@ -8,8 +8,8 @@ from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore
 from gatherum.files.formats.zarr.arrays import METADATA, ZarrArray
+from gatherum.files.os_calls import sync_directory
 from gatherum.files.stats import Meter
-from gatherum.files.system import sync_directory
 from gatherum.files.tables.layouts import BoxLayout
 from gatherum.files.tables.table import Block, Panel, RowTable
 

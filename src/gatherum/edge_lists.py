@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from . import errors, lowering, native
 from ._core import Reduction
+from .checks import Array
 from .dtypes import DType, core_mode, value_of
 from .lowering import Component, Loop, Nest
 from .shapes import Layout
-from .signature import Array
 
 
 class End(NamedTuple):

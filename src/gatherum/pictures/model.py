@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array, Signature
 from ..errors import Shape
+from ..index_reports import number_entries
 from ..operators import OPERATORS
-from ..report import number_entries
-from ..signature import Array, Signature
 from .example import example_indices
-from .forms import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
+from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
 
 Selection = tuple[int | slice, ...]
 ALL = slice(None)

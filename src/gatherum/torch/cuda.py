@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..cuda import calls, cub
+from ..checks import Operand
+from ..cuda import cub, execute
 from ..cuda.driver import LEGACY_STREAM
-from ..cuda.transfers import OnDevice
+from ..cuda.host_transfer import OnDevice
 from ..cuda.views import View
 from ..dtypes import AnyDType
 from ..errors import Shape
-from ..signature import Operand
 from . import checks, dtypes
 from .operands import fill_item
 
@@ -121,13 +121,13 @@ def run(
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
-    attributes = calls.Attributes(axis, reduction, include_self, mode, negative)
+    attributes = execute.Attributes(axis, reduction, include_self, mode, negative)
 
     def item(_: AnyDType) -> bytes:
         zero = isinstance(fill, int) and fill == 0
         return b"" if zero else fill_item(op, fill, data.dtype)
 
-    result: Tensor = calls.call(FRAMEWORK, op, data, indices, updates, attributes, item, out)
+    result: Tensor = execute.call(FRAMEWORK, op, data, indices, updates, attributes, item, out)
     return result
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, errors, narrow
-from .conversions import (
+from . import errors, frameworks, narrow
+from .casting import (
     KIND_RANK,
     all_integers,
     as_integers,
@@ -26,12 +26,12 @@ from .conversions import (
     stays_finite,
     stays_infinite,
 )
+from .checks import Array, check_before_updates
 from .dtypes import MODES, AnyDType, DType, Extension, check_units
 from .errors import Shape
 from .operators import OPERATORS
 from .reductions import ALIASES, REDUCTIONS
 from .shapes import MAX_BYTES
-from .signature import Array, check_before_updates
 
 # Lists in lists of which NumPy makes dimensions: at most as many as an array may have.
 _DEEPEST = 64
@@ -151,7 +151,7 @@ def _is_array(kind: type) -> bool:
     """Whether values of a type are arrays, of any framework, or convert to one."""
     if issubclass(kind, np.generic):
         return False
-    return hasattr(kind, "__array__") or arrays.foreign(kind) is not None
+    return hasattr(kind, "__array__") or frameworks.foreign(kind) is not None
 
 
 def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> None:
@@ -159,13 +159,13 @@ def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> Non
     lists too.
     """
     for array in (value, *held):
-        if type(array) in arrays.COMMON:
+        if type(array) in frameworks.COMMON:
             continue
-        if is_masked(array) or arrays.lacks_values(array):
+        if is_masked(array) or frameworks.lacks_values(array):
             raise errors.masked_array(op, operand)
         if array is not value:
-            arrays.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
-        arrays.refuse(op, operand, array)
+            frameworks.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+        frameworks.refuse(op, operand, array)
         if array is not value:
             _convert(op, operand, array)  # NumPy drops the mask that it may have
 
@@ -173,7 +173,7 @@ def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> Non
 def check_items(op: str, operand: str, value: object) -> None:
     """Raise TypeError for a list or a tuple that holds arrays of another framework."""
     for array in _arrays_in(value):
-        arrays.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+        frameworks.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
 
 
 def as_array(op: str, operand: str, value: object) -> Array:
@@ -223,7 +223,7 @@ def as_out(op: str, out: object) -> Array:
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     """Return `indices` as an array; an empty list is one of integers."""
     held = list(_arrays_in(value))
-    if held and arrays.whole_tuple(type(value)):
+    if held and frameworks.whole_tuple(type(value)):
         check_items(op, operand, value)
     if held and not any(map(is_masked, held)):
         raise errors.holds_arrays(op, value, operand)
@@ -413,9 +413,9 @@ def normalise(
     op, axis, reduction, include_self, mode, negative = normalise_attributes(
         op, axis, reduction, include_self, mode, negative
     )
-    if not arrays.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
+    if not frameworks.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
-        arrays.check_one_framework(op, operands | {"fill_value": fill_value})
+        frameworks.check_one_framework(op, operands | {"fill_value": fill_value})
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     operator = OPERATORS[op]
     check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)

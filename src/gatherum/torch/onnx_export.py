@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..reductions import ROWS, known_to_onnx
-from . import sentences
+from . import errors as torch_errors
 from .ops import overload
 
 Value: TypeAlias = Any  # of a graph that is made: it knows its shape and its dtype
@@ -86,7 +86,7 @@ def _scatter_nd(data: Value, indices: Value, updates: Value, batch_dims: int = 0
                 negative: bool = True) -> Value:  # fmt: skip
     _refuse("scatter_nd", bounds, reduction)
     if batch_dims != 0:
-        raise sentences.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
+        raise torch_errors.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
     return _scatter_tuples("scatter_nd", data, indices, updates, reduction, include_self, negative)
 
 
@@ -161,7 +161,7 @@ def _tuples(name: str, data: Value, indices: Value, batch_dims: int, negative: b
     op = _opset()
     k = indices.shape[-1]
     if k == 0:
-        raise sentences.no_onnx(name, "tuples of no index", "give them an index")
+        raise torch_errors.no_onnx(name, "tuples of no index", "give them an index")
     ends = {"start": batch_dims, "end": batch_dims + k}
     return _checked(indices, negative, lambda: op.Shape(data, **ends))
 
@@ -191,13 +191,13 @@ def _refuse(name: str, bounds: str, reduction: str) -> None:
     _refuse_bounds(name, bounds)
     if reduction not in known_to_onnx(_OPSET):
         instead = "divide a sum by a count of the updates"
-        raise sentences.no_onnx(name, f"`reduction` {reduction!r}", instead)
+        raise torch_errors.no_onnx(name, f"`reduction` {reduction!r}", instead)
 
 
 def _refuse_bounds(name: str, bounds: str) -> None:
     if bounds != "raise":
         instead = "make the indices valid before the call"
-        raise sentences.no_onnx(name, f"`mode` {bounds!r}", instead)
+        raise torch_errors.no_onnx(name, f"`mode` {bounds!r}", instead)
 
 
 def _opset() -> Any:

@@ -16,10 +16,10 @@ from functools import lru_cache
 from math import prod
 
 from .. import native
+from ..checks import Signature
 from ..errors import Shape
 from ..lowering import Component, Loop
 from ..plan import Plan
-from ..signature import Signature
 from .tables import Part, Parts, Step, Steps, points
 
 

@@ -12,7 +12,7 @@ from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore, Target
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
-from gatherum.files.requests import IndexRule, Requests
+from gatherum.files.row_requests import IndexRule, Requests
 from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.table import Layout, Panel, RowTable

@@ -10,19 +10,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments, errors, native
+from .. import conversion, errors, native
+from ..callbacks import check_out
+from ..checks import Operand, Signature, check_before_updates
 from ..dtypes import AnyDType
-from ..hooks import check_out
 from ..operators import OPERATORS
 from ..plan import Plan, build
 from ..shapes import contiguous_strides
-from ..signature import Operand, Signature, check_before_updates
-from . import run, sentences
+from . import errors as cuda_errors
+from . import run
 from .device import Device
 from .driver import open_driver
+from .loops import unaddressable, work_of
 from .nvidia import Nvidia
 from .views import Framework, View
-from .work import unaddressable, work_of
 
 # Takes the dtype of the data, returns what a gather stores for an invalid index, b"" for zeros.
 Fill: TypeAlias = Callable[[AnyDType], bytes]
@@ -165,8 +166,8 @@ def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType
     if framework.owns(value):
         return framework.view(op, name, value)
     if dtype is not None:
-        return _values(arguments.as_updates(op, value, dtype))
-    array = arguments.as_indices(op, value)
+        return _values(conversion.as_updates(op, value, dtype))
+    array = conversion.as_indices(op, value)
     if array.dtype.kind in "iu":  # anything else is refused with its own dtype
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return _values(array)
@@ -214,11 +215,11 @@ def _check_capture(
         if not driver.captures(stream):
             return
     if not framework.captures_graphs:
-        raise sentences.no_capture(op)
+        raise cuda_errors.no_capture(op)
     if mode == "raise":
-        raise sentences.raise_in_capture(op)
+        raise cuda_errors.raise_in_capture(op)
     if nowhere:
-        raise sentences.nowhere_in_capture(op, mode)
+        raise cuda_errors.nowhere_in_capture(op, mode)
     raise errors.copy_in_capture(op, copied[0])
 
 

@@ -23,7 +23,7 @@ from jax.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ..operators import ELEMENTS, SLICES
-from .ops import GATHER, SCATTER, Call, bind, lower
+from .primitives import GATHER, SCATTER, Call, bind, lower
 
 Shape: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = tuple[int, ...]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import Array
 from .dtypes import DType
-from .signature import Array
 
 # How far each kind of plain Python value reaches: bool < int < float < complex.
 KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

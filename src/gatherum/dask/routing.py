@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import errors
+from ..callbacks import invalid_index
+from ..checks import Array
 from ..dtypes import is_index
 from ..errors import Shape
-from ..hooks import invalid_index
-from ..report import invalid_component, number_entries
-from ..signature import Array
+from ..index_reports import invalid_component, number_entries
 from .call import Call
 from .layout import Chunks, starts_of
 

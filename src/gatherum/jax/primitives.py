@@ -18,12 +18,13 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from .. import native
-from ..hooks import invalid_index
+from ..callbacks import invalid_index
 from ..names import OperatorName
 from ..operators import OPERATORS, Operator
 from ..plan import Plan
 from ..plan import planned as planned_call
-from . import dtypes, sentences
+from . import dtypes
+from . import errors as jax_errors
 
 Array: TypeAlias = Any  # a jax.Array or a tracer
 Tracer = jax.core.Tracer
@@ -77,7 +78,7 @@ def planned(call: Call, *operands: Any) -> Plan:
 def described(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
     """Return the shape and dtype of an operand, or raise TypeError where no plan can have them."""
     if not all(isinstance(n, int) for n in value.shape):
-        raise sentences.symbolic_shape(op, operand, value.shape)
+        raise jax_errors.symbolic_shape(op, operand, value.shape)
     dtype = value.dtype
     if operand != "indices" or not isinstance(dtype, np.dtype):
         dtype = dtypes.planned(op, operand, dtype)
@@ -90,7 +91,7 @@ def _abstract(*avals: Any, call: Call) -> Any:
     for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
         spec = getattr(getattr(aval, "sharding", None), "spec", ())
         if any(part is not None for part in spec):  # said of explicit axes of a mesh alone
-            raise sentences.explicit_shards(call.op, name, spec)
+            raise jax_errors.explicit_shards(call.op, name, spec)
     if not hasattr(sharding, "update"):
         return avals[0].update(shape=shape, weak_type=False)
     whole = sharding.update(spec=jax.sharding.PartitionSpec(*(None for _ in shape)))
@@ -131,7 +132,7 @@ def call_attributes(call: Call, made: Plan) -> dict[str, Any]:
 
 
 def _refuse(ctx: Any, *_: Any, call: Call) -> Any:
-    raise sentences.no_jax_platform(call.op, ", ".join(ctx.module_context.platforms))
+    raise jax_errors.no_jax_platform(call.op, ", ".join(ctx.module_context.platforms))
 
 
 @lru_cache(maxsize=1024)

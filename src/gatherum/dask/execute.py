@@ -10,7 +10,7 @@ from typing import Any
 
 import dask
 
-from . import sentences
+from . import errors as dask_errors
 
 
 def at_once(tasks: Sequence[Any]) -> None:
@@ -25,7 +25,7 @@ def plain_failures() -> Iterator[None]:
     try:
         yield
     except CancelledError as error:
-        raise sentences.lost_scheduler() from error
+        raise dask_errors.lost_scheduler() from error
     except Exception as error:
         if "distributed" not in sys.modules:
             raise
@@ -33,7 +33,7 @@ def plain_failures() -> Iterator[None]:
         from distributed.scheduler import KilledWorker
 
         if isinstance(error, KilledWorker):
-            raise sentences.dead_workers(error.allowed_failures + 1) from error
+            raise dask_errors.dead_workers(error.allowed_failures + 1) from error
         if isinstance(error, CommClosedError):
-            raise sentences.lost_scheduler() from error
+            raise dask_errors.lost_scheduler() from error
         raise

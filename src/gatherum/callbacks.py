@@ -1,5 +1,5 @@
 """What the core asks of Python during a call: arguments it cannot read, plans it has not seen, and
-the sentences of errors (see `hooks.hpp`).
+the messages of errors (see `hooks.hpp`).
 """
 
 from __future__ import annotations
@@ -8,32 +8,32 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from . import arguments, arrays, errors, native, shapes
+from . import conversion, errors, frameworks, native, shapes
 from ._core import DType as DTypeCode
+from .checks import Array, Operand, Signature, check, check_before_updates, looks_alike
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .operators import OPERATORS
 from .plan import Plan, build
-from .signature import Array, Operand, Signature, check, check_before_updates, looks_alike
 
 
 def _normalise(*call: object) -> object:
-    if type(call[1]) not in arrays.COMMON and (room := arrays.room_for(type(call[1]))):
+    if type(call[1]) not in frameworks.COMMON and (room := frameworks.room_for(type(call[1]))):
         op, data, indices, updates, *attributes, fill_value, out = call
-        plain_attributes = arguments.normalise_attributes(str(op), *attributes)
+        plain_attributes = conversion.normalise_attributes(str(op), *attributes)
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
-        arrays.check_one_framework(str(op), operands)
+        frameworks.check_one_framework(str(op), operands)
         return room(op, data, indices, updates, *plain_attributes[1:], fill_value, out)
-    plain = arguments.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
+    plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
-    if out is not None and not arguments.is_plain(out):
+    if out is not None and not conversion.is_plain(out):
         _plan_of(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
-        arguments.as_out(str(plain[0]), out)
+        conversion.as_out(str(plain[0]), out)
     return plain
 
 
 def _normalise_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
-    plain = arguments.normalise_attributes(op, axis, *rest)
+    plain = conversion.normalise_attributes(op, axis, *rest)
     if not -(2**63) <= plain[1] < 2**63:  # the core has 64 bits for it; no shape has so many
         tuples, rank = OPERATORS[op].tuples, shapes.MAX_RANK
         low, name = (0 if tuples else -rank), OPERATORS[op].attribute
@@ -104,7 +104,7 @@ def _check_operands(
         ("out", s.out, out),
     )
     for name, expected, array in given:
-        if array is not None and not arguments.is_plain(array):
+        if array is not None and not conversion.is_plain(array):
             raise errors.not_an_operand(s.op, name, array)
         found = None if array is None else Operand.of(array)
         if found is not None:
@@ -151,7 +151,7 @@ def shares_memory(a: Array, b: Array) -> bool:
 
 
 def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
-    return arguments.fill_item(plan.signature.op, dtype, fill_value)
+    return conversion.fill_item(plan.signature.op, dtype, fill_value)
 
 
 def invalid_index(

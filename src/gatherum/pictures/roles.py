@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
+from ..checks import Signature
 from ..errors import Shape
 from ..operators import Operator
-from ..signature import Signature
 
 # What a picture holds at a width at which its text can be read.
 MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20

@@ -8,7 +8,7 @@ import os
 import sys
 
 from gatherum import native
-from gatherum.regular import naming
+from gatherum.regular_files import naming
 
 if sys.platform == "win32":
     import msvcrt

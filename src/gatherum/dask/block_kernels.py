@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..accumulator import Accumulator
+from ..checks import Array
 from ..dtypes import DType, needs_accumulator
 from ..errors import Shape
 from ..plan import apply
-from ..signature import Array
 from .call import Call
-from .entries import Part, Route
+from .routing import Part, Route
 
 
 def as_declared(dtype: DType, block: Array) -> Array:

@@ -20,10 +20,10 @@ from distributed.shuffle._exceptions import DataUnavailable
 from distributed.shuffle._pickle import unpickle_bytestream
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
+from ..checks import Array
 from ..dtypes import DType
 from ..errors import Shape
-from ..signature import Array
-from . import sentences
+from . import errors as dask_errors
 from .full_disks import DiskError
 
 __all__ = ["Received", "RowsSpec", "Shard", "packed", "unpacked"]
@@ -145,7 +145,7 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen
         except Exception as error:
             self._exception = error
             if isinstance(error, OSError):
-                raise DiskError(str(sentences.full_disk(error))) from error
+                raise DiskError(str(dask_errors.full_disk(error))) from error
             raise
 
     def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:

@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import arguments, errors
+from .. import conversion, errors
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import ROWS
-from . import checks, namespace, operands, sentences, sizes
+from . import checks, namespace, operands, sizes
+from . import errors as torch_errors
 from .ops import overload
 
 # The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
@@ -262,7 +263,7 @@ def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) 
 
 
 def _reduction(op: str, reduce: object) -> str:
-    return _WORDS[arguments.as_choice(op, "reduce", reduce, tuple(_WORDS))]
+    return _WORDS[conversion.as_choice(op, "reduce", reduce, tuple(_WORDS))]
 
 
 def _scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
@@ -308,7 +309,7 @@ def _as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
     negative.
     """
     if not isinstance(value, Tensor):
-        arguments.check_items(op, name, value)
+        conversion.check_items(op, name, value)
         with errors.for_tensors():
             value = operands.as_indices(op, value, src, name)
     index = _dense(op, name, value, src)
@@ -340,7 +341,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if len(whole) > len(moved) or not sizes.stretch(whole, moved):
-        raise sentences.no_broadcast(op, "index", given, "src", tuple(moved))
+        raise torch_errors.no_broadcast(op, "index", given, "src", tuple(moved))
     index = index.reshape(whole)
     if not _all_one(whole[dim + 1 :]):
         name, axis, index = "scatter_elements", dim, index.expand(moved)
@@ -432,7 +433,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
         checks.check_values(op, "indptr", indptr, _BATCH)
         ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if ends or bool((indptr.diff(dim=-1) < 0).any()):
-            raise sentences.no_segments(op, size)
+            raise torch_errors.no_segments(op, size)
     shape = (*indptr.shape[:-1], size + 1)
     scatter, axis = OPERATORS["scatter_elements"], indptr.dim() - 1
     begin = Places(namespace, scatter, indptr, shape, axis, "raise", False)

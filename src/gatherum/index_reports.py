@@ -11,13 +11,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments, arrays, errors, lowering, native, shapes
+from . import conversion, errors, frameworks, lowering, native, shapes
+from .checks import Array, check_range, is_description
 from .dtypes import MODES, core_mode, is_index
 from .errors import Shape
 from .names import IndexAttributes, OperatorName
 from .operators import Operator, find
 from .shapes import Layout
-from .signature import Array, check_range, is_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ def index_report(
 
 
 def _shape(op: str, value: object) -> Iterable[int]:
-    data: Any = arrays.seen(op, "data", value)
+    data: Any = frameworks.seen(op, "data", value)
     if is_description(data):
         shape: Iterable[int] = data[0]
         return shape
-    return data if isinstance(data, tuple) else arguments.as_array(op, "data", data).shape
+    return data if isinstance(data, tuple) else conversion.as_array(op, "data", data).shape
 
 
 def reported(
@@ -119,12 +119,12 @@ def reported(
 ) -> IndexReport:
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
-    shape = arguments.as_shape(operator.name, "data", data_shape)
-    seen: Any = arrays.seen(operator.name, "indices", indices)
+    shape = conversion.as_shape(operator.name, "data", data_shape)
+    seen: Any = frameworks.seen(operator.name, "indices", indices)
     if seen is not indices and is_description(seen):
-        found = arrays.foreign(type(indices))
+        found = frameworks.foreign(type(indices))
         raise errors.unread_values(operator.name, "indices", found.name if found else "description")
-    array = arguments.as_indices(operator.name, seen)
+    array = conversion.as_indices(operator.name, seen)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
     if not is_index(array.dtype):
@@ -157,9 +157,9 @@ def _attributes(operator: Operator, given: dict[str, object]) -> tuple[int, str,
             raise errors.unknown_attribute(op, name, tuple(defaults))
     a = defaults | given
     return (
-        arguments.as_axis(op, a[operator.attribute]),
-        arguments.as_choice(op, "mode", a["mode"], MODES),
-        arguments.as_boolean(op, "negative", a["negative"]),
+        conversion.as_axis(op, a[operator.attribute]),
+        conversion.as_choice(op, "mode", a["mode"], MODES),
+        conversion.as_boolean(op, "negative", a["negative"]),
     )
 
 

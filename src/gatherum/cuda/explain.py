@@ -119,7 +119,7 @@ def listed(plan: Plan) -> Listing:
 
 def _raises(plan: Plan) -> bool:
     """Whether every call raises an IndexError: clip and wrap have no place to go to."""
-    from .work import unaddressable, work_of
+    from .loops import unaddressable, work_of
 
     return unaddressable(plan.signature, work_of(plan)) >= 0
 
