@@ -49,7 +49,7 @@ options = together(
 
 
 def is_wanted(options: dict[str, Any]) -> bool:
-    """Whether a command shall run on a cluster; UsageError where that cannot be meant."""
+    """Whether a command shall run on a cluster; UsageError if the options conflict."""
     named = [name for name in ("scheduler", "workers") if options[name] is not None]
     if not named:
         return False

@@ -1,4 +1,4 @@
-"""Numbers on the command line: one that no call could take is wrong usage, and said shortly."""
+"""Numbers on the command line. Out-of-range numbers are usage errors."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Way:
     Attributes
     ----------
     name : str
-        ``"blockwise"``: chunks meet that lie alike, and no row crosses to another one.
+        ``"blockwise"``: aligned chunks: no rows move.
         ``"partial"``: updates are folded where they are, each task into a table of its own, and the
         tables are merged: where the order of updates does not matter, or the last one wins.
         ``"broadcast"``: what is small goes whole to everything that needs it.

@@ -329,7 +329,7 @@ def _dimension(op: str, dim: Any, rank: int) -> int:
 
 
 def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) -> Places:
-    """Return where an index sends what has a shape, with the operator that does so for the least.
+    """Choose the cheapest operator for this index and return its destinations.
 
     A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
     `dim` sends the same slices everywhere.

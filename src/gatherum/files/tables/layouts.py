@@ -46,7 +46,7 @@ class FlatLayout:
         return self.rows_of(self.array, panel)
 
     def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
-        """Return rows numbered alike, of another array that lies alike."""
+        """View another array of the same layout by the same rows."""
         return FlatRows(other, self._strides, math.prod(self.row_shape), panel)
 
 
@@ -69,7 +69,7 @@ class BoxLayout:
         return self.rows_of(self.array, panel)
 
     def rows_of(self, other: BoxArray, panel: Panel) -> RowTable:
-        """Return rows numbered alike, of another array with the same chunks."""
+        """View another array of the same chunks by the same rows."""
         return GridRows(other, self.depth, panel)
 
 
@@ -93,7 +93,7 @@ class FortranLayout:
         return self._boxes.rows(panel)
 
     def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
-        """Return rows numbered alike, of another array that lies alike."""
+        """View another array of the same layout by the same rows."""
         return self._boxes.rows_of(FlatBoxes(other, True, self._chunks), panel)
 
 
