@@ -3,6 +3,8 @@
 In a page, blocks of ``python`` with prompts are doctests, those without must run, and in blocks of
 ``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
 A page that begins with ``<!-- needs: PACKAGE -->`` is left out, and says so, where that is missing.
+
+Sybil has no parser for console blocks, and a page's files must last from one block to the next.
 """
 
 import doctest

@@ -1,6 +1,8 @@
 """Follow the links of the sources and of the built pages, and look for what needs a network.
 
 python docs/links.py docs/_build/html
+
+Sphinx's linkcheck asks the network, and checks neither anchors nor what a built page fetches.
 """
 
 import re

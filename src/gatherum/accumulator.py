@@ -46,8 +46,9 @@ class Accumulator:
     data : array_like
         The array to start from. It is copied: what happens to it later changes nothing here, and
         it is never changed.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}
-        How updates combine with existing values.
+    reduction : str
+        How updates combine with existing values: ``"none"``, ``"add"`` or another reduction of
+        `scatter_nd`.
     include_self : bool, default True
         Whether the values of `data` take part in the reduction, as in `scatter_nd`.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"

@@ -45,8 +45,8 @@ def aggregate(
         The row of the result that each edge goes to, of the shape of `gather_indices`.
     size : int
         The number of rows of the result.
-    reduction : {"add", "mul", "max", "min", "mean"}
-        How the rows that meet combine.
+    reduction : str
+        How the rows that meet combine: ``"add"`` or another reduction of `scatter_slices`.
     weights : array_like, optional
         What each edge's row is multiplied by, of `data`'s dtype, and of the shape of
         `gather_indices` or one that broadcasts to it. Plain Python values and lists take `data`'s

@@ -8,6 +8,8 @@
 The mistakes are the rows of mutants.toml. They are made in a copy of the tree, build/mutants, where
 the core is built without optimisation. A failure, a crash, a test that does not end and a core that
 does not compile each count as found. The exit status is 1 if the tests passed despite a mistake.
+
+Mull mutates what clang compiles, mutmut Python alone; the core is built by g++.
 """
 
 from __future__ import annotations

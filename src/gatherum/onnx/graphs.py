@@ -1,4 +1,8 @@
-"""A walk over a model's gather and scatter nodes, with the types that shape inference finds."""
+"""A walk over a model's gather and scatter nodes, with the types that shape inference finds.
+
+Functions of a model are walked here, not by `onnx.inliner`: it renames nodes, and a report names
+them as the model does.
+"""
 
 from __future__ import annotations
 

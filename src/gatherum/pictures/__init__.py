@@ -1,4 +1,7 @@
-"""Pictures of calls: which cell of the data goes where."""
+"""Pictures of calls: which cell of the data goes where.
+
+Libraries of diagrams place nodes and edges, not cells of arrays; an SVG needs nothing installed.
+"""
 
 from .cells import Operands
 from .drawing import draw

@@ -1,0 +1,97 @@
+"""The table of reductions: complete, and the only place in Python that lists them."""
+
+import ast
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import _core, reductions
+from gatherum.dtypes import is_reducible
+from gatherum.reductions import FOLDS, REDUCTIONS, ROWS
+from gatherum.reference.reductions import REDUCTIONS as OF_ORACLE
+from strategies import REDUCTIONS_OF
+
+PACKAGE = Path(gatherum.__file__).parent
+TABLES = ("reductions.py", "derivatives.py")
+
+
+def test_a_reduction_of_the_core_without_a_row_is_named() -> None:
+    rows, forgotten = tuple(ROWS.values()), ", ".join(REDUCTIONS[-2:])
+    message = f"^gatherum.reductions has no row for {forgotten} of the core$"
+    with pytest.raises(ImportError, match=message):
+        reductions._in_order_of_core(rows[:-2])
+
+
+def test_a_row_without_a_reduction_of_the_core_is_named() -> None:
+    more = dataclasses.replace(ROWS["max"], name="median")  # type: ignore[arg-type]
+    with pytest.raises(ImportError, match=r"^the core has no reduction median, which has a row in"):
+        reductions._in_order_of_core((*ROWS.values(), more))
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(ROWS["add"])])
+def test_no_field_of_a_row_has_a_default(field: str) -> None:
+    given = {f.name: getattr(ROWS["add"], f.name) for f in dataclasses.fields(ROWS["add"])}
+    del given[field]
+    with pytest.raises(TypeError, match=field):
+        reductions.ReductionRow(**given)
+
+
+def test_no_word_means_two_reductions() -> None:
+    for words in ("aliases", "torch_scatter"):
+        all_of_them = [word for row in ROWS.values() for word in getattr(row, words)]
+        assert len(set(all_of_them)) == len(all_of_them)
+    assert not set(reductions.ALIASES) & set(REDUCTIONS)
+
+
+def test_the_oracle_and_the_core_define_reductions_for_the_same_dtypes() -> None:
+    assert OF_ORACLE == REDUCTIONS
+    for reduction in FOLDS:
+        for dtype in REDUCTIONS_OF["none"]:
+            assert is_reducible(dtype, reduction) == (dtype in REDUCTIONS_OF[reduction]), reduction
+
+
+def test_what_the_core_says_of_reductions_agrees() -> None:
+    for name in FOLDS:
+        reduction = _core.Reduction[name]
+        for value in _core.Value:
+            if _core.has_meaning(value, reduction):
+                rounds = _core.sum_type(value, reduction) != value
+                assert _core.needs_accumulator(value, reduction, False)
+                assert _core.needs_accumulator(value, reduction, True) == (
+                    rounds or _core.divides(reduction)
+                )
+            else:
+                assert not _core.is_any_order(value, reduction)
+        assert ROWS[name].needs_values or _core.gradient_of(reduction) is _core.Gradient.none
+
+
+def test_a_neutral_number_changes_nothing() -> None:
+    values = np.array([3.0, -2.0, 0.5])
+    for name, row in ROWS.items():
+        if row.neutral is not None:
+            neutral = np.full(3, float(row.neutral))
+            assert (
+                gatherum.scatter_elements(values, [0, 1, 2], neutral, reduction=name) == values
+            ).all()
+
+
+def test_nothing_else_in_the_package_lists_reductions() -> None:
+    """A list, a dictionary or a comparison with two of them would forget the next one."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.name in TABLES or path.parent.name == "reference":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Tuple | ast.List | ast.Set):
+                items = node.elts
+            elif isinstance(node, ast.Dict):
+                items = [key for key in node.keys if key is not None]
+            else:
+                continue
+            words = {item.value for item in items if isinstance(item, ast.Constant)}
+            if len(words & set(FOLDS)) > 1:
+                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert found == []
