@@ -228,6 +228,36 @@ def test_blocks_of_another_dtype_than_declared(op, way, monkeypatch):
                 np.testing.assert_array_equal(found.compute(scheduler="synchronous"), expected)
 
 
+@pytest.mark.parametrize("way", [None, "tasks"])
+def test_blocks_of_data_in_another_byte_order(way):
+    """The first block's bytes do not decide how those of the others are read."""
+    blocks = [
+        da.from_delayed(dask.delayed(np.full(2, value).astype)(dtype), (2,), dtype="<f4")
+        for value, dtype in ((1.5, ">f4"), (2.5, "<f4"), (300.5, ">f4"))
+    ]
+    for order in ([0, 1, 2], [1, 0, 2]):
+        data = da.concatenate([blocks[n] for n in order])
+        expected = np.array([1.5, 2.5, 300.5], "f4")[order]
+        with dask.config.set({"gatherum.way": way} if way else {}):
+            found = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("dtype", "declared"), [("f8", "i4"), ("f4", "f8"), ("i8", "M8[s]")])
+def test_blocks_of_data_of_another_dtype_are_refused(op, dtype, declared):
+    data = declared_as(DATA.astype(dtype), declared, 5)
+    indices, updates = OPS[op]
+    updates = [np.asarray(updates[0]).astype(declared)] if updates else []
+    words = (
+        f"{op}: `data` must have chunks of the dtype that its array declares, "
+        f"{np.dtype(declared)}, got {np.dtype(dtype)}"
+    )
+    with pytest.raises(TypeError) as caught:
+        getattr(gatherum, op)(data, indices, *updates).compute(scheduler="synchronous")
+    assert str(caught.value) == words
+
+
 @pytest.mark.parametrize("declared", ["<i8", ">i8"])
 def test_updates_of_another_dtype_than_declared_are_not_cast(declared):
     zeros = da.zeros((12, 2), dtype=declared, chunks=5)

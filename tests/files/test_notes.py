@@ -99,3 +99,24 @@ def test_a_trial_of_the_note_keeps_that_of_an_earlier_run(
     run(resume=True)
     assert np.array_equal(get(path), UPDATED)
     assert os.listxattr(path) == ["user.gatherum.completed"]
+
+
+def test_a_completed_run_is_known_by_any_budget_and_any_name(tmp_path: Path) -> None:
+    if not keeps_notes(tmp_path):
+        pytest.skip("this file system keeps no extended attributes (use one that does)")
+    path = put(tmp_path, "table", DATA, "npy")
+    operands = put(tmp_path, "rows", np.array([1])), put(tmp_path, "updates", np.ones((1, 3)))
+
+    def run(table: str, **more: object) -> None:
+        files.scatter_slices_file(
+            table, *operands, table, reduction="add", in_place=True, **more  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    run(path)
+    link, other = str(tmp_path / "link.npy"), str(tmp_path / "other.npy")
+    os.symlink(path, link)
+    os.link(path, other)
+    for table in (path, link, other):
+        for memory in ("64KiB", "1GiB"):
+            run(table, memory=memory, resume=True)
+            assert np.array_equal(get(path), UPDATED)

@@ -17,6 +17,7 @@ from ..dtypes import DType, needs_accumulator
 from ..errors import Shape
 from ..plan import apply
 from .call import Call
+from .errors import mixed_blocks
 from .routing import Part, Route
 
 
@@ -31,6 +32,7 @@ def as_declared(dtype: DType, block: Array) -> Array:
 def gather_block(call: Call, _: None, table: Array, indices: Array) -> Array:
     """Gather from a block that holds all rows that the indices of a block can address."""
     fill = call.fill_item[0] if call.fill else 0
+    table = call.data_block(table)
     return apply(call.signature.op, table, indices, fill_value=fill, **call.attributes())
 
 
@@ -48,6 +50,10 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
     dtype = blocks[0].dtype
     if len(blocks) == 1 or dtype.itemsize == 0 or (dtype.isnative and dtype.kind != "V"):
         return np.concatenate(blocks, axis=axis) if len(blocks) > 1 else blocks[0]
+    blocks = [as_declared(dtype, block) for block in blocks]
+    for block in blocks:
+        if block.dtype != dtype:
+            raise mixed_blocks(dtype, block.dtype)
     raw = np.dtype((np.void, dtype.itemsize))
     return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
 
@@ -223,7 +229,7 @@ def fold_block(
     call: Call, _: None, start: Array | Fold, indices: Sequence[Array], updates: Sequence[Array]
 ) -> Fold:
     """Fold blocks of updates, in order, into a block that holds all rows of its column."""
-    fold = start.copy() if isinstance(start, Fold) else Fold(call, start)
+    fold = start.copy() if isinstance(start, Fold) else Fold(call, call.data_block(start))
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
     for where, values in zip(indices, updates, strict=True):

@@ -13,6 +13,7 @@ from ..checks import Array, Signature
 from ..dtypes import DType
 from ..errors import Shape
 from ..operators import Operator
+from .errors import other_block
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,14 @@ class Call:
             found |= {"reduction": s.reduction, "include_self": s.include_self}
         return found
 
+    def data_block(self, block: Array) -> Array:
+        """Return a block of data in the declared dtype, whose byte order it may lack; TypeError if
+        it has values of another dtype.
+        """
+        if np.can_cast(block.dtype, self.dtype, "equiv"):
+            return block.astype(self.dtype, copy=False)
+        raise other_block(self.signature.op, "data", self.dtype, block.dtype)
+
     def table(self, block: Array) -> Array:
         """Return a block of data as (before, rows, after): what moves whole, and the rows that
         entries address.
@@ -70,7 +79,7 @@ class Call:
         keyed = self.operator.keyed(
             self.signature.data.shape, self.signature.indices.shape, self.axis
         )
-        return block.reshape(_three(block.shape, first, keyed))
+        return self.data_block(block).reshape(_three(block.shape, first, keyed))
 
     @property
     def moved_rows(self) -> tuple[int, int]:

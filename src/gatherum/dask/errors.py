@@ -15,6 +15,19 @@ def other_chunks(op: str, operand: str, found: type) -> TypeError:
     )
 
 
+def other_block(op: str, operand: str, declared: object, found: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have chunks of the dtype that its array declares, {declared}, got "
+        f"{found}"
+    )
+
+
+def mixed_blocks(one: object, other: object) -> TypeError:
+    return TypeError(
+        f"gatherum.dask: the chunks of an array must have one dtype, got {one} and {other}"
+    )
+
+
 def no_dask_out(op: str) -> TypeError:
     return TypeError(
         f"{op}: `out` must be None for Dask arrays, which nothing can write to; write "

@@ -55,7 +55,7 @@ def finish_whole(call: Call, _: None, table: Array, part: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
     s = call.signature
     how: Any = s.reduction
-    found = Accumulator(table, how, include_self=s.include_self)
+    found = Accumulator(call.data_block(table), how, include_self=s.include_self)
     _take(call, found, part)
     return found.finish()
 

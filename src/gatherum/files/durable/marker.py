@@ -77,7 +77,12 @@ def _set(path: str, name: str, value: bytes) -> bool:
     return True
 
 
+# What does not change the outcome of a run: the budget, and by which name the table was given.
+_WITHOUT_EFFECT = ("table_state", "memory", "output", "table")
+
+
 def _note(fingerprint: dict[str, Any], state: list[Any]) -> bytes:
-    call = {key: value for key, value in fingerprint.items() if key != "table_state"}
-    text = json.dumps([call, state], sort_keys=True)
+    call = {key: value for key, value in fingerprint.items() if key not in _WITHOUT_EFFECT}
+    table = {k: v for k, v in fingerprint.get("table", {}).items() if k != "path"}
+    text = json.dumps([call, table, state], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest().encode()
