@@ -240,7 +240,7 @@ def check(package):
 
 check(gatherum)
 for _ in range(3):
-    for name in ("native", "plan", "hooks", "gathers", "scatters"):
+    for name in ("native", "plan", "callbacks", "gathers", "scatters"):
         importlib.reload(sys.modules[f"gatherum.{name}"])
         check(gatherum)
 before = gatherum

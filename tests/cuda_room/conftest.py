@@ -24,7 +24,7 @@ def machine(monkeypatch):
     """A driver's double, which the room takes for the driver."""
     double = DriverDouble()
     opened = driver.Driver(double)
-    for module in ("driver", "calls", "nvidia", "protocols", "cub", "description"):
+    for module in ("driver", "execute", "nvidia", "protocols", "cub", "explain"):
         monkeypatch.setattr(f"gatherum.cuda.{module}.open_driver", lambda: opened)
     return double
 
