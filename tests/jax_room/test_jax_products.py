@@ -118,7 +118,7 @@ def test_gradients_on_several_devices():
 
 def test_a_reduction_without_a_rule_is_refused(monkeypatch):
     """It is not taken for an extreme."""
-    monkeypatch.delitem(derivatives.RULES, "max")
+    monkeypatch.delitem(derivatives.FACTORS, "max")
     run = lambda x: gatherum.jax.scatter_elements(x, [0, 0], x, reduction="max").sum()  # noqa: E731
     x, refused = jnp.ones(2), "^no derivative of `reduction` 'max' is defined"
     with pytest.raises(NotImplementedError, match=refused):

@@ -75,7 +75,7 @@ def test_an_operand_without_a_tangent_is_left_out():
 
 
 def test_a_reduction_without_a_rule_is_refused(monkeypatch):
-    monkeypatch.delitem(derivatives.RULES, "max")
+    monkeypatch.delitem(derivatives.FACTORS, "max")
     run = lambda x: room.scatter_elements(x, [0, 0], x, reduction="max").sum()  # noqa: E731
     x, refused = torch.ones(2), "^no derivative of `reduction` 'max' is defined"
     with pytest.raises(NotImplementedError, match=refused):
