@@ -289,10 +289,11 @@ GATHERUM_API int32_t gatherum_set_level(const char* name) GATHERUM_NOEXCEPT;
 
 /* A handler of XLA's typed foreign function interface (version 0.1 of it) that runs a program. The call has
  * the operands data, indices and, for scatters, updates, and one result; each is checked against the program.
- * With a fourth operand, the gradient of a product's result, the results are the gradients of data and updates.
- * Its attributes are `program`, the bytes as int64 words; `fill`, an item in two such words; and `sentences`,
- * lines of text: what to say where indices have changed during the call, then for each component of a tuple
- * what to say of an invalid index, with a % for its value and one for each coordinate of its position. */
+ * With a fourth operand, the gradient of a product's result, the results are the gradients of data and
+ * updates. Its attributes are `program`, the bytes as int64 words; `fill`, an item in two such words; and
+ * `sentences`, lines of text: what to say where indices have changed during the call, then for each component
+ * of a tuple what to say of an invalid index, with a % for its value and one for each coordinate of its
+ * position. */
 struct XLA_FFI_CallFrame;
 struct XLA_FFI_Error;
 GATHERUM_API struct XLA_FFI_Error* gatherum_xla_call(struct XLA_FFI_CallFrame* frame) GATHERUM_NOEXCEPT;
