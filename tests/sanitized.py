@@ -34,7 +34,7 @@ KERNELS = {
 OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
-        "threads", "determinism", "dispatch", "entries", "xla_call",
+        "threads", "determinism", "dispatch", "accelerate", "xla_call",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",

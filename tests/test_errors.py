@@ -657,6 +657,8 @@ def test_every_sentence_is_tested():
         "not_an_operand",
         "operand_changed",  # test_hostile.py
         "no_values",  # test_views.py
+        "other_block",  # dask_room/test_dask_errors.py
+        "mixed_blocks",
         "no_broadcast",  # pytorch/test_segments.py
         "no_segments",
         "not_a_regular_file",  # test_regular.py

@@ -51,9 +51,9 @@ def test_any_number_of_threads_gives_the_published_answers(threads):
 
 
 SCRIPT = """
-from gatherum import corpus, verify
-for op, name, reduction in list(corpus.rows())[::19]:
-    dtype = corpus.dtype_named(name)
+from gatherum import verify, verify_cases
+for op, name, reduction in list(verify_cases.rows())[::19]:
+    dtype = verify_cases.dtype_named(name)
     if dtype is not None:
         print(f"{op}/{name}/{reduction}", verify.row_digest(op, dtype, reduction))
 """

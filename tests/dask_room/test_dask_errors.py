@@ -9,6 +9,7 @@ da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[a
 import dask  # noqa: E402
 
 import gatherum.dask  # noqa: E402
+from gatherum.dask import block_kernels  # noqa: E402
 
 DATA = np.arange(60.0, dtype=np.float32).reshape(12, 5)
 LAZY = da.from_array(DATA, chunks=(5, 2))
@@ -241,6 +242,13 @@ def test_blocks_of_data_in_another_byte_order(way):
         with dask.config.set({"gatherum.way": way} if way else {}):
             found = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
         np.testing.assert_array_equal(found, expected)
+
+
+def test_blocks_that_are_joined_as_bytes_have_one_dtype():
+    words = "gatherum.dask: the chunks of an array must have one dtype, got >f4 and float64"
+    with pytest.raises(TypeError) as caught:
+        block_kernels.assemble((2,), (0,), [np.zeros(2, ">f4"), np.zeros(2, "f8")])
+    assert str(caught.value) == words
 
 
 @pytest.mark.parametrize("op", OPS)
