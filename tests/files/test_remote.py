@@ -35,12 +35,24 @@ FLAT = ("npy", "fortran", "big-endian", "safetensors")
 FORMS = (*FLAT, "zarr2", "zarr3", "shards")
 
 
+# Nothing is waited for in vain there, so that a busy machine may take its time.
+WITHOUT_FAULTS = (
+    "test_every_gather",
+    "test_scatters_with",
+    "test_a_dense_gather",
+    "test_chunks_ahead",
+)
+
+
 @pytest.fixture
-def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
-    """Serve the folder of a test; what waits elsewhere for seconds waits for moments here."""
+def web(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Web]:
+    """Serve the folder of a test; where faults are waited for, it is for moments, not seconds."""
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(store, "LONGEST", 1.5)
-    monkeypatch.setattr(transport, "IDLE", 0.4)
+    if not request.node.name.startswith(WITHOUT_FAULTS):
+        monkeypatch.setattr(store, "LONGEST", 1.5)
+        monkeypatch.setattr(transport, "IDLE", 0.4)
     with serving(tmp_path) as web:
         yield web
 

@@ -14,10 +14,15 @@ from .._core import Gradient, Reduction, gradient_of
 from ..derivatives import Values
 from ..operators import OPERATORS
 from ..places import Places
+from ..reductions import REDUCTIONS
 from . import dtypes, namespace
 from .ops import LIBRARY, overload
 
 NAME = "gradients"
+# What the core's rows say, as plain values: graphs that are traced cannot ask the core.
+_KERNELS = {name: gradient_of(Reduction[name]) for name in REDUCTIONS}
+_HAS_GRADIENTS = frozenset(name for name, one in _KERNELS.items() if one is not Gradient.none)
+_PRODUCTS = frozenset(name for name, one in _KERNELS.items() if one is Gradient.product)
 LIBRARY.define(
     f"{NAME}(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
     "Tensor result, int axis, str reduction, bool include_self, str bounds, bool negative, "
@@ -31,9 +36,8 @@ def applies(places: Places, fold: tuple[str, bool], wanted: tuple[bool, bool]) -
     """
     reduction, include_self = fold
     of_data, of_updates = wanted
-    kernel = gradient_of(Reduction[reduction])
-    pays = kernel is Gradient.product or len(places.moved()) > len(places.destinations().moved())
-    return kernel is not Gradient.none and pays and (of_updates or (of_data and include_self))
+    pays = reduction in _PRODUCTS or len(places.moved()) > len(places.destinations().moved())
+    return reduction in _HAS_GRADIENTS and pays and (of_updates or (of_data and include_self))
 
 
 def call(places: Places, fold: tuple[str, bool], values: Values, gradient: Tensor,
@@ -58,7 +62,7 @@ def places_of(scatter: str, data: Tensor, indices: Tensor, axis: int, bounds: st
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str,
             negative: bool, of_data: bool, of_updates: bool) -> tuple[Tensor, ...]:  # fmt: skip
-    product = gradient_of(Reduction[reduction]) is Gradient.product
+    product = reduction in _PRODUCTS
     dtype = gradient.dtype
     wide = dtypes.wide(dtype) if product else dtype  # factors are kept in what products fold in
     moved = places_of(scatter, data, indices, axis, bounds, negative).moved()
