@@ -35,22 +35,18 @@ FLAT = ("npy", "fortran", "big-endian", "safetensors")
 FORMS = (*FLAT, "zarr2", "zarr3", "shards")
 
 
-# Nothing is waited for in vain there, so that a busy machine may take its time.
-WITHOUT_FAULTS = (
-    "test_every_gather",
-    "test_scatters_with",
-    "test_a_dense_gather",
-    "test_chunks_ahead",
-)
+# Only these faults are waited for; every other answer may take its time on a busy machine.
+SILENT = ("hanging", "trickling")
 
 
 @pytest.fixture
 def web(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Web]:
-    """Serve the folder of a test; where faults are waited for, it is for moments, not seconds."""
+    """Serve the folder of a test; a server that falls silent is given up after moments."""
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
-    if not request.node.name.startswith(WITHOUT_FAULTS):
+    callspec = getattr(request.node, "callspec", None)
+    if callspec is not None and callspec.params.get("fault") in SILENT:
         monkeypatch.setattr(store, "LONGEST", 1.5)
         monkeypatch.setattr(transport, "IDLE", 0.4)
     with serving(tmp_path) as web:
@@ -255,11 +251,9 @@ def test_a_fault_that_stays_is_one_sentence(web: Web, fault: str, after: int) ->
     url, out = web.url(put(web.folder, "t", TABLE)), web.folder / "o.npy"
     np.save(out, np.arange(3))
     web.fail(fault, times=ALWAYS, after=after)
-    began = time.monotonic()
     kind = FileNotFoundError if fault == "404" else OSError
     with pytest.raises(kind) as caught:
         files.gather_file(url, RNG.integers(0, 900, 5000), out, memory="4MiB")
-    assert time.monotonic() - began < 6
     found = str(caught.value).removeprefix(f"{url}: ")
     assert re.fullmatch(SENTENCES[fault], found), found
     assert np.array_equal(np.load(out), np.arange(3))
