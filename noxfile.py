@@ -26,7 +26,8 @@ WHEELS = Path("build/wheels")
 WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 # Tests that are skipped where a framework is missing.
 FRAMEWORK_TESTS = (
-    "tests/pytorch", "tests/jax_room", "tests/dask_room", "tests/cuda_room/test_cuda_torch.py",
+    "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
+    "tests/frameworks/cuda/test_cuda_torch.py",
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
     "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
     "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",
@@ -106,8 +107,9 @@ def cuda(session: nox.Session) -> None:
     """
     install(session, "[cuda]", *group("test"))
     cache = str(Path("build", "shim").absolute())
-    session.run("pytest", "tests/cuda_room", *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
-    kernels = "tests/cuda_room/test_kernels.py", "tests/cuda_room/test_kernel_folds.py"
+    tests = "tests/frameworks/cuda"
+    session.run("pytest", tests, *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
+    kernels = f"{tests}/test_kernels.py", f"{tests}/test_kernel_folds.py"
     session.run(
         "pytest", "-s", *kernels, "-k", "not every", *session.posargs,
         env={
@@ -153,8 +155,8 @@ def lint(session: nox.Session) -> None:
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
     session.run("basedpyright", "--pythonpath", str(python).strip())
     sources = [path for path in Path("src/core").rglob("*") if path.is_file()]
-    for folder, kind in (("src/gatherum/cuda/kernels", "*.cu*"), ("tests/cuda_room/shim", "*pp")):
-        sources += Path(folder).glob(kind)
+    sources += Path("src/gatherum/cuda/kernels").glob("*.cu*")
+    sources += Path("tests/frameworks/cuda/shim").glob("*pp")
     session.run("clang-format", "--dry-run", "-Werror", *sorted(map(str, sources)))
 
 

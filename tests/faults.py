@@ -15,7 +15,7 @@ from pathlib import Path
 from gatherum import native
 from sanitized import tried
 
-FOLDER = Path(__file__).with_name("dask_faults")
+FOLDER = Path(__file__).with_name("frameworks") / "dask_faults"
 
 
 def main() -> int:

@@ -91,9 +91,9 @@ def run(tree: Path, *arguments: str) -> str:
         ("test_reference.py test_cases.py test_reductions.py test_derivatives.py", 8),
         ("test_accumulator.py test_threads.py test_halves.py", 30),
         ("files/test_folds.py files/test_equality.py", 40),
-        pytest.param("pytorch/test_tensor_gradients.py", 20, id="torch"),
-        pytest.param("jax_room/test_jax_gradients.py", 10, id="jax"),
-        pytest.param("cuda_room/test_kernel_folds.py", 10, id="cuda"),
+        pytest.param("frameworks/torch/test_tensor_gradients.py", 20, id="torch"),
+        pytest.param("frameworks/jax/test_jax_gradients.py", 10, id="jax"),
+        pytest.param("frameworks/cuda/test_kernel_folds.py", 10, id="cuda"),
     ],
 )
 def test_tests_try_it(tree: Path, paths: str, least: int, request: pytest.FixtureRequest) -> None:
@@ -254,7 +254,7 @@ def test_a_step_that_cuda_forgets_does_not_compile(tree: Path) -> None:
     )
     assert step is not None
     kernels.write_text(whole.replace(step[0], ""))
-    chosen = ["tests/cuda_room/test_kernel_folds.py", "-x", "-k", "absmax and float32"]
+    chosen = ["tests/frameworks/cuda/test_kernel_folds.py", "-x", "-k", "absmax and float32"]
     try:
         with pytest.raises(
             AssertionError, match=r"Fold::fold: a reduction has no step|No such file"

@@ -657,9 +657,9 @@ def test_every_sentence_is_tested():
         "not_an_operand",
         "operand_changed",  # test_hostile.py
         "no_values",  # test_views.py
-        "other_block",  # dask_room/test_dask_errors.py
+        "other_block",  # frameworks/dask/test_dask_errors.py
         "mixed_blocks",
-        "no_broadcast",  # pytorch/test_segments.py
+        "no_broadcast",  # frameworks/torch/test_segments.py
         "no_segments",
         "not_a_regular_file",  # test_regular.py
         "file_too_big",
@@ -671,38 +671,38 @@ def test_every_sentence_is_tested():
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
         "no_derivative",  # test_derivatives.py
-        "no_tensor",  # pytorch/test_tensor_operands.py, test_tensor_*.py
+        "no_tensor",  # frameworks/torch/test_tensor_operands.py, test_tensor_*.py
         "other_device",
         "no_device",
         "out_of_gradients",
-        "no_onnx",  # pytorch/test_tensor_onnx.py
-        "renamed",  # pytorch/test_tensor_sentences.py
+        "no_onnx",  # frameworks/torch/test_tensor_onnx.py
+        "renamed",  # frameworks/torch/test_tensor_errors.py
         "for_tensors",  # no sentence
         "out_of_vmap",
         "fill_needs_gradient",
-        "outside_storage",  # pytorch/test_tensor_storage.py
-        "inference_tensor",  # pytorch/test_tensor_inference.py
-        "fill_of_batch",  # pytorch/test_tensor_kinds.py
-        "no_whole_items",  # jax_room/test_jax_errors.py
+        "outside_storage",  # frameworks/torch/test_tensor_storage.py
+        "inference_tensor",  # frameworks/torch/test_tensor_inference.py
+        "fill_of_batch",  # frameworks/torch/test_tensor_kinds.py
+        "no_whole_items",  # frameworks/jax/test_jax_errors.py
         "explicit_shards",
         "no_jax_out",
         "no_jax_platform",
         "needs_x64",
         "symbolic_shape",
-        "not_one_item",  # jax_room/test_jax_plans.py
+        "not_one_item",  # frameworks/jax/test_jax_plans.py
         "unread_values",
-        "no_dask_out",  # dask_room/test_dask_errors.py
+        "no_dask_out",  # frameworks/dask/test_dask_errors.py
         "other_chunks",
-        "not_a_store",  # dask_room/test_dask_stores.py
+        "not_a_store",  # frameworks/dask/test_dask_stores.py
         "compressed_member",
-        "no_zarr_output",  # dask_room/test_dask_command.py
+        "no_zarr_output",  # frameworks/dask/test_dask_command.py
         "no_scheduler",
         "no_workers",
-        "lost_scheduler",  # dask_room/test_dask_faults.py
+        "lost_scheduler",  # frameworks/dask/test_dask_faults.py
         "dead_workers",
         "full_disk",
         "unknown_sizes",
-        "not_on_cuda",  # cuda_room/test_cuda_*.py
+        "not_on_cuda",  # frameworks/cuda/test_cuda_*.py
         "no_cuda_out",
         "raise_in_capture",
         "nowhere_in_capture",

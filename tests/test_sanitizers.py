@@ -31,7 +31,7 @@ class Wild:
 
 # A plan runs on what it was made for only because a hook checks that: without it, anything goes.
 planner = sys.modules["gatherum.callbacks"]
-native.set_hooks(
+native.set_callbacks(
     planner._normalise, planner.conversion.normalise_attributes, planner._make_plan,
     lambda *operands: None, planner.check_out,
     planner._make_fill, planner.raise_invalid, planner._raise_changed,

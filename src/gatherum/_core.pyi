@@ -171,7 +171,7 @@ def make_lists(
     numbered: bool,
 ) -> Any: ...
 def new_result(dtype: object, shape: tuple[int, ...]) -> Any: ...
-def set_hooks(
+def set_callbacks(
     normalise: Callable[..., Any],
     normalise_attributes: Callable[..., Any],
     make_plan: Callable[..., Any],

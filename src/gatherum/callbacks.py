@@ -1,5 +1,5 @@
 """What the core asks of Python during a call: arguments it cannot read, plans it has not seen, and
-the messages of errors (see `hooks.hpp`).
+the messages of errors (see `callbacks.hpp`).
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _raise_changed(plan: Plan, number: int) -> NoReturn:
     raise errors.operand_changed(plan.signature.op, name)
 
 
-native.set_hooks(
+native.set_callbacks(
     _normalise,
     _normalise_attributes,
     _make_plan,

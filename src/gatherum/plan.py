@@ -2,8 +2,8 @@
 
 A plan is a value: frozen, hashable, printable. It holds the result shape, the checks already made
 and the lowered form of the call. The core keeps a bounded table of plans, keyed by the dtype, shape
-and strides of every operand and by the attributes, and asks for one (see `hooks`) only where it has
-not seen the call.
+and strides of every operand and by the attributes, and asks for one (see `callbacks`) only where the
+table has none.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ _html_view: Callable[[Plan], str] | None = None
 
 def set_html_view(view: Callable[[Plan], str]) -> None:
     """Say what notebooks show of a plan: a picture, from the layer that draws it."""
-    global _html_view  # noqa: PLW0603  # like the hooks that this module gives to the core
+    global _html_view  # noqa: PLW0603  # like the callbacks that this module gives to the core
     _html_view = view
 
 

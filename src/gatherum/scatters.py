@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import callbacks as _hooks  # noqa: F401  # gives the core its planner
+from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
 from .names import ModeName, ReductionName
 from .native import accelerate, entry
 

@@ -10,8 +10,8 @@ namespace gatherum {
 // signature.
 nb::object entry_of(nb::str name, bool scatters);
 
-// The function that runs a plan on arrays: (plan, data, indices, updates, out, fill_value). The hook sees to
-// it that they look as it was made for.
+// The function that runs a plan on arrays: (plan, data, indices, updates, out, fill_value). The callback sees
+// to it that they look as it was made for.
 nb::object entry_of_plans();
 
 // Lets the core run the calls of a Python function, from CPython 3.12 on, if the function does no more than

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "../platform.hpp"
-#include "hooks.hpp"
+#include "callbacks.hpp"
+#include "gil_release.hpp"
 #include "known_calls.hpp"
-#include "released.hpp"
 #include "runs.hpp"
 #include "tensors.hpp"
 
@@ -58,17 +58,17 @@ nb::object array_of_integers(nb::handle list) {
 
 }  // namespace
 
-Hooks& hooks() {
-  static auto* h = new Hooks;
+Callbacks& callbacks() {
+  static auto* h = new Callbacks;
   return *h;
 }
 
 namespace {
 
 // Runs a call by its plan, which Python makes where none was found.
-nb::object run_found(Found found, const Attributes& attributes, const OperandHandles& operands,
+nb::object run_found(CachedPlan found, const Attributes& attributes, const OperandHandles& operands,
                      nb::handle fill_value) {
-  const Looks before(operands);
+  const OperandSnapshot before(operands);
   if (found.program == nullptr) {
     const Key key(attributes, views_of(operands));
     found = make_plan(attributes, operands);
@@ -94,18 +94,18 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
   refuse_too_small(program, at);
 }
 
-// Runs a plan on operands that the hook has yet to look at.
-nb::object run_checked(const Found& found, const OperandHandles& operands, nb::handle fill_value) {
+// Runs a plan on operands that the callback has yet to look at.
+nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
-  std::optional<Looks> before;
+  std::optional<OperandSnapshot> before;
   if (std::all_of(operands.begin(), operands.end(),
                   [](nb::handle h) { return h.is_none() || PyArray_Check(h.ptr()); }))
     before.emplace(operands);
   const bool arrays = are_arrays(operands, true);
   Key key;
   if (arrays) key.add(views_of(operands));
-  hooks().check_operands(found.plan, data, indices, updates, out);
-  if (!before) throw nb::type_error("gatherum: the hook for operands must refuse what is no array");
+  callbacks().check_operands(found.plan, data, indices, updates, out);
+  if (!before) throw nb::type_error("gatherum: the callback for operands must refuse what is no array");
   refuse_other_program(*found.program, views_of(operands));
   if (arrays && key.lasting()) found.program->note_run_on(key.words(), key.size());
   return run_on_arrays(found, operands, fill_value, *before);
@@ -116,7 +116,7 @@ nb::object run_checked(const Found& found, const OperandHandles& operands, nb::h
 nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
                     nb::handle fill_value, nb::handle out) {
   const OperandHandles operands = {data, indices, updates, out};
-  const Found found{nb::borrow(plan), &program_of(plan)};
+  const CachedPlan found{nb::borrow(plan), &program_of(plan)};
   if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
   const Views views = views_of(operands);
   const bool known = found.program->was_run_on([&](const std::vector<int64_t>& words) {
@@ -126,8 +126,8 @@ nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::ha
     return comparison.same();
   });
   if (!known) return run_checked(found, operands, fill_value);
-  if (out.is_none() && found.program->is_quiet()) return run_quietly(*found.program, plan, views);
-  return run_on_arrays(found, operands, fill_value, Looks(operands));
+  if (out.is_none() && found.program->is_quiet()) return run_without_python(*found.program, plan, views);
+  return run_on_arrays(found, operands, fill_value, OperandSnapshot(operands));
 }
 
 namespace {
@@ -145,16 +145,16 @@ nb::object call_on_tensors_of(const nb::handle* a) {
 
 nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
   const Views views = views_of(operands);
-  Found found = find_plan(attributes, views);
+  CachedPlan found = find_plan(attributes, views);
   if (found.program != nullptr && operands[3].is_none() && found.program->is_quiet())
-    return run_quietly(*found.program, found.plan, views);
+    return run_without_python(*found.program, found.plan, views);
   return run_found(std::move(found), attributes, operands, fill_value);
 }
 
 // A call whose arguments Python has to look at.
 GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
-      hooks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+      callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
   if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
   nb::handle plain[kArguments];
   for (int i = 0; i < kArguments; ++i) plain[i] = PyTuple_GET_ITEM(normalised.ptr(), i);

@@ -23,7 +23,7 @@ enum Argument {
 // One call of an operator; kOp is its name, interned.
 nb::object call(nb::handle* arguments);
 
-// A run of a plan on arrays, which a hook sees to look as the plan was made for.
+// A run of a plan on arrays, which a callback sees to look as the plan was made for.
 nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
                     nb::handle fill_value, nb::handle out);
 

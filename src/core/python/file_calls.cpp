@@ -5,7 +5,7 @@
 
 #include "../include/gatherum.h"
 #include "../platform.hpp"
-#include "released.hpp"
+#include "gil_release.hpp"
 
 namespace gatherum {
 namespace {
@@ -54,7 +54,7 @@ int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t 
   int error = 0;
   int64_t moved = 0;
   {
-    const Released unlock;
+    const GilRelease unlock;
     moved = move(file, memory.start(), memory.bytes(), offset, error);
   }
   if (moved >= 0) return moved;

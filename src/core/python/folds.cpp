@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gil_release.hpp"
 #include "guarded.hpp"
 #include "plan_table.hpp"
-#include "released.hpp"
 #include "runs.hpp"
 
 namespace gatherum {
@@ -63,12 +63,12 @@ State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
 
 // Runs what gives a status without the interpreter's lock, where it takes long.
 template <class Body>
-void released(int64_t bytes, const Body& body) {
+void run_fold(int64_t bytes, const Body& body) {
   gatherum_status status = GATHERUM_OK;
   if (bytes < kLongBytes) {
     status = body();
   } else {
-    const Released unlock;
+    const GilRelease unlock;
     status = body();
   }
   if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
@@ -79,7 +79,7 @@ void begin(const BoundFold& fold, nb::handle data, nb::handle sums) {
   const int64_t n = PyArray_SIZE(as_array(data));
   const char* from = memory_of(data, n, fold.type.item);
   char* to = memory_of(sums, n, fold.sum_bytes);
-  released(n * fold.sum_bytes, [&] { return gatherum_fold_begin(&fold.type, from, to, n); });
+  run_fold(n * fold.sum_bytes, [&] { return gatherum_fold_begin(&fold.type, from, to, n); });
 }
 
 // `out` None: into a new array of the dtype.
@@ -94,7 +94,7 @@ nb::object finish(const BoundFold& fold, nb::handle data, nb::handle sums, nb::h
     result = new_array(reinterpret_cast<PyArray_Descr*>(dtype.ptr()), PyArray_NDIM(as_array(counts)),
                        PyArray_DIMS(as_array(counts)));
   char* to = memory_of(result, from.n, fold.type.item);
-  released(from.n * fold.sum_bytes,
+  run_fold(from.n * fold.sum_bytes,
            [&] { return gatherum_fold_finish(&fold.type, old, from.sums, from.counts, to, from.n); });
   return result;
 }
@@ -103,7 +103,7 @@ void merge(const BoundFold& fold, nb::handle sums, nb::handle counts, nb::handle
            nb::handle other_counts) {
   const State to = state_of(fold, sums, counts), from = state_of(fold, other_sums, other_counts);
   const int64_t n = std::min(to.n, from.n);
-  released(n * fold.sum_bytes,
+  run_fold(n * fold.sum_bytes,
            [&] { return gatherum_fold_merge(&fold.type, to.sums, to.counts, from.sums, from.counts, n); });
 }
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "gil_release.hpp"
 #include "guarded.hpp"
 #include "programs.hpp"
-#include "released.hpp"
 
 namespace gatherum {
 namespace {
@@ -36,10 +36,11 @@ gatherum_status run(bool is_long, gatherum_error& error,
                     const std::function<gatherum_status(const gatherum_poll*)>& body) {
   gatherum_status status = GATHERUM_OK;
   if (is_long) {
-    Released released;
+    GilRelease released;
     const gatherum_poll poll = released.poll();
     do status = body(&poll);
-    while (status == GATHERUM_INTERRUPTED && !released.interrupted());  // a forked child: see run_released
+    while (status == GATHERUM_INTERRUPTED &&
+           !released.interrupted());  // a forked child: see run_without_lock
   } else {
     status = body(nullptr);
   }

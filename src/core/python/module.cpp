@@ -3,17 +3,17 @@
 #include "../platform.hpp"
 #include "accelerate.hpp"
 #include "arrays.hpp"
+#include "callbacks.hpp"
 #include "calls.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
-#include "hooks.hpp"
+#include "gil_release.hpp"
 #include "known_calls.hpp"
 #include "lists.hpp"
+#include "memory_calls.hpp"
 #include "plan_table.hpp"
 #include "programs.hpp"
-#include "released.hpp"
 #include "tensors.hpp"
-#include "view_calls.hpp"
 
 namespace gatherum {
 namespace {
@@ -62,12 +62,12 @@ NB_MODULE(_core, m) {
   bind_programs(m);
 
   m.def(
-      "set_hooks",
+      "set_callbacks",
       [](nb::object normalise, nb::object normalise_attributes, nb::object make_plan,
          nb::object check_operands, nb::object check_out, nb::object make_fill, nb::object raise_invalid,
          nb::object raise_changed) {
-        hooks() = {normalise, normalise_attributes, make_plan,    check_operands, check_out,
-                   make_fill, raise_invalid,        raise_changed};
+        callbacks() = {normalise, normalise_attributes, make_plan,    check_operands, check_out,
+                       make_fill, raise_invalid,        raise_changed};
       },
       nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
       nb::arg("check_out"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
@@ -89,7 +89,7 @@ NB_MODULE(_core, m) {
   m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   bind_folds(m);
   bind_lists(m);
-  bind_view_calls(m);
+  bind_memory_calls(m);
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
@@ -106,7 +106,7 @@ NB_MODULE(_core, m) {
   m.def(
       "start_writing",
       [](int file, int64_t offset, int64_t bytes) {
-        const Released unlock;
+        const GilRelease unlock;
         start_writing(file, offset, bytes);
       },
       nb::arg("file"), nb::arg("offset"), nb::arg("nbytes"));

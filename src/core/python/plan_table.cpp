@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "hooks.hpp"
+#include "callbacks.hpp"
 
 namespace gatherum {
 namespace {
@@ -67,7 +67,7 @@ nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 struct Entry {
   std::vector<int64_t> words;
   std::vector<nb::object> kept;  // what the words point at
-  Found found;
+  CachedPlan found;
 
   bool matches(const Key& key) const {
     return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
@@ -124,8 +124,8 @@ Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, n
                          nb::handle mode, nb::handle negative) {
   Attributes attributes;
   if (read_attributes(op, axis, reduction, include_self, mode, negative, attributes)) return attributes;
-  const auto plain =
-      nb::cast<nb::tuple>(hooks().normalise_attributes(op, axis, reduction, include_self, mode, negative));
+  const auto plain = nb::cast<nb::tuple>(
+      callbacks().normalise_attributes(op, axis, reduction, include_self, mode, negative));
   if (plain.size() != 6 || !read_attributes(op, plain[1], plain[2], plain[3], plain[4], plain[5], attributes))
     throw nb::value_error("gatherum: attributes were not normalised");
   return attributes;
@@ -161,7 +161,7 @@ uint64_t Key::hash() const {
   return sum;
 }
 
-Found find_plan(const Attributes& attributes, const Views& operands) {
+CachedPlan find_plan(const Attributes& attributes, const Views& operands) {
   const nb::ft_lock_guard lock(table_mutex);
   uint16_t& recent = recent_place(attributes);
   const auto& last = table()[recent];
@@ -174,18 +174,18 @@ Found find_plan(const Attributes& attributes, const Views& operands) {
   return entry->found;
 }
 
-Found make_plan(const Attributes& a, const OperandHandles& operands) {
+CachedPlan make_plan(const Attributes& a, const OperandHandles& operands) {
   const auto [data, indices, updates, out] = operands;
   const nb::handle reduction = interned(kReductions)[static_cast<size_t>(a.reduction)];
   const nb::handle mode = interned(kModes)[static_cast<size_t>(a.mode)];
-  Found found;
-  found.plan = hooks().make_plan(a.op, data, indices, updates, a.axis, reduction, as_bool(a.include_self),
-                                 mode, as_bool(a.negative), out);
+  CachedPlan found;
+  found.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction, as_bool(a.include_self),
+                                     mode, as_bool(a.negative), out);
   found.program = &program_of(found.plan);
   return found;
 }
 
-void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const Found& found) {
+void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const CachedPlan& found) {
   const Key now(attributes, operands);  // fields may have been renamed while the plan was made
   auto entry = std::make_unique<Entry>();
   entry->words.assign(key.words(), key.words() + key.size());

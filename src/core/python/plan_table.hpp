@@ -112,17 +112,17 @@ class Key {
 };
 
 // A plan with its program, which lives as long.
-struct Found {
+struct CachedPlan {
   nb::object plan;
   const BoundProgram* program = nullptr;
 };
 
 // The plan of the table; none where it is not there.
-Found find_plan(const Attributes& attributes, const Views& operands);
-// Has Python make the plan, of operands as its hook takes them. It raises for a call that cannot be.
-Found make_plan(const Attributes& attributes, const OperandHandles& operands);
+CachedPlan find_plan(const Attributes& attributes, const Views& operands);
+// Has Python make the plan, of operands as its callback takes them. It raises for a call that cannot be.
+CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
 // Keeps a plan, unless the operands have become others than the key says.
-void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const Found& found);
+void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const CachedPlan& found);
 
 // The program of a Python Plan, which keeps it alive.
 const BoundProgram& program_of(nb::handle plan);

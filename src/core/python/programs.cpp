@@ -181,9 +181,9 @@ BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) : core_(nullptr, &
   quiet_ = fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(read) == 0;
 }
 
-void BoundProgram::note_run_on(const int64_t* looks, int n) const {
+void BoundProgram::note_run_on(const int64_t* words, int n) const {
   const nb::ft_lock_guard lock(mutex_);
-  looks_.assign(looks, looks + n);
+  operand_words_.assign(words, words + n);
 }
 
 void bind_programs(nb::module_& m) {

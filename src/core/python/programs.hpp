@@ -25,9 +25,9 @@ class BoundProgram {
   template <class Same>
   bool was_run_on(const Same& same) const {
     const nb::ft_lock_guard lock(mutex_);
-    return same(looks_);
+    return same(operand_words_);
   }
-  void note_run_on(const int64_t* looks, int n) const;
+  void note_run_on(const int64_t* words, int n) const;
   const Program& fields() const { return fields_; }
 
  private:
@@ -35,7 +35,7 @@ class BoundProgram {
   std::unique_ptr<gatherum_program, decltype(&gatherum_program_free)> core_;
   bool quiet_ = false;
   mutable nb::ft_mutex mutex_;
-  mutable std::vector<int64_t> looks_;
+  mutable std::vector<int64_t> operand_words_;
 };
 
 // The strings name_of(0), name_of(1), ... up to the first that is null.

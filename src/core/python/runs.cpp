@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "hooks.hpp"
-#include "released.hpp"
+#include "callbacks.hpp"
+#include "gil_release.hpp"
 
 namespace gatherum {
 namespace {
@@ -61,7 +61,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
 }
 
 // The result is small, so that NumPy allocates it, as nothing that the collector would look at.
-nb::object run_quietly(const BoundProgram& program, nb::handle plan, const Views& operands) {
+nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));
@@ -75,16 +75,17 @@ nb::object run_quietly(const BoundProgram& program, nb::handle plan, const Views
   return result;
 }
 
-nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb::handle fill_value,
-                         const Looks& before) {
+nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value,
+                         const OperandSnapshot& before) {
   const BoundProgram& program = *found.program;
   const auto [data, indices, updates, out] = operands;
-  if (must_check_out(program, views_of(operands))) hooks().check_out(found.plan, data, indices, updates, out);
+  if (must_check_out(program, views_of(operands)))
+    callbacks().check_out(found.plan, data, indices, updates, out);
   const bool fills = !program.fields().scatter && program.fields().mode == Mode::drop;
   nb::object fill;
   if (fills) {
     const nb::handle dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(data)));
-    fill = hooks().make_fill(found.plan, dtype, fill_value);
+    fill = callbacks().make_fill(found.plan, dtype, fill_value);
   }
   std::optional<Pins> pins;
   if (gatherum_program_is_long(program.core()) != 0) pins.emplace(operands);
@@ -103,8 +104,8 @@ nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb:
 
 void raise_changed(nb::handle plan, int operand) {
   if (operand < 0) return;
-  hooks().raise_changed(plan, operand);
-  throw nb::value_error("gatherum: the hook for changed operands must raise");
+  callbacks().raise_changed(plan, operand);
+  throw nb::value_error("gatherum: the callback for changed operands must raise");
 }
 
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error) {
@@ -112,8 +113,8 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
     case GATHERUM_OK:
       return;
     case GATHERUM_INVALID_INDEX:
-      hooks().raise_invalid(plan, error.position, error.component, error.value);
-      throw nb::value_error("gatherum: the hook for invalid indices must raise");
+      callbacks().raise_invalid(plan, error.position, error.component, error.value);
+      throw nb::value_error("gatherum: the callback for invalid indices must raise");
     case GATHERUM_NO_MEMORY:
       PyErr_NoMemory();
       break;

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "looks.hpp"
+#include "operand_snapshot.hpp"
 #include "plan_table.hpp"
 
 namespace gatherum {
@@ -32,9 +32,9 @@ bool must_check_out(const BoundProgram& program, const Views& operands);
 
 // Runs a plan on arrays of NumPy, None where there is none. `before`: what they looked like when the
 // plan was found to be theirs.
-nb::object run_on_arrays(const Found& found, const OperandHandles& operands, nb::handle fill_value,
-                         const Looks& before);
+nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value,
+                         const OperandSnapshot& before);
 // The same where no Python code can run: see BoundProgram::is_quiet.
-nb::object run_quietly(const BoundProgram& program, nb::handle plan, const Views& operands);
+nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands);
 
 }  // namespace gatherum

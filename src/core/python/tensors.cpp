@@ -4,11 +4,11 @@
 
 #include "../include/gatherum.h"
 #include "dlpack.hpp"
-#include "questions.hpp"
+#include "memory_calls.hpp"
 #include "runs.hpp"
 #include "tensor_result.hpp"
 #include "tensor_storage.hpp"
-#include "view_calls.hpp"
+#include "torch_query.hpp"
 
 namespace gatherum {
 namespace {
@@ -16,10 +16,10 @@ namespace {
 // What torch's room has given, once.
 struct Torch {
   const dlpack::ExchangeApi* api = nullptr;
-  nb::object tensor, parameter;    // the types
-  nb::object int8, uint8;          // torch's dtypes of all bytes; it has others of fewer bits, as wide
-  std::vector<Question> watchers;  // whether calls are looked at by something
-  Question grad_enabled, requires_grad, is_neg;
+  nb::object tensor, parameter;      // the types
+  nb::object int8, uint8;            // torch's dtypes of all bytes; it has others of fewer bits, as wide
+  std::vector<TorchQuery> watchers;  // whether calls are looked at by something
+  TorchQuery grad_enabled, requires_grad, is_neg;
   nb::object record;        // makes a call of which a gradient is wanted
   nb::object forward_mode;  // a module with the level of forward mode, -1 for none
   nb::object refuse;        // raises for an operand that has no memory to be read
@@ -151,7 +151,7 @@ nb::object call_on_plain_tensors(const TensorCall& call) {
   const size_t n = call.updates.is_none() ? 2 : 3;
   if (!call.out.is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
   const Torch& t = torch();
-  const auto says_yes = [](const Question& question) { return question(); };
+  const auto says_yes = [](const TorchQuery& question) { return question(); };
   if (std::any_of(t.watchers.begin(), t.watchers.end(), says_yes) || in_forward_mode()) return {};
   bool tracked =
       t.requires_grad(call.data) || (n > 2 && t.requires_grad(call.updates));  // integers have none
@@ -193,9 +193,9 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb:
        nb::borrow(int8),
        nb::borrow(uint8),
        {},
-       Question(grad_enabled),
-       Question(requires_grad),
-       Question(is_neg),
+       TorchQuery(grad_enabled),
+       TorchQuery(requires_grad),
+       TorchQuery(is_neg),
        nb::borrow(record),
        nb::borrow(forward_mode),
        nb::borrow(refuse)};
@@ -284,7 +284,7 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
   read_all(held, operands, seen, views);
   // The scatter of such updates into data that lie like the gradient.
   bool is_new = false;
-  const Found found =
+  const CachedPlan found =
       plan_of(attributes, {views[kGradient], views[kIndices], views[kUpdates], View{}}, is_new);
   if (is_new) refuse_changes(operands, views);
   gatherum_gradients at = {};

@@ -1,4 +1,4 @@
-// What is asked of another framework before each call.
+// Queries of torch's state that are made before each call.
 #pragma once
 
 #include "arrays.hpp"
@@ -12,13 +12,13 @@ inline bool is_true(const nb::object& answer) {
   return truth != 0;
 }
 
-// A question that torch answers by a truth value: a function without arguments, or a method or an attribute
-// of tensors. What is written in C is called without what the interpreter does around it (a gather of 5,
-// which asks nine: 1.34 us -> 1.27).
-class Question {
+// A query with a truth value: a function without arguments, or a method or an attribute of tensors. Those
+// written in C are called directly, without the interpreter's call (a gather of 5, with nine queries: 1.34 us
+// -> 1.27).
+class TorchQuery {
  public:
-  Question() = default;
-  explicit Question(nb::handle asked) : asked_(nb::borrow(asked)) {
+  TorchQuery() = default;
+  explicit TorchQuery(nb::handle asked) : asked_(nb::borrow(asked)) {
     PyObject* const p = asked.ptr();
     if (PyCFunction_CheckExact(p) && PyCFunction_GET_FLAGS(p) == METH_NOARGS) {
       function_ = PyCFunction_GET_FUNCTION(p);

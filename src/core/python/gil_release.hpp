@@ -1,4 +1,4 @@
-// The interpreter's lock, given up while the core works on its own.
+// Releases the interpreter's lock while the core works.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@ namespace gatherum {
 // Runs without the interpreter's lock while it lives. A thread that wants the lock back when the
 // interpreter has ended is ended too, by unwinding its stack (CPython before 3.14), which neither the
 // pool's other threads nor nanobind's functions would survive: it sleeps until the process is gone.
-class Released {
+class GilRelease {
  public:
-  Released() : state_(PyEval_SaveThread()) {}
-  ~Released() { lock(); }
-  Released(const Released&) = delete;
-  Released& operator=(const Released&) = delete;
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  ~GilRelease() { lock(); }
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
 
   // Asked now and then during long work: Ctrl-C is answered here. True: an exception is set.
   gatherum_poll poll() {
-    return {[](void* context) { return static_cast<Released*>(context)->signal_pending() ? 1 : 0; }, this};
+    return {[](void* context) { return static_cast<GilRelease*>(context)->signal_pending() ? 1 : 0; }, this};
   }
   // Whether a poll has told the work to stop. Work that was cut short without that was so by a fork, in
   // the child, which has none of the threads that took part.
@@ -52,7 +52,7 @@ class Released {
 // before anything is written in place, so it can start again.
 template <class Run>
 gatherum_status run_without_lock(const Run& run) {
-  Released released;
+  GilRelease released;
   const gatherum_poll poll = released.poll();
   for (;;) {
     const gatherum_status status = run(&poll);

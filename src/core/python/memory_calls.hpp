@@ -15,7 +15,7 @@ using Allocate = std::function<void*(const Shape&)>;
 using Changed = std::function<int()>;
 
 // The plan of a call among those of all frameworks; Python makes it where `is_new`.
-Found plan_of(const Attributes& attributes, const Views& operands, bool& is_new);
+CachedPlan plan_of(const Attributes& attributes, const Views& operands, bool& is_new);
 
 // Finds the plan of a call, and runs it. An `out` that
 // is not given is allocated when the plan is known. `fill`: an item of the dtype of data, null for zeros.
@@ -24,6 +24,6 @@ Found plan_of(const Attributes& attributes, const Views& operands, bool& is_new)
 void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
                    const Allocate& allocate, const Changed& changed = {});
 
-void bind_view_calls(nb::module_& m);
+void bind_memory_calls(nb::module_& m);
 
 }  // namespace gatherum

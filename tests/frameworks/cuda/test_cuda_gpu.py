@@ -1,8 +1,9 @@
 """The conformance of the room of CUDA on a real GPU, which these tests are skipped without.
 
-    python -m pytest tests/cuda_room/test_cuda_gpu.py
-    compute-sanitizer --tool memcheck  python -m pytest tests/cuda_room/test_cuda_gpu.py -k cases
-    compute-sanitizer --tool racecheck python -m pytest tests/cuda_room/test_cuda_gpu.py -k cases
+    cd tests/frameworks/cuda
+    python -m pytest test_cuda_gpu.py
+    compute-sanitizer --tool memcheck  python -m pytest test_cuda_gpu.py -k cases
+    compute-sanitizer --tool racecheck python -m pytest test_cuda_gpu.py -k cases
 
 Results are compared with the same call on NumPy arrays, bit for bit.
 """

@@ -1,4 +1,4 @@
-// What Python does for a call.
+// The Python functions that the core calls.
 #pragma once
 
 #include "arrays.hpp"
@@ -6,7 +6,7 @@
 namespace gatherum {
 
 // Set once, at import.
-struct Hooks {
+struct Callbacks {
   // (11 arguments of call) -> a tuple of the same as arrays and plain values, or raises; what is no tuple is
   // the result, of a call on another framework's arrays.
   nb::object normalise;
@@ -22,6 +22,6 @@ struct Hooks {
   nb::object raise_changed;   // (plan, number of an operand): raises ValueError
 };
 
-Hooks& hooks();
+Callbacks& callbacks();
 
 }  // namespace gatherum

@@ -11,7 +11,7 @@ import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402
 
-PAGE = Path(__file__).parents[2] / "docs" / "jax.md"
+PAGE = Path(__file__).parents[3] / "docs" / "jax.md"
 ROWS = re.findall(r"^\| `([^|]+)` \| `(g\.[^`]+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 X = np.random.default_rng(0).standard_normal((5, 4))

@@ -1,8 +1,8 @@
 """What NVRTC makes of every variant of every kernel; it needs no GPU.
 
-    python tests/cuda_room/compile_table.py            # prints the table: a quarter of an hour
-    python tests/cuda_room/compile_table.py --write    # and puts it into docs/cuda.md
-    python tests/cuda_room/compile_table.py --only gather --architectures 75 90
+    python tests/frameworks/cuda/compile_table.py            # prints it: a quarter of an hour
+    python tests/frameworks/cuda/compile_table.py --write    # puts it into docs/cuda.md
+    python tests/frameworks/cuda/compile_table.py --only gather --architectures 75 90
 
 A variant that does not compile ends it. `test_compile_table.py` compiles by the same functions, and
 sees that the page has a table of the sources as they are.
@@ -26,8 +26,8 @@ from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
 from gatherum.cuda.driver import Compiler
 
 ARCHITECTURES = (75, 80, 90, 100, 120)
-PAGE = Path(__file__).parents[2] / "docs" / "cuda.md"
-BEGIN = "<!-- Written by `python tests/cuda_room/compile_table.py --write`. -->\n"
+PAGE = Path(__file__).parents[3] / "docs" / "cuda.md"
+BEGIN = "<!-- Written by `python tests/frameworks/cuda/compile_table.py --write`. -->\n"
 END = "<!-- End of what is written. -->\n"
 
 

@@ -9,7 +9,7 @@ from tensors import compiled, torch
 
 import gatherum
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PRINTED = {
     "embedding": ["to rounding", "and the same bits on 1, 2 and 7 threads"],
     "message_passing": ["the gradient is finite: True", "compiled, for any number of edges"],

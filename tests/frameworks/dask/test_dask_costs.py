@@ -117,7 +117,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
 
 
 def test_the_page_shows_what_the_benchmark_works_out(capsys, monkeypatch):
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     if not (root / "benchmarks").is_dir():
         pytest.skip("the benchmarks are in a copy of the repository only")
     monkeypatch.setattr("sys.argv", ["dask_steps.py", "plan", "--workers", "100"])

@@ -1,27 +1,27 @@
-#include "view_calls.hpp"
+#include "memory_calls.hpp"
 
 #include <vector>
 
+#include "callbacks.hpp"
 #include "guarded.hpp"
-#include "hooks.hpp"
 #include "runs.hpp"
 
 namespace gatherum {
 namespace {
 
-Found new_plan(const Attributes& attributes, const Views& operands) {
+CachedPlan new_plan(const Attributes& attributes, const Views& operands) {
   const Key key(attributes, operands);
-  std::array<nb::object, kOperands> looks;
+  std::array<nb::object, kOperands> specs;
   OperandHandles handles;
-  for (size_t i = 0; i < kOperands; ++i) handles[i] = looks[i] = described(operands[i]);
-  Found found = make_plan(attributes, handles);
+  for (size_t i = 0; i < kOperands; ++i) handles[i] = specs[i] = described(operands[i]);
+  CachedPlan found = make_plan(attributes, handles);
   keep_plan(key, attributes, operands, found);
   return found;
 }
 
 void check_out(nb::handle plan, const Views& operands) {
-  hooks().check_out(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
-                    array_on(operands[3]));
+  callbacks().check_out(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
+                        array_on(operands[3]));
 }
 
 // A view as Python gives it, for tests and for rooms that are written in Python.
@@ -77,8 +77,8 @@ nb::object dtype_of_dlpack(int kind, int bits) {
 
 }  // namespace
 
-Found plan_of(const Attributes& attributes, const Views& operands, bool& is_new) {
-  Found found = find_plan(attributes, operands);
+CachedPlan plan_of(const Attributes& attributes, const Views& operands, bool& is_new) {
+  CachedPlan found = find_plan(attributes, operands);
   is_new = found.program == nullptr;
   return is_new ? new_plan(attributes, operands) : found;
 }
@@ -86,11 +86,11 @@ Found plan_of(const Attributes& attributes, const Views& operands, bool& is_new)
 void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
                    const Allocate& allocate, const Changed& changed) {
   bool is_new = false;
-  const Found found = plan_of(attributes, operands, is_new);
+  const CachedPlan found = plan_of(attributes, operands, is_new);
   const BoundProgram& program = *found.program;
-  const bool looks = must_check_out(program, operands);
-  if (looks) check_out(found.plan, operands);
-  if ((is_new || looks) && changed) raise_changed(found.plan, changed());
+  const bool check = must_check_out(program, operands);
+  if (check) check_out(found.plan, operands);
+  if ((is_new || check) && changed) raise_changed(found.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);
   at.fill = fill;
@@ -99,7 +99,7 @@ void call_on_views(const Attributes& attributes, const Views& operands, const vo
   });
 }
 
-void bind_view_calls(nb::module_& m) {
+void bind_memory_calls(nb::module_& m) {
   nb::enum_<DType> dtypes(m, "DType", "The dtypes that plans are keyed by.");
   for (const DTypeRow& row : kDTypes) dtypes.value(row.name, row.dtype);
   m.def("bytes_of", [](DType dtype) { return bytes_of(dtype); }, nb::arg("dtype"));

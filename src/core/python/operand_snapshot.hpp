@@ -1,6 +1,6 @@
-// What operands look like, and what keeps them so: Python code may run between the checks of a call and
-// its run, and change them under our feet. A fill value's conversion is such code, and so is a finalizer
-// that the collector calls while a result is allocated.
+// A snapshot of a call's operands, and references that keep their memory. Python code may run between the
+// checks of a call and its run and change the operands: the conversion of a fill value, or a finalizer that
+// the collector calls while a result is allocated.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,21 @@
 
 namespace gatherum {
 
-// Where operands lie and how: what a plan, the checks of `out` and the addresses rest upon.
-class Looks {
+// Addresses, dtypes, shapes and strides of operands: all that a plan and the checks of `out` depend on.
+class OperandSnapshot {
  public:
-  explicit Looks(const OperandHandles& operands) {
+  explicit OperandSnapshot(const OperandHandles& operands) {
     int64_t* to = words_;
     for (nb::handle h : operands)
-      if (!h.is_none()) to = look(as_array(h), to);
+      if (!h.is_none()) to = record(as_array(h), to);
   }
 
-  // The number of the first operand that looks different now, -1 if all look the same.
+  // The number of the first operand that has changed since, -1 if none has.
   int first_change(const OperandHandles& operands) const {
     const int64_t* from = words_;
     for (int i = 0; i < kOperands; ++i) {
       const nb::handle h = operands[static_cast<size_t>(i)];
-      if (!h.is_none() && !(from = same(as_array(h), from))) return i;
+      if (!h.is_none() && !(from = compare(as_array(h), from))) return i;
     }
     return -1;
   }
@@ -34,7 +34,7 @@ class Looks {
     return (int64_t{PyArray_ITEMSIZE(a)} << 8) + PyArray_NDIM(a) * 2 + (PyArray_ISWRITEABLE(a) ? 1 : 0);
   }
 
-  static int64_t* look(PyArrayObject* a, int64_t* to) {
+  static int64_t* record(PyArrayObject* a, int64_t* to) {
     *to++ = address(PyArray_DATA(a));
     *to++ = address(PyArray_DESCR(a));
     *to++ = form(a);
@@ -46,8 +46,8 @@ class Looks {
     return to;
   }
 
-  // What follows the words of an array that looks as they say; null if it does not.
-  static const int64_t* same(PyArrayObject* a, const int64_t* from) {
+  // Compares an array with its words. Returns the words that follow them; null where the array differs.
+  static const int64_t* compare(PyArrayObject* a, const int64_t* from) {
     if (from[0] != address(PyArray_DATA(a)) || from[1] != address(PyArray_DESCR(a)) || from[2] != form(a))
       return nullptr;
     from += 3;
