@@ -96,7 +96,7 @@ def costed(lazy):
     from gatherum.dask import costs
 
     layer = lazy.dask.layers[lazy.name]
-    return costs.cost(layer.call, layer.layout, layer.way), layer.way
+    return costs.cost(layer.call, layer.layout, layer.strategy), layer.strategy
 
 
 def shuffled(client, rounds, chunk, *sizes):
@@ -153,7 +153,7 @@ def of_an_entry(rounds):
     import dask.array as da
 
     import gatherum
-    from gatherum.dask.routing import route
+    from gatherum.dask.routing import make_route
 
     table = da.zeros((ENTRIES, 4), chunks=(ENTRIES // 400, 4))
     indices = np.random.default_rng(0).integers(0, ENTRIES, ENTRIES)
@@ -162,7 +162,7 @@ def of_an_entry(rounds):
     times = []
     for _ in range(rounds):
         start = processor_time()
-        route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
+        make_route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
         times.append(processor_time() - start)
     return statistics.median(times) / ENTRIES
 
@@ -174,14 +174,14 @@ def of_a_piece(rounds):
 
     import gatherum
     from gatherum.dask import block_kernels, shuffle, shuffle_shards
-    from gatherum.dask.routing import Part, route
+    from gatherum.dask.routing import Part, make_route
 
     count = 400
     table = da.zeros((count * 100, 8), chunks=(100, 8))
     indices = np.random.default_rng(0).permutation(count) * 100
     layer = gatherum.gather(table, da.from_array(indices))
     layer = layer.dask.layers[layer.name]
-    way = route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
+    route = make_route(layer.call, layer.layout.keyed, table.shape, [(0,)], [indices])
     owners = [range(n, n + 1) for n in range(count)]
 
     def carried(shards):  # in a message, and in a file
@@ -191,7 +191,7 @@ def of_a_piece(rounds):
     times = []
     for _ in range(rounds):
         start = processor_time()
-        parts = ((n, way.part(n, n + 1)) for n in range(count))
+        parts = ((n, route.part(n, n + 1)) for n in range(count))
         asked = carried(
             [(n, shuffle_shards.packed(0, part.rows, part.starts)) for n, part in parts]
         )
@@ -200,7 +200,7 @@ def of_a_piece(rounds):
         block = [np.zeros((100, 8))]
         sent = carried(list(shuffle._taken(0, layer.call, None, block, given)))
         rows = [shuffle_shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
-        block_kernels.merge(layer.call, None, way, [(count, 8)], owners, rows)
+        block_kernels.merge(layer.call, None, route, [(count, 8)], owners, rows)
         times.append(processor_time() - start)
     return statistics.median(times) / count
 

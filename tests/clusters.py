@@ -23,9 +23,8 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 
 import gatherum
 import gatherum.dask
-from gatherum.dask import strategy
 
-WAYS = ("tasks", "shuffle")
+STRATEGIES = ("tasks", "shuffle")
 # What is called: two functions, and the change of a Zarr array.
 CALLS = ("gather", "add", "into")
 CHUNKS, ROWS, WIDTH = 16, 400, 32
@@ -163,10 +162,10 @@ def run(call: str, path: str = "") -> str:
 
 
 @contextmanager
-def session(way: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
-    """Start a cluster on which rows move in one of the two ways, whatever there is of them."""
+def session(strategy: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
+    """Start a cluster on which rows move by one of the two strategies, however few they are."""
     settings = {
-        "gatherum.way": way,
+        "gatherum.way": strategy,
         "array.chunk-size": "128KiB",
         "distributed.logging.distributed": "critical",
     }

@@ -77,12 +77,12 @@ def run(
 
     `others` are the indices, a path or an array, and a scatter's updates.
     """
-    from ..dask.outputs import FileCall
+    from ..dask.outputs import ClusterCall
 
     place = {"in_place": options.pop("in_place", False), "resume": options.pop("resume")}
     scheduler, workers = options.pop("scheduler"), options.pop("workers")
     attributes = {name: value for name, value in options.items() if name not in _ALONE}
-    call = FileCall(operator.name, table, others, out, attributes, **place)
+    call = ClusterCall(operator.name, table, others, out, attributes, **place)
     with _cluster(scheduler, workers) as cluster:
         if (dashboard := cluster.dashboard) is not None:
             click.echo(f"Dashboard: {dashboard}")

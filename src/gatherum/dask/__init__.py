@@ -1,22 +1,22 @@
-"""The six operators on Dask's arrays: lazily, in any chunks, with the bits of NumPy's calls.
+"""The Dask adapter runs the six operators lazily on chunked arrays, with NumPy's bits.
 
-This package alone imports Dask. `gatherum.gather(array, ...)` and the other five come here, too.
+It alone imports Dask. `gatherum.gather(array, ...)` and the other five call it for Dask's arrays.
 """
 
 from .. import frameworks
 from ..help_signatures import plain_help
 from .api import (
+    call,
+    describe,
     gather,
     gather_elements,
     gather_nd,
-    room,
     scatter_elements,
     scatter_nd,
     scatter_slices,
-    tell,
 )
 from .files import from_file
-from .operands import look
+from .operands import spec
 from .stores import scatter_elements_into, scatter_nd_into, scatter_slices_into
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "scatter_slices_into",
 ]
 
-frameworks.register("dask", room, look, tell)
+frameworks.register("dask", call, spec, describe)
 plain_help(globals())
 
 

@@ -1,4 +1,4 @@
-"""The six functions on Dask's arrays: nothing is computed, and an array of Dask comes out."""
+"""The six functions on Dask's arrays return lazy arrays of Dask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..checks import is_description
 from ..names import ModeName, ReductionName
 from . import errors as dask_errors
 from .costs import cost
-from .graphs import Calls
+from .graphs import CallLayer
 from .operands import normalise
 from .strategy import choose
 from .tasks import Source
@@ -123,18 +123,18 @@ def _lazy(
 ) -> Array:  # fmt: skip
     given = axis, reduction, include_self, mode, negative, fill_value
     call, arrays, layout = normalise(op, data, indices, updates, *given)
-    way = choose(call, layout)
+    strategy = choose(call, layout)
     sources = [Source(*each) for each in zip(arrays, layout.operands, strict=True)]
-    token = tokenize(repr(call), [array.name for array in arrays], layout, way)
+    token = tokenize(repr(call), [array.name for array in arrays], layout, strategy)
     name = f"{op}-{token}"
-    layer = Calls(name, token, call, layout, way, sources)
+    layer = CallLayer(name, token, call, layout, strategy, sources)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=arrays)
     meta = np.empty((0,) * len(layer.chunks), call.dtype)
     return da.Array(graph, name, layer.chunks, meta=meta)
 
 
-def tell(op: str, data: Any, indices: Any, updates: Any, attributes: dict[str, Any]) -> str:
-    """Say how the rows of a call would move, for `gatherum.explain`."""
+def describe(op: str, data: Any, indices: Any, updates: Any, attributes: dict[str, Any]) -> str:
+    """Return how the rows of a call would move, for `gatherum.explain`."""
     if any(is_description(value) for value in (indices, updates)):
         return ""
     a = {"reduction": "none", "include_self": True, "mode": "raise", "negative": True}
@@ -142,15 +142,15 @@ def tell(op: str, data: Any, indices: Any, updates: Any, attributes: dict[str, A
     axis = a.get("batch_dims", a["axis"])
     given = axis, a["reduction"], a["include_self"], a["mode"], a["negative"], a["fill_value"]
     call, _, layout = normalise(op, data, indices, updates, *given)
-    way = choose(call, layout)
-    return f"{way}; {cost(call, layout, way)}"
+    strategy = choose(call, layout)
+    return f"{strategy}; {cost(call, layout, strategy)}"
 
 
-def room(
+def call(
     op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
     mode: Any, negative: Any, fill_value: Any, out: Any,
 ) -> Array:  # fmt: skip
-    """Take the arguments of a functional call on Dask's arrays."""
+    """Run a functional call on Dask's arrays."""
     if out is not None:
         raise dask_errors.no_dask_out(op)
     return _lazy(

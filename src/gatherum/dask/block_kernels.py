@@ -1,5 +1,6 @@
-"""What tasks do with their blocks: every function gives the same for the same blocks, and changes
-none of them.
+"""Tasks run these functions on their blocks.
+
+Each returns the same for the same blocks, and changes none of them.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from ..checks import Array
 from ..dtypes import DType, needs_accumulator
 from ..errors import Shape
 from ..plan import apply
-from .call import Call
+from .dask_call import DaskCall
 from .errors import mixed_blocks
-from .routing import Part, Route
+from .routing import ChunkRoute, Part
 
 
 def as_declared(dtype: DType, block: Array) -> Array:
     """Return a block in its array's dtype: where Dask joins blocks, their bytes become native.
 
-    A block of other values than were declared is left as it is: what takes it checks its dtype.
+    A block of another dtype is left as it is; the function that takes it checks its dtype.
     """
     return block.astype(dtype, copy=False) if np.can_cast(block.dtype, dtype, "equiv") else block
 
 
-def gather_block(call: Call, _: None, table: Array, indices: Array) -> Array:
+def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array:
     """Gather from a block that holds all rows that the indices of a block can address."""
     fill = call.fill_item[0] if call.fill else 0
     table = call.data_block(table)
@@ -58,17 +59,17 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
     return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
 
 
-def part_of(way: Route, first: int, last: int) -> Part:
+def part_of(route: ChunkRoute, first: int, last: int) -> Part:
     """Return what some owners are asked for by a route."""
-    return way.part(first, last)
+    return route.part(first, last)
 
 
-def refused_by(way: Route) -> Any:
+def refused_by(route: ChunkRoute) -> Any:
     """Return the first invalid entry of a route's blocks."""
-    return way.invalid
+    return route.invalid
 
 
-def take(call: Call, _: None, blocks: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
+def take(call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
     """Return the rows of neighbouring owners that each part asks for: (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
     found = []
@@ -83,16 +84,16 @@ def take(call: Call, _: None, blocks: Sequence[Array], parts: Sequence[Part]) ->
 
 
 def take_whole(
-    call: Call, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[Route]
+    call: DaskCall, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[ChunkRoute]
 ) -> list[Array]:
-    """Do as `take`, with routes from which the owners look up their parts."""
+    """Do as `take`, with routes from which the owners take their parts."""
     return take(call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes])
 
 
 def merge(
-    call: Call,
+    call: DaskCall,
     _: None,
-    way: Route,
+    route: ChunkRoute,
     shapes: Sequence[Shape],
     owners: Sequence[range],
     replies: Iterable[Array],
@@ -102,9 +103,9 @@ def merge(
     `replies` hold the rows of runs of owners, in the order of the route, and are taken once.
     """
     three = [call.moved(shape) for shape in shapes]
-    found = [_filled(call, one, way.order.size < way.size) for one in three]
+    found = [_filled(call, one, route.order.size < route.size) for one in three]
     for run, rows in zip(owners, replies, strict=True):
-        places = way.order[way.starts[run.start] : way.starts[run.stop]].astype(np.int64)
+        places = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
         for out in found:
             # Entries of the other blocks are outside of this one, and dropped.
             apply("scatter_slices", out, places, rows, axis=1, mode="drop", negative=False, out=out)
@@ -112,14 +113,16 @@ def merge(
     return [out.reshape(shape) for out, shape in zip(found, shapes, strict=True)]
 
 
-def _filled(call: Call, shape: Shape, has_invalid: bool) -> Array:
+def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
     if not has_invalid or prod(shape) == 0:
         return np.empty(shape, call.dtype)
     item = call.fill_item if call.fill else np.zeros(1, call.dtype)
     return apply("gather", item, np.broadcast_to(np.int64(0), shape))
 
 
-def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequence[Array]) -> Array:
+def cut(
+    call: DaskCall, _: None, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
+) -> Array:
     """Return the updates of neighbouring blocks in the order of their route: (before, entries,
     after), with 1 where they broadcast.
     """
@@ -127,14 +130,14 @@ def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequen
     if call.one_update:
         return three[0]
     if len(three) == 1:
-        return apply("gather", three[0], way.order, axis=1)
-    places = np.full(way.size, -1, np.int64)
-    places[way.order] = np.arange(way.order.size)
+        return apply("gather", three[0], route.order, axis=1)
+    places = np.full(route.size, -1, np.int64)
+    places[route.order] = np.arange(route.order.size)
     before, _entries, after = three[0].shape
-    out, offset = np.empty((before, way.order.size, after), call.dtype), 0
+    out, offset = np.empty((before, route.order.size, after), call.dtype), 0
     for block in three:
         here = places[offset : offset + block.shape[1]]
-        # What the call drops has no place.
+        # Dropped entries have no place.
         put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
         apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
         offset += block.shape[1]
@@ -142,7 +145,7 @@ def cut(call: Call, _: None, way: Route, shapes: Sequence[Shape], blocks: Sequen
 
 
 def cut_each(
-    call: Call, way: Route, shapes: Sequence[Shape], blocks: Sequence[Array]
+    call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
 ) -> Iterator[tuple[int, Part, Array]]:
     """Yield what `cut` returns owner by owner, each in memory of its own: (owner, part, updates).
 
@@ -151,12 +154,12 @@ def cut_each(
     three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
     offsets = np.cumsum([0, *(block.shape[1] for block in three)])
     before, _entries, after = three[0].shape
-    for owner in np.flatnonzero(np.diff(way.starts)).tolist():
-        part = way.part(owner, owner + 1)
+    for owner in np.flatnonzero(np.diff(route.starts)).tolist():
+        part = route.part(owner, owner + 1)
         if call.one_update:
             yield owner, part, three[0]
             continue
-        places = way.order[way.starts[owner] : way.starts[owner + 1]]
+        places = route.order[route.starts[owner] : route.starts[owner + 1]]
         out = np.empty((before, places.size, after), call.dtype)
         ends = np.searchsorted(places, offsets)  # an owner's places ascend
         for block, offset, first, last in zip(three, offsets, ends, ends[1:], strict=False):
@@ -166,8 +169,8 @@ def cut_each(
         yield owner, part, out
 
 
-def _three(call: Call, block: Array, shape: Shape) -> Array:
-    """Return a block of updates as (before, entries, after), 1 where nothing is but broadcast."""
+def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
+    """Return a block of updates as (before, entries, after), with size 1 where it broadcasts."""
     first, last = call.moved_rows
     block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
     found: list[int] = []
@@ -179,18 +182,20 @@ def _three(call: Call, block: Array, shape: Shape) -> Array:
     return np.broadcast_to(block, full).reshape(found)
 
 
-def values_of(call: Call, way: Route, values: Array, first: int, last: int) -> tuple[Part, Array]:
+def values_of(
+    call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
+) -> tuple[Part, Array]:
     """Return what some owners are given by a route, with the updates in its order."""
-    part = way.part(first, last)
+    part = route.part(first, last)
     if call.one_update:
         return part, values
-    return part, values[:, way.starts[first] : way.starts[last]]
+    return part, values[:, route.starts[first] : route.starts[last]]
 
 
 class Fold:
     """A block of data that takes updates a batch at a time."""
 
-    def __init__(self, call: Call, data: Array) -> None:
+    def __init__(self, call: DaskCall, data: Array) -> None:
         s = call.signature
         self.how = {"reduction": s.reduction, "include_self": s.include_self}
         self.held: Array | Accumulator
@@ -226,7 +231,7 @@ class Fold:
 
 
 def fold_block(
-    call: Call, _: None, start: Array | Fold, indices: Sequence[Array], updates: Sequence[Array]
+    call: DaskCall, _: None, start: Array | Fold, indices: Sequence[Array], updates: Sequence[Array]
 ) -> Fold:
     """Fold blocks of updates, in order, into a block that holds all rows of its column."""
     fold = start.copy() if isinstance(start, Fold) else Fold(call, call.data_block(start))
@@ -238,7 +243,7 @@ def fold_block(
 
 
 def fold_parts(
-    call: Call,
+    call: DaskCall,
     _: None,
     start: Sequence[Array | Fold],
     parts: Sequence[tuple[Part, Array]],
@@ -257,16 +262,16 @@ def fold_parts(
 
 
 def fold_whole(
-    call: Call,
+    call: DaskCall,
     checked: None,
     start: Sequence[Array],
     first: int,
-    way: Route,
+    route: ChunkRoute,
     values: Array,
 ) -> list[Fold]:
-    """Do as `fold_parts`, with a route from which the owners look up their part."""
+    """Do as `fold_parts`, with a route from which the owners take their part."""
     return fold_parts(
-        call, checked, start, [values_of(call, way, values, first, first + len(start))]
+        call, checked, start, [values_of(call, route, values, first, first + len(start))]
     )
 
 

@@ -1,4 +1,4 @@
-"""The cluster that a command runs on: one that is there, or processes made for it."""
+"""A command connects to a running cluster, or starts processes for one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from distributed.core import connect
 from . import errors as dask_errors
 from .execute import plain_failures
 
-# A scheduler that does not answer for so long is taken for missing.
+# A scheduler that does not answer within this time counts as missing.
 CONNECT_SECONDS = 10
 
 
@@ -53,7 +53,7 @@ class Cluster:
 
 @contextmanager
 def local(workers: int) -> Iterator[Cluster]:
-    """Give a cluster of so many processes on this machine, with one thread each."""
+    """Start a cluster of processes on this machine, with one thread each."""
     made = LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
@@ -64,7 +64,7 @@ def local(workers: int) -> Iterator[Cluster]:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """Give the cluster of a scheduler.
+    """Connect to the cluster of a scheduler.
 
     Raises
     ------
@@ -87,6 +87,6 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 async def _answer(address: str) -> None:
-    """Wait for an answer: a client would wait for ever for one that accepts and says nothing."""
+    """Wait for an answer: a client would wait forever for one that connects but is silent."""
     comm = await connect(address, timeout=CONNECT_SECONDS)
     await comm.close()

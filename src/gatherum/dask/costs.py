@@ -1,7 +1,7 @@
-"""What a call costs, worked out from sizes alone: tasks, pieces, bytes moved, bytes in a task.
+"""A call's cost is predicted from sizes alone: tasks, pieces, and bytes.
 
-The numbers of tasks are exact. Those of pieces and bytes are what indices that are spread evenly
-need, or more. docs/dask-planning.md goes on from here to seconds.
+The numbers of tasks are exact. Those of pieces and bytes are for evenly spread indices, or higher.
+docs/dask-planning.md derives seconds from them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from ..accumulator import element_bytes
 from ..dtypes import needs_accumulator
-from .call import Call
+from .dask_call import DaskCall
 from .layout import Layout, groups
 from .strategy import (
     FOLD_STEP,
     MERGED,
     ROUTING,
-    Way,
+    Strategy,
     entry_bytes,
     index_bytes,
     is_small,
@@ -63,14 +63,14 @@ class Cost:
         )
 
 
-def cost(call: Call, layout: Layout, way: Way) -> Cost:
-    """Return what a call costs when its rows move in a way."""
-    sizes = _Sizes(call, layout, way)
-    if way.name in ("tasks", "shuffle"):
+def cost(call: DaskCall, layout: Layout, strategy: Strategy) -> Cost:
+    """Return what a call costs with a strategy."""
+    sizes = _Sizes(call, layout, strategy)
+    if strategy.name in ("tasks", "shuffle"):
         return _routed_scatter(sizes) if call.operator.scatters else _routed_gather(sizes)
-    if call.operator.scatters and way.name == "broadcast":
+    if call.operator.scatters and strategy.name == "broadcast":
         return _broadcast_scatter(sizes)
-    if way.name == "partial":
+    if strategy.name == "partial":
         return _partial_scatter(sizes)
     return _whole_columns(sizes)
 
@@ -79,9 +79,9 @@ def cost(call: Call, layout: Layout, way: Way) -> Cost:
 class _Sizes:
     """The numbers that the formulas are made of."""
 
-    call: Call
+    call: DaskCall
     layout: Layout
-    way: Way
+    strategy: Strategy
 
     @cached_property
     def shared(self) -> int:
@@ -96,7 +96,7 @@ class _Sizes:
     @cached_property
     def runs(self) -> list[range]:
         """The groups of blocks of entries that one task takes."""
-        return groups(entry_bytes(self.call, self.layout), self.way.chunk)
+        return groups(entry_bytes(self.call, self.layout), self.strategy.chunk)
 
     @cached_property
     def entries(self) -> int:
@@ -122,10 +122,10 @@ class _Sizes:
         """Bytes of each group of owners that one task takes, of all columns along `shared`."""
         weights, addressed = owner_bytes(self.call, self.layout), self.layout.addressed
         if addressed is None:
-            return _sums(weights, self.way.chunk) * self.shared
+            return _sums(weights, self.strategy.chunk) * self.shared
         found = []
         for members in addressed.values():
-            found += _sums(weights, self.way.chunk, members)
+            found += _sums(weights, self.strategy.chunk, members)
         return found
 
     @cached_property
@@ -207,11 +207,11 @@ def _routed_gather(z: _Sizes) -> Cost:
     routes, small = z.shared * runs, is_small(index_bytes(z.call))
     tasks = 2 + routes + z.checks * (routes + 1) + z.free * owners + columns * blocks
     taken, replied = max(z.owners, default=0), z.entries * z.row
-    if z.way.name == "shuffle":
+    if z.strategy.name == "shuffle":
         barriers = z.shared if z.layout.addressed is None else _addressed(z.layout)
         tasks += z.shared + z.free * barriers + (z.shared if small else routes + z.shared)
         tasks += columns * sum(len(run) > 1 for run in z.runs)
-        taken += z.way.chunk + replied  # a batch ends with the piece that fills it
+        taken += z.strategy.chunk + replied  # a batch ends with the piece that fills it
     else:
         tasks += columns * runs + z.free * owners * runs
         tasks += 0 if small else owners * runs
@@ -241,16 +241,16 @@ def _routed_scatter(z: _Sizes) -> Cost:
     runs, owners, routes = len(z.runs), len(z.owners), z.shared * len(z.runs)
     tasks = 2 + routes + z.checks * (routes + 1) + z.blocks
     cut = 2 * z.entries * z.row
-    if z.way.name == "shuffle":
+    if z.strategy.name == "shuffle":
         with_entries = z.shared if z.layout.addressed is None else _addressed(z.layout)
         tasks += z.free * with_entries * (runs + 1)
-        held = max(cut + z.way.chunk, z.state * z.data)
+        held = max(cut + z.strategy.chunk, z.state * z.data)
     else:
         weights = entry_bytes(z.call, z.layout)
         sums = [sum(weights[n] for n in run) for run in z.runs]
-        steps = len(groups(sums, FOLD_STEP * z.way.chunk))
+        steps = len(groups(sums, FOLD_STEP * z.strategy.chunk))
         tasks += z.free * (routes + owners * (runs + steps))
-        step = max(z.entries * z.row, FOLD_STEP * z.way.chunk)
+        step = max(z.entries * z.row, FOLD_STEP * z.strategy.chunk)
         held = max(cut, z.state * max(z.owners, default=0) + step)
     return Cost(
         tasks=tasks,
@@ -290,9 +290,9 @@ def _whole_columns(z: _Sizes) -> Cost:
     tasks = 1 + z.checks * (z.shared * blocks + 1) + gathered
     most = max(z.layout.entry_counts()) * (z.row + z.index)
     if z.call.operator.scatters:
-        steps = len(groups(entry_bytes(z.call, z.layout), FOLD_STEP * z.way.chunk))
+        steps = len(groups(entry_bytes(z.call, z.layout), FOLD_STEP * z.strategy.chunk))
         tasks += columns * steps + z.blocks
-        held = z.state * table + max(FOLD_STEP * z.way.chunk, most)
+        held = z.state * table + max(FOLD_STEP * z.strategy.chunk, most)
     else:
         tasks += columns * blocks
         held = table + most

@@ -1,4 +1,4 @@
-"""What Dask's arrays and clusters alone answer with; what others do, too, is in `errors`."""
+"""Each function words an error of Dask's arrays and clusters; `gatherum.errors` has the others."""
 
 
 def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
@@ -77,7 +77,7 @@ def dead_workers(number: int) -> OSError:
 def full_disk(error: OSError) -> OSError:
     return OSError(
         f"gatherum.dask: a worker's disk does not take the rows that it receives ({error}); give "
-        "its local_directory more room"
+        "its local_directory more space"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tasks that run at once, and what clusters fail with, each in one sentence."""
+"""Tasks run at once, and each failure of a cluster becomes one message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def at_once(tasks: Sequence[Any]) -> None:
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Turn what a cluster fails with, when it is not a task that raised, into one sentence."""
+    """Turn a failure of the cluster itself, not of a task, into one message."""
     try:
         yield
     except CancelledError as error:

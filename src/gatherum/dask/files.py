@@ -1,4 +1,4 @@
-"""Arrays in files as arrays of Dask, read by the tasks that need a part of them."""
+"""Arrays in files become arrays of Dask, whose tasks read the parts that they need."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ..files.stats import Meter
 from ..files.tables.boxes import FlatBoxes
 from . import errors as dask_errors
 
-# What one chunk of a Zarr array may take twice: more is no chunk that anybody means.
+# One chunk of a Zarr array may take half of this.
 BUDGET = Budget(64 << 30)
 
 
 class FileArray:
     """An array in a file, opened for each part that is read; it travels to workers as its path.
 
-    `version` tells what is in a Zarr array from what was there before, in the names of tasks.
+    `version` distinguishes a Zarr array from its earlier contents, in the names of tasks.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -51,7 +51,7 @@ class FileArray:
             self.chunks = storage.array.chunks if isinstance(storage, BoxStorage) else None
 
     def any_version(self) -> FileArray:
-        """Return the same array by a name that does not tell what is in it."""
+        """Return the same array by a name that does not depend on its contents."""
         other = copy.copy(self)
         other.version = []
         return other
@@ -70,7 +70,7 @@ class FileArray:
         return found
 
     def read(self, box: tuple[slice, ...]) -> Array:
-        """Return a box of the array; OSError where the file is another one by now."""
+        """Return a box of the array; OSError if the file has been replaced."""
         shape: Shape = tuple(part.stop - part.start for part in box)
         if 0 in shape:
             return np.empty(shape, self.dtype)
@@ -109,14 +109,14 @@ def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
 
 
 def _state(source: Source) -> list[Any]:
-    """Return what tells a flat file from a changed one, its size and time, on any machine."""
+    """Return a flat file's size and time, by which any machine detects a change."""
     return source.opened.state()[-2:] if isinstance(source.storage, FlatStorage) else []
 
 
 def _refuse_compressed(location: Location) -> None:
     """Raise ValueError for a deflated member: every part of it would read all that is before."""
     if not zipfile.is_zipfile(location.file):
-        return  # the reader says what is wrong
+        return  # the reader raises
     with zipfile.ZipFile(location.file) as archive:
         for info in archive.infolist():
             named = location.member in (None, info.filename, info.filename.removesuffix(".npy"))
@@ -140,7 +140,7 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
     -------
     dask.array.Array
         The array. A task raises OSError when the file has changed meanwhile; of a Zarr array its
-        shape and dtype alone are looked at.
+        shape and dtype alone are checked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a full disk says in a shuffle: one sentence, in each of the tasks that it stops."""
+"""A full disk in a shuffle becomes one message in each task that it stops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import errors as dask_errors
 
 __all__ = ["DiskError", "plain_disk_errors"]
 
-# What a disk says that has no room: at all, for this user, in one file.
+# Errors of a disk that is full: at all, for this user, for one file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -27,7 +27,7 @@ _NO_DISK = re.escape(str(dask_errors.full_disk(OSError("?")))).replace(r"\?", ".
 
 @contextmanager
 def plain_disk_errors() -> Iterator[None]:
-    """Raise OSError with one sentence in each of the tasks that a full disk stops."""
+    """Raise OSError with one message in each of the tasks that a full disk stops."""
     try:
         yield
     except (OSError, RuntimeError) as error:

@@ -1,8 +1,8 @@
-"""The tasks of a gather.
+"""A gather becomes tasks that order entries, take rows, and put them in place.
 
-By routes, a block of indices becomes a route, which orders its entries by the owner of their rows;
-each owner takes the rows that it is asked for; and each block of the result puts them in place.
-Neighbouring blocks share a task as long as they are small together.
+A route orders the entries of a block of indices by the owners of their rows. Each owner takes the
+rows that it is asked for, and each block of the result puts them in place. Neighbouring blocks
+share a task as long as they are small together.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .tasks import Ref, Tasks
 
 def gather_tasks(tasks: Tasks) -> None:
     """Add the tasks of a gather."""
-    if tasks.way.name == "tasks":
+    if tasks.strategy.name == "tasks":
         _by_routes(tasks)
         return
-    if tasks.way.name == "shuffle":
+    if tasks.strategy.name == "shuffle":
         from .shuffle import gather_by_shuffle
 
         gather_by_shuffle(tasks, is_small(tasks.index_bytes))
@@ -41,11 +41,12 @@ def _by_routes(tasks: Tasks) -> None:
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
         owners = tasks.owner_groups(shared)
-        ways = [routes[(*shared, n)] for n in range(len(entries))]
+        column_routes = [routes[(*shared, n)] for n in range(len(entries))]
         for free in tasks.layout.free_places():
             at = (*shared, *free)
             taken = [
-                _taken(tasks, (shared, free), n, run, ways, checked) for n, run in enumerate(owners)
+                _taken(tasks, (shared, free), n, run, column_routes, checked)
+                for n, run in enumerate(owners)
             ]
             for number, run in enumerate(entries):
                 replies = [
@@ -54,7 +55,8 @@ def _by_routes(tasks: Tasks) -> None:
                 ]
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
-                given = tasks.call, checked, ways[number], shapes, owners, List(*replies)
+                route = column_routes[number]
+                given = tasks.call, checked, route, shapes, owners, List(*replies)
                 merged = tasks.add("merge", (*at, number), block_kernels.merge, *given)
                 for n, place in enumerate(places):
                     tasks.result(place, list.__getitem__, merged, n)
@@ -65,7 +67,7 @@ def _taken(
     column: tuple[Place, Place],
     number: int,
     run: range,
-    ways: list[Ref],
+    routes: list[Ref],
     checked: Ref,
 ) -> Ref:
     """Return the rows of a run of owners, a list with the rows for each route."""
@@ -73,10 +75,10 @@ def _taken(
     at = (*shared, *free, number)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # they go whole to every owner
-        given = tasks.call, checked, blocks, run.start, List(*ways)
+        given = tasks.call, checked, blocks, run.start, List(*routes)
         return tasks.add("take", at, block_kernels.take_whole, *given)
     parts = [
-        tasks.add("part", (*shared, number, n), block_kernels.part_of, way, run.start, run.stop)
-        for n, way in enumerate(ways)
+        tasks.add("part", (*shared, number, n), block_kernels.part_of, route, run.start, run.stop)
+        for n, route in enumerate(routes)
     ]
     return tasks.add("take", at, block_kernels.take, tasks.call, checked, blocks, List(*parts))

@@ -1,4 +1,4 @@
-"""The layer of a call in Dask's graph: it makes its tasks when Dask asks for them."""
+"""A call's layer in Dask's graph makes its tasks on demand."""
 
 from __future__ import annotations
 
@@ -8,22 +8,34 @@ from typing import Any
 
 from dask.highlevelgraph import Layer
 
-from .call import Call
+from .dask_call import DaskCall
 from .gathering import gather_tasks
 from .layout import Chunks, Layout
 from .scattering import scatter_tasks
-from .strategy import Way
+from .strategy import Strategy
 from .tasks import Key, Source, Tasks
 
 
-class Calls(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
-    """A call, its layout and its way: what it takes to make the tasks."""
+class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
+    """A call, its layout and its strategy, from which the tasks are made."""
 
     def __init__(
-        self, name: str, token: str, call: Call, layout: Layout, way: Way, sources: Sequence[Source]
+        self,
+        name: str,
+        token: str,
+        call: DaskCall,
+        layout: Layout,
+        strategy: Strategy,
+        sources: Sequence[Source],
     ) -> None:
         super().__init__()
-        self.name, self.token, self.call, self.layout, self.way = name, token, call, layout, way
+        self.name, self.token, self.call, self.layout, self.strategy = (
+            name,
+            token,
+            call,
+            layout,
+            strategy,
+        )
         self.sources = tuple(sources)
         self._tasks: dict[Any, Any] | None = None
 
@@ -43,7 +55,9 @@ class Calls(Layer):  # type: ignore[misc]  # dask is not imported by type checke
     @property
     def _made(self) -> dict[Any, Any]:
         if self._tasks is None:
-            tasks = Tasks(self.name, self.token, self.call, self.layout, self.way, self.sources)
+            tasks = Tasks(
+                self.name, self.token, self.call, self.layout, self.strategy, self.sources
+            )
             make = scatter_tasks if self.call.operator.scatters else gather_tasks
             make(tasks)
             self._tasks = tasks.made

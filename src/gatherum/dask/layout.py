@@ -1,4 +1,4 @@
-"""Which chunks of the operands meet, whatever their chunks are: blocks, columns and groups.
+"""A layout aligns the chunks of the operands: blocks, columns and groups.
 
 Dimensions have one of four roles. *Shared* ones belong to data and indices alike and stay where
 they are; *free* ones belong to the data and move whole; *keyed* ones are addressed by the values of

@@ -1,4 +1,4 @@
-"""From what a caller passes to a call and Dask's arrays, aligned: `data` decides the dtype."""
+"""A caller's arguments become a call and Dask arrays with aligned chunks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..operators import OPERATORS
 from ..plan import planned
 from ..reductions import REDUCTIONS
 from . import errors as dask_errors
-from .call import Call
+from .dask_call import DaskCall
 from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
 from .routing import owners_of
 from .strategy import chunk_bytes
 
 
-class Operands(NamedTuple):
-    """A call, its operands as arrays of Dask, and their chunks as they will meet."""
+class DaskOperands(NamedTuple):
+    """A call, its operands as arrays of Dask, and their aligned chunks."""
 
-    call: Call
+    call: DaskCall
     arrays: tuple[Any, ...]
     layout: Layout
 
@@ -35,8 +35,8 @@ def is_dask(value: object) -> bool:
     return isinstance(value, da.Array)
 
 
-def look(op: str, operand: str, value: object) -> object:
-    """Return what a plan sees of an array of Dask: its shape and dtype."""
+def spec(op: str, operand: str, value: object) -> object:
+    """Return the shape and dtype of an array of Dask, which are all that a plan needs."""
     array: Any = value
     if not is_dask(array):  # Dask's other collections
         frameworks.refuse(op, operand, value)
@@ -60,7 +60,7 @@ def normalise(
     mode: object,
     negative: object,
     fill_value: object,
-) -> Operands:
+) -> DaskOperands:
     """Return a call and its operands, checked in the order of NumPy's calls."""
     operator = OPERATORS[op]
     attributes: dict[str, object] = {
@@ -75,34 +75,34 @@ def normalise(
         attributes["fill_value"] = fill_value
     given = {"data": data, "indices": indices, "updates": updates}
     frameworks.check_one_framework(op, given | {"fill_value": fill_value})
-    seen: dict[str, Any] = {}
+    specs: dict[str, Any] = {}
     table: Any = data if is_dask(data) else conversion.as_array(op, "data", data)
-    seen["data"] = _seen(op, "data", table)
+    specs["data"] = _spec(op, "data", table)
     places: Any = indices if is_dask(indices) else conversion.as_indices(op, indices)
-    seen["indices"] = _seen(op, "indices", places)
+    specs["indices"] = _spec(op, "indices", places)
     found = [table, places]
     if operator.scatters:
-        shape, dtype = seen["data"]
+        shape, dtype = specs["data"]
         axis_given: Any = attributes[operator.attribute]
-        check_before_updates(op, shape, seen["indices"][0], axis_given, dtype, seen["indices"][1])
+        check_before_updates(op, shape, specs["indices"][0], axis_given, dtype, specs["indices"][1])
         values: Any = updates if is_dask(updates) else conversion.as_updates(op, updates, dtype)
-        seen["updates"] = _seen(op, "updates", values)
+        specs["updates"] = _spec(op, "updates", values)
         found.append(values)
-    made = planned(operator, seen["data"], seen["indices"], seen.get("updates"), attributes)
+    made = planned(operator, specs["data"], specs["indices"], specs.get("updates"), attributes)
     fill = b""
     if not operator.scatters and mode in ("fill", "drop"):
         item = conversion.fill_item(op, made.signature.data.dtype, fill_value).tobytes()
         fill = item if any(item) else b""
-    return _aligned(Call(made.signature, fill), found)
+    return _aligned(DaskCall(made.signature, fill), found)
 
 
-def _seen(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
-    seen: Any = look(op, operand, value) if is_dask(value) else (value.shape, value.dtype)
-    shape, dtype = seen
+def _spec(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
+    found: Any = spec(op, operand, value) if is_dask(value) else (value.shape, value.dtype)
+    shape, dtype = found
     return shape, dtype
 
 
-def _aligned(call: Call, given: list[Any]) -> Operands:
+def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
     """Return the operands as arrays of Dask, with the chunks in which they meet."""
     s = call.signature
     roles = Roles.of(call.operator, s.data.shape, s.indices.shape, call.axis)
@@ -125,15 +125,15 @@ def _aligned(call: Call, given: list[Any]) -> Operands:
         array if is_dask(array) else da.from_array(array, chunks=chunks)
         for array, chunks in zip(given, layout.operands, strict=True)
     )
-    return Operands(call, made, layout)
+    return DaskOperands(call, made, layout)
 
 
-# Indices that are looked at while a call is made, to leave out chunks that none addresses.
+# Indices of at most this size are read while a call is made, to skip chunks that none addresses.
 KNOWN_MOST = 1 << 20
 
 
-def _addressed(call: Call, layout: Layout, indices: Any) -> dict[Place, tuple[int, ...]]:
-    """Return the owners in each column that indices in memory address; errors wait."""
+def _addressed(call: DaskCall, layout: Layout, indices: Any) -> dict[Place, tuple[int, ...]]:
+    """Return the owners in each column that indices in memory address; invalid ones are ignored."""
     found = {}
     for shared in layout.shared_places():
         block = [slice(None)] * indices.ndim
@@ -146,16 +146,18 @@ def _addressed(call: Call, layout: Layout, indices: Any) -> dict[Place, tuple[in
 
 
 def _auto(array: Any) -> Chunks:
-    """Return chunks for an array that is in memory: one, or those that Dask would choose."""
+    """Return chunks for an array in memory: one if it is small, otherwise Dask's own choice."""
     if array.nbytes <= chunk_bytes():
         return tuple((n,) for n in array.shape)
     chunks: Chunks = da.core.normalize_chunks("auto", array.shape, dtype=array.dtype)
     return chunks
 
 
-def _index_chunks(call: Call, roles: Roles, data: Chunks, row: int, given: list[Any]) -> Chunks:
-    """Return the chunks of the indices: those of the data where both lie alike; for scatters whole
-    rows, since neighbouring blocks must follow each other in row-major order.
+def _index_chunks(call: DaskCall, roles: Roles, data: Chunks, row: int, given: list[Any]) -> Chunks:
+    """Return the chunks of the indices.
+
+    Shared dimensions have the data's chunks. A scatter's indices have whole rows, since
+    neighbouring blocks must follow each other in row-major order.
     """
     shape = call.signature.indices.shape
     found: list[Sizes] = [(n,) for n in shape]
@@ -177,8 +179,8 @@ def _index_chunks(call: Call, roles: Roles, data: Chunks, row: int, given: list[
 
 
 def _entry_chunks(roles: Roles, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:
-    """Return the chunks of the entry dimensions: of the updates, which are larger, where they have
-    them, or else of the indices.
+    """Return the chunks of the entry dimensions: the updates' if they have them, as they are
+    larger, otherwise the indices'.
     """
     indices, updates = given[1], given[-1]
     found: list[Sizes] = []

@@ -1,4 +1,4 @@
-"""Calls on files as tasks, which is what the commands do on a cluster: results are Zarr arrays."""
+"""The file commands run on a cluster as tasks that write Zarr arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .strategy import chunk_bytes
 
 
 @dataclass(frozen=True)
-class FileCall:
+class ClusterCall:
     """A call whose operands and output are named by their paths.
 
     Attributes
@@ -106,7 +106,7 @@ class FileCall:
 
 
 def _operand(given: Any) -> Any:
-    """Return an operand as an array: one of a few indices in memory, where their values help."""
+    """Return an operand as an array; few indices are read into memory, where their values help."""
     if not isinstance(given, str):
         return given
     stored = finished(given)
@@ -116,13 +116,13 @@ def _operand(given: Any) -> Any:
 
 
 def _trust() -> None:
-    """Leave it to the tasks to look whether a file has changed."""
+    """Check nothing: the tasks check whether a file has changed."""
 
 
 def _writes(folder: str, chunks: Shape, result: Any) -> list[Any]:
     """Return the tasks that write a result, each to chunks that no other one writes to."""
     if result.size == 0:
-        return [result]  # whose indices are looked at, too
+        return [result]  # its indices are checked, too
     sizes = filled_first(result.shape, max(result.dtype.itemsize, 1), chunk_bytes(), unit=chunks)
     whole = result.rechunk(sizes, method="tasks")
     blocks, boxes = whole.to_delayed(), chunk_boxes(result.shape, sizes)

@@ -1,7 +1,7 @@
-"""Updates folded where they are, each task into a table of its own, and these tables merged.
+"""Updates are folded where they are, into one table per task, and the tables are merged.
 
-Sums of integers and the like have the same bits in any order. Of updates that replace, the last one
-wins, wherever it is: tables are merged in the order of their updates.
+Sums of integers and the like have the same bits in any order. Of updates that replace, the last
+wins: tables are merged in the order of their updates.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ..accumulator_state import ALL
 from ..checks import Array
 from ..errors import Shape
 from ..plan import apply
-from .call import Call
+from .dask_call import DaskCall
 
 
-def can_be_partial(call: Call) -> bool:
+def can_be_partial(call: DaskCall) -> bool:
     """Whether updates can be folded apart: their order does not matter, or the last one wins."""
     reduction = call.signature.reduction
     return reduction == "none" or can_merge(call.dtype, reduction)
 
 
 def fold_apart(
-    call: Call, shape: Shape, indices: Sequence[Array], updates: Sequence[Array]
+    call: DaskCall, shape: Shape, indices: Sequence[Array], updates: Sequence[Array]
 ) -> Accumulator:
     """Fold blocks of updates, in order, into a table of this shape of their own.
 
-    Invalid entries are dropped: whoever uses the table waits until there are none that are refused.
+    Invalid entries are dropped; the table is used only after all entries have been checked.
     """
     s = call.signature
     mode: Any = s.mode if s.mode in ("clip", "wrap") and not call.refuses else "drop"
@@ -43,7 +43,7 @@ def fold_apart(
     return found
 
 
-def merged(call: Call, parts: Sequence[Accumulator]) -> Accumulator:
+def merged(call: DaskCall, parts: Sequence[Accumulator]) -> Accumulator:
     """Merge tables in the order of their updates; none of them is changed."""
     found = copy.copy(parts[0])
     for part in parts[1:]:
@@ -51,7 +51,7 @@ def merged(call: Call, parts: Sequence[Accumulator]) -> Accumulator:
     return found
 
 
-def finish_whole(call: Call, _: None, table: Array, part: Accumulator) -> Array:
+def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
     s = call.signature
     how: Any = s.reduction
@@ -60,7 +60,7 @@ def finish_whole(call: Call, _: None, table: Array, part: Accumulator) -> Array:
     return found.finish()
 
 
-def _take(call: Call, held: Accumulator, part: Accumulator) -> None:
+def _take(call: DaskCall, held: Accumulator, part: Accumulator) -> None:
     if call.signature.reduction != "none":
         held.merge(part)
         return

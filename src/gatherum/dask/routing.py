@@ -1,4 +1,4 @@
-"""Which chunk of the table each entry addresses, and the first one that is invalid."""
+"""Routes find the chunk of the table that each entry addresses, and the first invalid entry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..checks import Array
 from ..dtypes import is_index
 from ..errors import Shape
 from ..index_reports import invalid_component, number_entries
-from .call import Call
+from .dask_call import DaskCall
 from .layout import Chunks, starts_of
 
 Ints = NDArray[Any]
@@ -38,8 +38,8 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Route:
-    """The entries of neighbouring blocks, ordered by the owner of what they address.
+class ChunkRoute:
+    """The entries of neighbouring blocks, ordered by the owners of the rows that they address.
 
     Attributes
     ----------
@@ -67,12 +67,12 @@ class Route:
         return Part(starts - starts[0], self.rows[starts[0] : starts[-1]])
 
 
-def find_invalid(call: Call, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
+def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
     """Return the first entry of a block of indices that the call refuses."""
     return _first_invalid(call, shape, origin, block, _numbers(call, shape, block, "drop"))
 
 
-def refuse_invalid(call: Call, found: Sequence[Invalid | None]) -> None:
+def refuse_invalid(call: DaskCall, found: Sequence[Invalid | None]) -> None:
     """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
     if first := _first(found):
         raise invalid_index(call.signature, first.component, first.value, first.where)
@@ -83,10 +83,10 @@ def _first(found: Sequence[Invalid | None]) -> Invalid | None:
     return min(filter(None, found), default=None)
 
 
-def route(
-    call: Call, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
-) -> Route:
-    """Return the way of the entries of neighbouring blocks to the owners of their rows.
+def make_route(
+    call: DaskCall, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
+) -> ChunkRoute:
+    """Return the entries of neighbouring blocks in the order of the owners of their rows.
 
     `shape` is that of the data of the column, `keyed` the chunks of the dimensions that values
     count along.
@@ -106,17 +106,17 @@ def route(
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
     places = order if valid is None else valid[order]
-    return Route(number.size, _small(places), starts, _small(row[order]), _first(refused))
+    return ChunkRoute(number.size, _small(places), starts, _small(row[order]), _first(refused))
 
 
-def owners_of(call: Call, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
+def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
     """Return the owners of the rows that the entries of a block address, in ascending order."""
     numbers = _numbers(call, shape, block, call.signature.mode)
     owner, _ = _located(call, keyed, shape, numbers[numbers >= 0])
     return tuple(np.flatnonzero(np.bincount(owner)).tolist())
 
 
-def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:
+def _numbers(call: DaskCall, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     operator = call.operator
     if not is_index(block.dtype):  # whatever was declared
@@ -127,7 +127,7 @@ def _numbers(call: Call, shape: Shape, block: Array, mode: str) -> NDArray[np.in
 
 
 def _first_invalid(
-    call: Call, shape: Shape, origin: Shape, block: Array, numbers: NDArray[np.int64]
+    call: DaskCall, shape: Shape, origin: Shape, block: Array, numbers: NDArray[np.int64]
 ) -> Invalid | None:
     first = int((numbers < 0).argmax()) if numbers.size else 0
     if numbers.size == 0 or numbers[first] >= 0:
@@ -144,7 +144,7 @@ def _first_invalid(
 
 
 def _located(
-    call: Call, keyed: Chunks, shape: Shape, number: NDArray[np.int64]
+    call: DaskCall, keyed: Chunks, shape: Shape, number: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
     s = call.signature
@@ -157,7 +157,7 @@ def _located(
         owner = np.searchsorted(starts, number, side="right") - 1
         return owner, number - starts[owner]
     owner, row = np.zeros(number.size, np.int64), np.zeros(number.size, np.int64)
-    # How many there are of each in the dimensions seen so far.
+    # Products over the dimensions that the loop has passed.
     owners = 1
     rows: Any = 1
     for d in reversed(range(len(space))):

@@ -1,8 +1,8 @@
-"""The tasks of a scatter.
+"""A scatter becomes tasks that order updates by owner and fold them.
 
-By routes, the updates of neighbouring blocks are put in the order of their owners, and each owner
-folds what it is given, in the order of the entries. A fold goes on in steps, each of as many
-updates as memory is planned for, wherever they go.
+A route puts the updates of neighbouring blocks in the order of their owners. Each owner folds its
+updates in the order of the entries, in steps that each take as many as the memory planned for them
+holds.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .tasks import Ref, Tasks
 
 def scatter_tasks(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
-    if tasks.way.name == "blockwise":
+    if tasks.strategy.name == "blockwise":
         checked = _fold_blocks(tasks)
-    elif tasks.way.name == "partial":
+    elif tasks.strategy.name == "partial":
         checked = _fold_apart(tasks)
-    elif tasks.way.name == "shuffle":
+    elif tasks.strategy.name == "shuffle":
         from .shuffle import scatter_by_shuffle
 
         checked = scatter_by_shuffle(tasks)
@@ -35,7 +35,7 @@ def scatter_tasks(tasks: Tasks) -> None:
     for at in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
         if (key := (tasks.name, *at)) in tasks.made:
             continue
-        block = tasks.data(at)  # that no entry reaches
+        block = tasks.data(at)  # no entry reaches it
         if checked is None:
             tasks.made[key] = Alias(key, block.key)
         else:
@@ -45,7 +45,7 @@ def scatter_tasks(tasks: Tasks) -> None:
 def _fold_blocks(tasks: Tasks) -> Ref:
     """Fold into blocks that hold all rows of their columns; return what waits for the check."""
     layout, checked = tasks.layout, tasks.check()
-    steps = groups(tasks.entry_bytes, FOLD_STEP * tasks.way.chunk)
+    steps = groups(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
     for shared in layout.shared_places():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
         for free in layout.free_places():
@@ -100,15 +100,15 @@ def _merged(tasks: Tasks, at: Place, parts: Sequence[Ref]) -> Ref:
 
 
 def _fold_by_routes(tasks: Tasks) -> Ref:
-    whole = tasks.way.name == "broadcast"
+    whole = tasks.strategy.name == "broadcast"
     entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
-        ways = [routes[(*shared, n)] for n in range(len(entries))]
+        column_routes = [routes[(*shared, n)] for n in range(len(entries))]
         for free in tasks.layout.free_places():
             values = [
-                _cut(tasks, (shared, free), n, run, ways[n], checked)
+                _cut(tasks, (shared, free), n, run, column_routes[n], checked)
                 for n, run in enumerate(entries)
             ]
             for number, run in enumerate(tasks.owner_groups(shared)):
@@ -116,10 +116,12 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
                 held: Any = tasks.blocks(places)
                 at = (*shared, *free, number)
                 if whole:
-                    given = tasks.call, checked, held, run.start, ways[0], values[0]
+                    given = tasks.call, checked, held, run.start, column_routes[0], values[0]
                     held = tasks.add("fold", (*at, 0), block_kernels.fold_whole, *given)
                 else:
-                    held = _fold_steps(tasks, at, held, run, entries, ways, values, checked)
+                    held = _fold_steps(
+                        tasks, at, held, run, entries, column_routes, values, checked
+                    )
                 for n, place in enumerate(places):
                     shape = tasks.layout.data_shape(place)
                     tasks.result(place, block_kernels.finished, held, n, shape)
@@ -132,16 +134,16 @@ def _fold_steps(
     held: Any,
     run: range,
     entries: Sequence[range],
-    ways: Sequence[Ref],
+    routes: Sequence[Ref],
     values: Sequence[Ref],
     checked: Ref,
 ) -> Ref:
     """Fold what all routes bring to a run of owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
-    for step, members in enumerate(groups(sizes, FOLD_STEP * tasks.way.chunk)):
+    for step, members in enumerate(groups(sizes, FOLD_STEP * tasks.strategy.chunk)):
         parts = []
         for n in members:
-            cut = ways[n], values[n], run.start, run.stop
+            cut = routes[n], values[n], run.start, run.stop
             parts.append(tasks.add("part", (*at, n), block_kernels.values_of, tasks.call, *cut))
         given = tasks.call, checked, held, List(*parts)
         held = tasks.add("fold", (*at, step), block_kernels.fold_parts, *given)
@@ -149,11 +151,11 @@ def _fold_steps(
 
 
 def _cut(
-    tasks: Tasks, column: tuple[Place, Place], number: int, run: range, way: Ref, checked: Ref
+    tasks: Tasks, column: tuple[Place, Place], number: int, run: range, route: Ref, checked: Ref
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
     places = tasks.entered(*column, run)
     shapes = [tasks.layout.moved_shape(place) for place in places]
     blocks = List(*(tasks.update(place) for place in places))
     at = (*column[0], *column[1], number)
-    return tasks.add("cut", at, block_kernels.cut, tasks.call, checked, way, shapes, blocks)
+    return tasks.add("cut", at, block_kernels.cut, tasks.call, checked, route, shapes, blocks)

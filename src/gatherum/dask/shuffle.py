@@ -1,9 +1,9 @@
-"""Rows moved from worker to worker by distributed's P2P machinery, through disks.
+"""A shuffle moves rows from worker to worker by distributed's P2P machinery, through disks.
 
-Every task that sends hands its rows over and is done; after a barrier, every task that receives
-reads its rows from its own disk. A task holds its own chunk, whatever the rest weighs. What is not
-public in distributed is used here, in `shards` and in `full_disks`, only in the versions that
-`versions` lists.
+Every task that sends hands its rows over and is done. After a barrier, every task that receives
+reads its rows from its own disk. A task holds its own chunk only, however large the arrays are.
+Private names of distributed are used here, in `shuffle_shards` and in `full_disks`, and only in the
+versions that `versions` lists.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from distributed.shuffle._core import (
 from ..checks import Array
 from ..errors import Shape
 from . import block_kernels
-from .call import Call
+from .dask_call import DaskCall
 from .full_disks import plain_disk_errors
-from .routing import Part, Route
+from .routing import ChunkRoute, Part
 from .shuffle_shards import Received, RowsSpec, Shard, packed, unpacked
 from .tasks import Ref, Tasks
 
@@ -68,8 +68,8 @@ def wait_for_all(id: ShuffleId, *runs: int) -> int:
 def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
     """Hand the shards of a sender over, each to its receiver; return the number of the run.
 
-    They are taken from `shards` in batches of `most` bytes: the next one waits until there is room
-    in the worker's buffers.
+    They are taken from `shards` in batches of `most` bytes; the next batch waits until it fits in
+    the worker's buffers.
     """
     runs: list[int] = []
     batch: list[tuple[int, Shard]] = []
@@ -103,9 +103,11 @@ def receive(id: ShuffleId, number: int, run: int) -> Received:
 _NONE = np.empty(0, np.uint8)
 
 
-def send_parts(id: ShuffleId, number: int, way: Route, owners: Sequence[range], most: int) -> int:
+def send_parts(
+    id: ShuffleId, number: int, route: ChunkRoute, owners: Sequence[range], most: int
+) -> int:
     """Send runs of owners what a block of entries asks them for."""
-    parts = ((n, way.part(run.start, run.stop)) for n, run in enumerate(owners))
+    parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
     shards = ((n, packed(number, part.rows, part.starts)) for n, part in parts if part.rows.size)
     return send(id, number, shards, most)
 
@@ -113,22 +115,22 @@ def send_parts(id: ShuffleId, number: int, way: Route, owners: Sequence[range], 
 def send_taken(
     id: ShuffleId,
     number: int,
-    call: Call,
+    call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
     first: int,
-    ways: Sequence[Route],
+    routes: Sequence[ChunkRoute],
     most: int,
 ) -> int:
     """Send every block of entries the rows that it asks a run of owners for."""
-    parts = ((n, way.part(first, first + len(blocks))) for n, way in enumerate(ways))
+    parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
     return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
 
 def send_asked(
     id: ShuffleId,
     number: int,
-    call: Call,
+    call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
     asked: ShuffleId,
@@ -144,7 +146,7 @@ def send_asked(
 
 def _taken(
     number: int,
-    call: Call,
+    call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
     parts: Iterable[tuple[int, Part]],
@@ -160,22 +162,22 @@ def receive_merge(
     id: ShuffleId,
     number: int,
     run: int,
-    call: Call,
+    call: DaskCall,
     checked: None,
-    way: Route,
+    route: ChunkRoute,
     shapes: Sequence[Shape],
     owners: Sequence[range],
 ) -> list[Array]:
     """Return blocks of a gather's result; `owners` are the runs that send, if there are any."""
     if not owners:
-        return block_kernels.merge(call, checked, way, shapes, [], [])
+        return block_kernels.merge(call, checked, route, shapes, [], [])
     shards = receive(id, number, run)
     sent = [owners[shard.sender] for shard in shards.shards]
     rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
-    return block_kernels.merge(call, checked, way, shapes, sent, rows)
+    return block_kernels.merge(call, checked, route, shapes, sent, rows)
 
 
-def receive_block(id: ShuffleId, number: int, run: int, call: Call, *given: Any) -> Array:
+def receive_block(id: ShuffleId, number: int, run: int, call: DaskCall, *given: Any) -> Array:
     """Return the one block of `receive_merge`."""
     (found,) = receive_merge(id, number, run, call, *given)
     return found
@@ -184,20 +186,20 @@ def receive_block(id: ShuffleId, number: int, run: int, call: Call, *given: Any)
 def send_cut(
     id: ShuffleId,
     number: int,
-    call: Call,
+    call: DaskCall,
     checked: None,
-    way: Route,
+    route: ChunkRoute,
     shapes: Sequence[Shape],
     blocks: Sequence[Array],
     most: int,
 ) -> int:
     """Send every owner the updates that a run of blocks has for it, in their order."""
-    given = block_kernels.cut_each(call, way, shapes, blocks)
+    given = block_kernels.cut_each(call, route, shapes, blocks)
     shards = ((n, packed(number, part.rows, values)) for n, part, values in given)
     return send(id, number, shards, most)
 
 
-def receive_fold(id: ShuffleId, number: int, run: int, call: Call, block: Array) -> Array:
+def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Array) -> Array:
     """Return a block of data with the updates that were sent to it, taken one after the other."""
     fold = block_kernels.Fold(call, call.table(block))
     for shard in receive(id, number, run).one_by_one():
@@ -207,23 +209,25 @@ def receive_fold(id: ShuffleId, number: int, run: int, call: Call, block: Array)
 
 
 def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
-    """Add the tasks of a gather. Where the indices are small, they go `whole` to every owner; else
-    a first shuffle brings each owner what it is asked for.
+    """Add the tasks of a gather.
+
+    Small indices go `whole` to every owner. Otherwise a first shuffle sends each owner the rows
+    that it is asked for.
     """
     entries = tasks.entry_groups()
-    routes, most = tasks.routes(entries), tasks.way.chunk
+    routes, most = tasks.routes(entries), tasks.strategy.chunk
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
         runs = tasks.owner_groups(shared)
         owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
-        ways = [routes[(*shared, n)] for n in range(len(entries))]
+        column_routes = [routes[(*shared, n)] for n in range(len(entries))]
         asked = None
         if whole:
-            answer = tasks.add("ways", shared, list, List(*ways))
+            answer = tasks.add("routes", shared, list, List(*column_routes))
         else:
             asked = Shuffle(tasks, "ask", shared, len(runs))
-            for n, way in enumerate(ways):
-                asked.send(n, send_parts, way, owners, most)
+            for n, route in enumerate(column_routes):
+                asked.send(n, send_parts, route, owners, most)
             answer = asked.barrier()
         for free in tasks.layout.free_places():
             moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
@@ -237,7 +241,8 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
             for n, group in enumerate(entries):
                 places = tasks.entered(shared, free, group)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
-                want = moved.id, n, sent, tasks.call, checked, ways[n], shapes, owners
+                route = column_routes[n]
+                want = moved.id, n, sent, tasks.call, checked, route, shapes, owners
                 if len(places) == 1:
                     tasks.result(places[0], receive_block, *want)
                     continue
@@ -259,7 +264,7 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
                 blocks = List(*(tasks.update(place) for place in places))
-                given = checked, routes[(*shared, n)], shapes, blocks, tasks.way.chunk
+                given = checked, routes[(*shared, n)], shapes, blocks, tasks.strategy.chunk
                 moved.send(n, send_cut, tasks.call, *given)
             sent = moved.barrier()
             for n in members:

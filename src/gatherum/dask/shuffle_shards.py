@@ -1,6 +1,6 @@
-"""The shards of a shuffle on a worker: how they are packed, kept on its disk, and read.
+"""Shards of a shuffle are packed, kept on a worker's disk, and read.
 
-What is not public in distributed is used here, in `shuffle` and in `full_disks`.
+Private names of distributed are used here, in `shuffle` and in `full_disks`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Received", "RowsSpec", "Shard", "packed", "unpacked"]
 
 
 class Shard(NamedTuple):
-    """Arrays on their way, as bytes: distributed asks for buffers and integers."""
+    """Arrays being sent, as bytes: distributed takes buffers and integers."""
 
     sender: int
     item: int
@@ -75,14 +75,14 @@ class Received(NamedTuple):
     file: mmap.mmap | None
 
     def one_by_one(self) -> Iterator[Shard]:
-        """Yield each shard; what was read of the file leaves this process's memory again."""
-        seen = 0
+        """Yield each shard; pages of the file that have been read leave this process's memory."""
+        done = 0
         for shard in self.shards:
             yield shard
-            seen += shard.values.nbytes + shard.rows.nbytes
-            if seen > _LET_GO:
+            done += shard.values.nbytes + shard.rows.nbytes
+            if done > _LET_GO:
                 _let_go(self.file)
-                seen = 0
+                done = 0
         _let_go(self.file)
 
 
@@ -101,7 +101,7 @@ def _let_go(file: mmap.mmap | None) -> None:
 _TOGETHER, _OPEN = 64, 4
 
 
-class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not seen by type checkers
+class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not typed
     """One run on one worker; everything but what is in a file is as in rechunking."""
 
     def __init__(self, **given: Any) -> None:

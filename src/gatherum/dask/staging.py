@@ -1,7 +1,7 @@
-"""Chunks that tasks write beside a Zarr array, in a directory of their run alone.
+"""Tasks stage chunks beside a Zarr array, in a directory of their run alone.
 
-A task of an earlier run may still be at work, on a worker that nobody could tell to stop: what it
-writes goes to the directory of that run, where nobody looks.
+A task of an earlier run may still be working on a worker that could not be stopped. What it writes
+goes to the directory of that run, which nobody reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..files.stats import Meter
 Box: TypeAlias = tuple[slice, ...]
 # Computes tasks, and returns when all are done.
 Compute: TypeAlias = Callable[[Sequence[Any]], object]
-# A writer that is at work when a run ends needs a moment to see that.
+# A writer that is working when a run ends needs a moment to notice.
 _ATTEMPTS, _PAUSE = 50, 0.1
 
 

@@ -1,7 +1,7 @@
-"""Scatters into a Zarr array in place: every changed chunk is staged first, then put in its place.
+"""Scatters change a Zarr array in place: they stage every changed chunk, then move it.
 
-Until all of them are staged the array is as it was. From then on a run that is killed is completed
-by the next one, which only moves files.
+Until all chunks are staged, the array is as it was. From then on the next run completes one that
+was killed; it only moves files.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def scatter_nd_into(
         As `gatherum.scatter_nd`; the array is then as it was. TypeError also for a `store` that is
         no directory; ValueError also for the unfinished run of another call.
     OSError
-        The array cannot be read or written, the scheduler went away, or workers died again and
-        again. While chunks are still staged the array is as it was.
+        The array cannot be read or written, the scheduler went away, or workers died repeatedly.
+        While chunks are still staged, the array is as it was.
 
     Notes
     -----
     It runs at once. Every chunk, or shard, that changes is written once, beside the array, and
-    moved into it when all are there: the array needs room for its changed chunks twice.
+    moved into it when all are there: the array needs disk space for its changed chunks twice.
     """
     how = {"reduction": reduction, "include_self": include_self}
     _into("scatter_nd", store, indices, updates, batch_dims, mode, negative, resume, how)
@@ -196,7 +196,7 @@ def changes(folder: str, table: ZarrArray, old: FileArray, new: Any) -> list[Any
         delayed(_stage)(folder, box, before[place], after[place])
         for place, box in zip(places, boxes, strict=False)
     ]
-    return tasks or [new]  # whose indices are looked at, too
+    return tasks or [new]  # its indices are checked, too
 
 
 def _stage(folder: str, box: Box, old: Array, new: Array) -> None:

@@ -1,4 +1,4 @@
-"""How the rows of a call move, chosen by sizes alone, and told by `gatherum.explain`."""
+"""A call's strategy, how its rows move, is chosen by sizes alone and reported by `explain`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dask import config
 from dask.utils import parse_bytes
 
 from ..accumulator import element_bytes
-from .call import Call
+from .dask_call import DaskCall
 from .layout import Layout, groups
 from .partials import can_be_partial
 
@@ -31,20 +31,20 @@ def is_small(size: int) -> bool:
     return size <= SMALL_BYTES
 
 
-def owner_bytes(call: Call, layout: Layout) -> list[int]:
+def owner_bytes(call: DaskCall, layout: Layout) -> list[int]:
     """Return the bytes of each owner of a column, at most, in row-major order."""
     item = max(call.dtype.itemsize, 1)
     return [count * item for count in layout.owner_weights()]
 
 
-def entry_bytes(call: Call, layout: Layout) -> list[int]:
+def entry_bytes(call: DaskCall, layout: Layout) -> list[int]:
     """Return the bytes that move with each block of entries, and those that its route takes."""
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
     return [moved * item + count * ROUTING for moved, count in pairs]
 
 
-def index_bytes(call: Call) -> int:
+def index_bytes(call: DaskCall) -> int:
     """Return the bytes of all indices, once they are int64."""
     return prod(call.signature.indices.shape) * 8
 
@@ -56,7 +56,7 @@ def chunk_bytes() -> int:
 
 
 @dataclass(frozen=True)
-class Way:
+class Strategy:
     """How rows move.
 
     Attributes
@@ -69,7 +69,7 @@ class Way:
         ``"tasks"``: entries are split by the owners of their rows, and rows are sent back.
         ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
     reason : str
-        The rule that chose it, with the numbers that it looked at.
+        The rule that chose it, with the numbers that it compared.
     chunk : int
         Bytes that a task may take together: neighbouring chunks that are smaller share one.
     """
@@ -82,24 +82,24 @@ class Way:
         return f"{self.name}: {self.reason}"
 
 
-def choose(call: Call, layout: Layout) -> Way:
-    """Return the way of a call."""
+def choose(call: DaskCall, layout: Layout) -> Strategy:
+    """Choose the strategy of a call."""
     chunk, item = chunk_bytes(), max(call.dtype.itemsize, 1)
     column = layout.column_elements * item
     if call.operator.scatters and can_be_partial(call) and (why := _why_partial(call, layout)):
-        return Way("partial", why, chunk)
+        return Strategy("partial", why, chunk)
     if layout.owners <= 1:
-        return Way("blockwise", "the indexed dimensions are not chunked", chunk)
+        return Strategy("blockwise", "the indexed dimensions are not chunked", chunk)
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
         moved = item * prod(sum(sizes) for sizes in layout.moved)
         entries = prod(call.signature.indices.shape) * call.signature.indices.dtype.itemsize
         if is_small(moved + entries):
-            return Way(
+            return Strategy(
                 "broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk
             )
     elif is_small(column):
-        return Way("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
+        return Strategy("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
     addressed = layout.addressed or {}
     members = max(addressed.values(), key=len, default=None)
     pairs = len(groups(owner_bytes(call, layout), chunk, members))
@@ -110,12 +110,12 @@ def choose(call: Call, layout: Layout) -> Way:
     wanted = config.get("gatherum.way", "shuffle" if pairs > MOST_PAIRS else "tasks")
     if wanted == "shuffle" and 0 not in map(sum, layout.moved) and _can_shuffle():
         # A sender's rows wait in buffers beside it: smaller pieces need less memory.
-        return Way("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
-    return Way("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
+        return Strategy("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
+    return Strategy("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
 
 
-def _why_partial(call: Call, layout: Layout) -> str:
-    """Say why updates are folded apart, or nothing where the tables would weigh too much."""
+def _why_partial(call: DaskCall, layout: Layout) -> str:
+    """Return why updates are folded apart, or "" if the tables would take too many bytes."""
     updates = entry_bytes(call, layout)
     count = len(groups(updates, chunk_bytes()))
     table = layout.column_elements * element_bytes(call.dtype, call.signature.reduction)

@@ -1,4 +1,4 @@
-"""Tasks of one call: their keys, the blocks that they take, and the steps that all calls share."""
+"""A call's tasks are built here: their keys, their blocks, and the steps that calls share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import DataNode, List, Task, TaskRef
 
 from . import block_kernels
-from .call import Call
+from .dask_call import DaskCall
 from .layout import Chunks, Layout, Place, groups
-from .routing import find_invalid, refuse_invalid, route
-from .strategy import Way, entry_bytes, index_bytes, owner_bytes
+from .routing import find_invalid, make_route, refuse_invalid
+from .strategy import Strategy, entry_bytes, index_bytes, owner_bytes
 
 Key: TypeAlias = tuple[str | int, ...]
 Ref: TypeAlias = Any  # a TaskRef, or None
@@ -27,8 +27,8 @@ class Source:
         self.chunks = chunks
 
     def blocks(self, tasks: dict[Any, Any]) -> Callable[[Place], Ref]:
-        """Return what refers to a block in the chunks that are wanted; tasks that bring them there
-        are added.
+        """Return a function from a place to its block in the wanted chunks; add the tasks that
+        rechunk the array.
         """
         name = self.name
         if self.given != self.chunks:
@@ -56,10 +56,16 @@ class Tasks:
     """The tasks of one call, as they are made."""
 
     def __init__(
-        self, name: str, token: str, call: Call, layout: Layout, way: Way, sources: Sequence[Source]
+        self,
+        name: str,
+        token: str,
+        call: DaskCall,
+        layout: Layout,
+        strategy: Strategy,
+        sources: Sequence[Source],
     ) -> None:
         self.name, self.token = name, token
-        self.operator, self.layout, self.way = call.operator, layout, way
+        self.operator, self.layout, self.strategy = call.operator, layout, strategy
         self.made: dict[Any, Any] = {}
         self.data, self.indices, *updates = (each.blocks(self.made) for each in sources)
         self._updates = updates[0] if updates else None
@@ -89,15 +95,16 @@ class Tasks:
 
     def entry_groups(self) -> list[range]:
         """Return runs of neighbouring blocks of entries that one task takes together."""
-        return groups(self.entry_bytes, self.way.chunk)
+        return groups(self.entry_bytes, self.strategy.chunk)
 
     def owner_groups(self, shared: Place) -> list[range]:
-        """Return runs of neighbouring blocks of a column's data that one task takes together; none
-        of them is known to be left alone.
+        """Return runs of neighbouring blocks of a column's data that one task takes together.
+
+        Blocks that no index addresses, where that is known, are left out.
         """
         addressed = self.layout.addressed
         members = None if addressed is None else addressed[shared]
-        return groups(self.owner_bytes, self.way.chunk, members)
+        return groups(self.owner_bytes, self.strategy.chunk, members)
 
     def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
         """Return the places of a run of a column's blocks of data."""
@@ -131,7 +138,7 @@ class Tasks:
                 origins = [self.layout.origin(place) for place in places]
                 blocks = List(*(self.indices(place) for place in places))
                 given = self.call, keyed, shape, origins, blocks
-                found[(*shared, number)] = self.add("route", (*shared, number), route, *given)
+                found[(*shared, number)] = self.add("route", (*shared, number), make_route, *given)
         return found
 
     def check_routes(self, routes: dict[Place, Ref]) -> Ref:
@@ -139,12 +146,12 @@ class Tasks:
         if not self.refuses:
             return None
         found = [
-            self.add("refused", at, block_kernels.refused_by, way) for at, way in routes.items()
+            self.add("refused", at, block_kernels.refused_by, route) for at, route in routes.items()
         ]
         return self.add("check", (), refuse_invalid, self.call, List(*found))
 
     def check(self) -> Ref:
-        """Return the same where there are no routes."""
+        """Return what waits until all entries are known to be valid, where there are no routes."""
         if not self.refuses:
             return None
         found = []

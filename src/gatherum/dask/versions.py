@@ -1,3 +1,3 @@
-"""The versions of distributed whose P2P machinery `shuffle` was tested with; others take tasks."""
+"""These versions of distributed were tested with `shuffle`; with others, rows move as tasks."""
 
 TESTED = ("2026.8.0",)

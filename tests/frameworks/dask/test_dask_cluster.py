@@ -1,4 +1,4 @@
-"""Calls on a cluster of processes: the same bits by every way, and errors that arrive."""
+"""Calls on a cluster of processes: the same bits by every strategy, and errors that arrive."""
 
 import hashlib
 
@@ -20,7 +20,7 @@ RNG = np.random.default_rng(21)
 DATA = RNG.standard_normal((300, 7)).astype(np.float16)
 INDICES = RNG.zipf(1.3, 900) % 300
 UPDATES = RNG.standard_normal((900, 7)).astype(np.float16)
-WAYS = ["tasks", "shuffle"]
+STRATEGIES = ["tasks", "shuffle"]
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def client():
         yield client
 
 
-@pytest.fixture(params=WAYS)
-def way(request, monkeypatch, client):
+@pytest.fixture(params=STRATEGIES)
+def movement(request, monkeypatch, client):
     from gatherum.dask import operands, strategy
 
     monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
@@ -59,46 +59,46 @@ def digest(array):
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def compute(way, op, operands, **attributes):
-    told = str(gatherum.explain(op, *operands, **attributes))
-    assert way in told or "blockwise" in told
+def compute(movement, op, operands, **attributes):
+    text = str(gatherum.explain(op, *operands, **attributes))
+    assert movement in text or "blockwise" in text
     return getattr(gatherum, op)(*operands, **attributes).compute()
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mean", "max"])
-def test_scatters(way, reduction):
+def test_scatters(movement, reduction):
     expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction=reduction)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         operands = [lazy(one, rng) for one in (DATA, INDICES, UPDATES)]
-        found = compute(way, "scatter_slices", operands, reduction=reduction)
+        found = compute(movement, "scatter_slices", operands, reduction=reduction)
         assert digest(found) == digest(expected)
 
 
-def test_updates_that_broadcast_and_indices_that_are_dropped(way):
+def test_updates_that_broadcast_and_indices_that_are_dropped(movement):
     indices = np.where(INDICES > 200, 999, INDICES)[:, None]
     expected = gatherum.scatter_nd(DATA, indices, UPDATES[:1], reduction="add", mode="drop")
     rng = np.random.default_rng(5)
     operands = lazy(DATA, rng), lazy(indices, rng), UPDATES[:1]
-    found = compute(way, "scatter_nd", operands, reduction="add", mode="drop")
+    found = compute(movement, "scatter_nd", operands, reduction="add", mode="drop")
     assert digest(found) == digest(expected)
 
 
-def test_gathers(way):
+def test_gathers(movement):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         operands = lazy(DATA, rng), lazy(INDICES.reshape(30, 30), rng)
         expected = gatherum.gather(DATA, INDICES.reshape(30, 30))
-        assert digest(compute(way, "gather", operands)) == digest(expected)
+        assert digest(compute(movement, "gather", operands)) == digest(expected)
     indices = np.where(INDICES > 200, 999, INDICES)
     expected = gatherum.gather(DATA, indices, mode="fill", fill_value=np.nan)
     operands = lazy(DATA, rng), lazy(indices, rng)
-    found = compute(way, "gather", operands, mode="fill", fill_value=np.nan)
+    found = compute(movement, "gather", operands, mode="fill", fill_value=np.nan)
     assert digest(found) == digest(expected)
 
 
 @pytest.mark.parametrize("dtype", [">i2", [("a", "<i4"), ("b", ">i2")]])
-def test_blocks_whose_dtype_dask_has_changed(way, dtype):
+def test_blocks_whose_dtype_dask_has_changed(movement, dtype):
     """Where a cluster joins blocks, their bytes become native and records lose their padding."""
     data, updates = (np.zeros(shape, np.dtype(dtype, align=True)) for shape in ((300, 7), (900, 7)))
     for array in (data, updates):
@@ -106,32 +106,32 @@ def test_blocks_whose_dtype_dask_has_changed(way, dtype):
             field[:] = RNG.integers(-99, 99, array.shape)
     rng = np.random.default_rng(9)
     expected = gatherum.scatter_slices(data, INDICES, updates)
-    found = compute(way, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
+    found = compute(movement, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
     assert np.array_equal(found, expected)
-    taken = compute(way, "gather", (lazy(updates, rng), lazy(INDICES, rng)))
+    taken = compute(movement, "gather", (lazy(updates, rng), lazy(INDICES, rng)))
     assert np.array_equal(taken, gatherum.gather(updates, INDICES))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_elements(way, axis):
+def test_elements(movement, axis):
     rng = np.random.default_rng(8)
     order = np.argsort(DATA, axis=axis)
-    found = compute(way, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
+    found = compute(movement, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
     assert digest(found) == digest(gatherum.gather_elements(DATA, order, axis=axis))
     back = [lazy(one, rng) for one in (np.zeros_like(DATA), order, np.sort(DATA, axis=axis))]
-    assert digest(compute(way, "scatter_elements", back, axis=axis)) == digest(DATA)
+    assert digest(compute(movement, "scatter_elements", back, axis=axis)) == digest(DATA)
 
 
-def test_small_indices_go_whole(way, monkeypatch):
+def test_small_indices_go_whole(movement, monkeypatch):
     from gatherum.dask import gathering
 
     monkeypatch.setattr(gathering, "is_small", lambda size: True)
     rng = np.random.default_rng(1)
-    found = compute(way, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
+    found = compute(movement, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
     assert digest(found) == digest(gatherum.gather(DATA, INDICES))
 
 
-def test_the_first_invalid_index_is_named(way):
+def test_the_first_invalid_index_is_named(movement):
     indices = INDICES.copy()
     indices[[800, 411, 623]] = 300, -301, 999
     for op, updates in (("gather", ()), ("scatter_slices", (UPDATES,))):
@@ -141,20 +141,22 @@ def test_the_first_invalid_index_is_named(way):
             rng = np.random.default_rng(seed)
             operands = [lazy(one, rng) for one in (DATA, indices, *updates)]
             with pytest.raises(IndexError) as found:
-                compute(way, op, operands)
+                compute(movement, op, operands)
             assert str(found.value) == str(expected.value)
             assert "indices[411]" in str(found.value)
 
 
-def test_known_indices_that_address_few_chunks_or_none(way):
+def test_known_indices_that_address_few_chunks_or_none(movement):
     rng = np.random.default_rng(4)
     for indices in (np.array([[3, 299]]), np.array([[-400, 999]])):
         table = lazy(DATA, rng)
         expected = gatherum.gather(DATA, indices, mode="fill", fill_value=3)
-        found = compute(way, "gather", (table, indices), mode="fill", fill_value=3)
+        found = compute(movement, "gather", (table, indices), mode="fill", fill_value=3)
         assert digest(found) == digest(expected)
         expected = gatherum.scatter_slices(DATA, indices, UPDATES[None, :2], mode="drop")
-        found = compute(way, "scatter_slices", (table, indices, UPDATES[None, :2]), mode="drop")
+        found = compute(
+            movement, "scatter_slices", (table, indices, UPDATES[None, :2]), mode="drop"
+        )
         assert digest(found) == digest(expected)
 
 

@@ -258,7 +258,7 @@ def test_an_output_is_replaced_or_stays(folder, monkeypatch, at, error):
             signal.raise_signal(signal.SIGINT)
         rename(source, target)
 
-    call = outputs.FileCall("gather", "t3.zarr", ("few.npy",), "t2.zarr", {})
+    call = outputs.ClusterCall("gather", "t3.zarr", ("few.npy",), "t2.zarr", {})
     before = sorted(os.listdir(folder))
     monkeypatch.setattr(os, "rename", faulty)
     with pytest.raises(OSError if error else KeyboardInterrupt):

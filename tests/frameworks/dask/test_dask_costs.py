@@ -30,11 +30,11 @@ def tasks_of(lazy):
 
 def cost_of(lazy):
     layer = lazy.dask.layers[lazy.name]
-    return costs.cost(layer.call, layer.layout, layer.way)
+    return costs.cost(layer.call, layer.layout, layer.strategy)
 
 
 @pytest.fixture(params=["as chosen", "tasks", "shuffle", "apart"])
-def way(request, monkeypatch):
+def movement(request, monkeypatch):
     for module in (strategy, operands):
         monkeypatch.setattr(module, "chunk_bytes", lambda: 60)
     monkeypatch.setattr(strategy, "_can_shuffle", lambda: True)
@@ -49,7 +49,7 @@ def way(request, monkeypatch):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_tasks_are_counted_without_making_them(op, way):
+def test_tasks_are_counted_without_making_them(op, movement):
     @given(st.data())
     @settings(max_examples=30, deadline=None)
     def run(data):
@@ -85,13 +85,13 @@ def asked(huge, shares, rng):
 
 def test_ten_terabytes_on_a_hundred_workers(huge):
     layer = huge.dask.layers[huge.name]
-    layout, way, cost = layer.layout, layer.way, cost_of(huge)
-    assert way.name == "shuffle"
+    layout, chosen, cost = layer.layout, layer.strategy, cost_of(huge)
+    assert chosen.name == "shuffle"
     made = tasks_of(huge)
     assert cost.tasks == len(made)
 
     # Owners and workers are picked as a run picks them.
-    owners = groups(strategy.owner_bytes(layer.call, layout), way.chunk)
+    owners = groups(strategy.owner_bytes(layer.call, layout), chosen.chunk)
     spec = RowsSpec(id="", disk=True, receivers=len(owners))
     worker = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(len(owners))])
     rows = np.array([sum(layout.keyed[0][n] for n in run) for run in owners])

@@ -37,8 +37,8 @@ def computed(op, operands, attributes):
 
 
 @pytest.fixture(params=["as chosen", "by routes", "by routes in steps", "apart"])
-def way(request, monkeypatch):
-    """Each of the ways in which rows move; small arrays would take one of them only."""
+def movement(request, monkeypatch):
+    """Each of the strategies; small arrays would take only one."""
     if request.param != "as chosen":
         monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
     if request.param == "apart":
@@ -62,7 +62,7 @@ def test_the_named_cases(case, data):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_random_calls(op, way):
+def test_random_calls(op, movement):
     @given(st.data())
     @settings(max_examples=60)
     def run(data):

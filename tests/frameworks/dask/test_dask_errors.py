@@ -165,9 +165,9 @@ def test_chunks_that_known_indices_do_not_address_are_not_read():
     )
     table = table.map_blocks(once, dtype=np.int8, meta=table._meta)
     rows = np.array([[30_000, 599_999], [1, -1]])
-    with_way = dask.config.set({"gatherum.way": "tasks"})
+    with_strategy = dask.config.set({"gatherum.way": "tasks"})
     with_small = pytest.MonkeyPatch.context()
-    with with_way, with_small as patch:
+    with with_strategy, with_small as patch:
         patch.setattr("gatherum.dask.strategy.SMALL_BYTES", 1000)
         assert "at most 3 of 20 chunks" in str(gatherum.explain("gather", table, rows))
         found = gatherum.gather(table, rows, mode="clip").compute()
@@ -207,13 +207,13 @@ def declared_as(array, dtype, chunks):
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("way", [None, "tasks"])
-def test_blocks_of_another_dtype_than_declared(op, way, monkeypatch):
+@pytest.mark.parametrize("strategy", [None, "tasks"])
+def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
     """Indices that are no integers are refused as they are elsewhere, never cast."""
     indices, updates = np.array(OPS[op][0]), OPS[op][1]
-    if way:
+    if strategy:
         monkeypatch.setattr("gatherum.dask.strategy.SMALL_BYTES", -1)
-    with dask.config.set({"gatherum.way": way} if way else {}):
+    with dask.config.set({"gatherum.way": strategy} if strategy else {}):
         for dtype in ("f4", "bool"):
             for declared in ("<i8", ">i8"):
                 lazy = declared_as(indices.astype(dtype), declared, 1)
@@ -229,8 +229,8 @@ def test_blocks_of_another_dtype_than_declared(op, way, monkeypatch):
                 np.testing.assert_array_equal(found.compute(scheduler="synchronous"), expected)
 
 
-@pytest.mark.parametrize("way", [None, "tasks"])
-def test_blocks_of_data_in_another_byte_order(way):
+@pytest.mark.parametrize("strategy", [None, "tasks"])
+def test_blocks_of_data_in_another_byte_order(strategy):
     """The first block's bytes do not decide how those of the others are read."""
     blocks = [
         da.from_delayed(dask.delayed(np.full(2, value).astype)(dtype), (2,), dtype="<f4")
@@ -239,7 +239,7 @@ def test_blocks_of_data_in_another_byte_order(way):
     for order in ([0, 1, 2], [1, 0, 2]):
         data = da.concatenate([blocks[n] for n in order])
         expected = np.array([1.5, 2.5, 300.5], "f4")[order]
-        with dask.config.set({"gatherum.way": way} if way else {}):
+        with dask.config.set({"gatherum.way": strategy} if strategy else {}):
             found = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
         np.testing.assert_array_equal(found, expected)
 

@@ -41,11 +41,11 @@ BEFORE = digest(whole(block, 0, WIDTH))
 
 
 @pytest.mark.parametrize(
-    ("call", "way"),
+    ("call", "strategy"),
     [("gather", "tasks"), ("gather", "shuffle"), ("add", "shuffle"), ("into", "tasks")],
 )
-def test_a_worker_is_killed(call, way, tmp_path):
-    with session(way) as at:
+def test_a_worker_is_killed(call, strategy, tmp_path):
+    with session(strategy) as at:
         path = store(tmp_path)
         at.strike(40, at.kill())
         assert at.start(call, path).result(LONGEST) == expected(call)

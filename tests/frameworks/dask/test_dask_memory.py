@@ -69,8 +69,8 @@ def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
         before = max(now for _, now in client.run(memory).values())
         lazy = call(op, da.full(ENTRIES, 1717, chunks=8000))
         layer = lazy.dask.layers[lazy.name]
-        cost = costs.cost(layer.call, layer.layout, layer.way)
-        assert layer.way.name == "shuffle"
+        cost = costs.cost(layer.call, layer.layout, layer.strategy)
+        assert layer.strategy.name == "shuffle"
         planned = cost.task + cost.routes + 2 * BUFFER
         assert planned < 0.4 * ENTRIES * WIDTH * 4
         lazy.sum().compute()

@@ -11,7 +11,7 @@ import gatherum.dask  # noqa: E402
 from files.kinds import DTYPES, filled, values  # noqa: E402
 from gatherum import files  # noqa: E402
 from gatherum.dask.execute import at_once  # noqa: E402
-from gatherum.dask.outputs import FileCall  # noqa: E402
+from gatherum.dask.outputs import ClusterCall  # noqa: E402
 
 pytestmark = pytest.mark.slow
 PICKED = np.array([4, 0, 0])
@@ -42,7 +42,7 @@ def test_outputs_and_arrays_changed_in_place(name, tmp_path, monkeypatch):
     out = tmp_path / "o.zarr"
     calls = ("gather", (PICKED,), kept[PICKED]), ("scatter_slices", (PICKED, other), expected)
     for op, operands, wanted in calls:
-        call = FileCall(op, path, operands, os.fspath(out), {"axis": 0})
+        call = ClusterCall(op, path, operands, os.fspath(out), {"axis": 0})
         try:
             call.run(at_once)
         except ValueError as error:

@@ -12,17 +12,17 @@ import dask.array as da
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
 from gatherum.dask import block_kernels
-from gatherum.dask.routing import route
+from gatherum.dask.routing import make_route
 from gatherum.dask.shuffle_shards import RowsRun
 
 
 @pytest.fixture
 def run(monkeypatch):
     """Return a run on worker "here", and a list of what it was given and handed on."""
-    seen = []
+    calls = []
 
     async def noted(kind, *given):
-        seen.append((kind, *given))
+        calls.append((kind, *given))
         return {"status": "OK"}
 
     monkeypatch.setattr(ArrayRechunkRun, "send", lambda _, *given: noted("sent", *given))
@@ -30,22 +30,22 @@ def run(monkeypatch):
     made = object.__new__(RowsRun)
     made.id = made.run_id = 1
     made.local_address, made.closed, made._exception = "here", False, None
-    return made, seen
+    return made, calls
 
 
 def test_shards_for_the_same_worker_need_no_connection(run):
-    made, seen = run
+    made, calls = run
     for address in ("here", "there"):
         assert asyncio.run(made.send(address, ["a shard"])) == {"status": "OK"}
-    assert seen == [("received", ["a shard"]), ("sent", "there", ["a shard"])]
+    assert calls == [("received", ["a shard"]), ("sent", "there", ["a shard"])]
 
 
 def test_nothing_is_kept_by_a_run_that_has_ended(run):
-    made, seen = run
+    made, calls = run
     made.closed = True
     with pytest.raises(Exception, match="has already been closed"):
         asyncio.run(made.send("here", ["a shard"]))
-    assert seen == []
+    assert calls == []
 
 
 @pytest.mark.parametrize("one", [False, True], ids=["updates", "one update"])
@@ -62,13 +62,13 @@ def test_owners_are_sent_what_would_be_cut_for_them(sizes, one):
     layer = lazy.dask.layers[lazy.name]
     origins = np.cumsum((0, *sizes)).tolist()[:-1]
     call, shapes = layer.call, [(2, size, 3) for size in sizes]
-    way = route(call, layer.layout.keyed, data.shape, [(n,) for n in origins], blocks)
+    route = make_route(call, layer.layout.keyed, data.shape, [(n,) for n in origins], blocks)
     updates = [np.array(7)] * len(sizes) if one else updates
-    found = list(block_kernels.cut_each(call, way, shapes, updates))
+    found = list(block_kernels.cut_each(call, route, shapes, updates))
     assert [owner for owner, _, _ in found] == [0, 2]
-    whole = block_kernels.cut(call, None, way, shapes, updates)
+    whole = block_kernels.cut(call, None, route, shapes, updates)
     for owner, part, values in found:
-        expected, cut = block_kernels.values_of(call, way, whole, owner, owner + 1)
+        expected, cut = block_kernels.values_of(call, route, whole, owner, owner + 1)
         np.testing.assert_array_equal(part.rows, expected.rows)
         np.testing.assert_array_equal(values, cut)
         assert one or (values.base is None and values.flags.c_contiguous)

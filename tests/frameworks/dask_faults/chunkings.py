@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from clusters import WARNINGS, WAYS, digest, session
+from clusters import STRATEGIES, WARNINGS, digest, session
 
 pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 RNG = np.random.default_rng(21)
@@ -33,28 +33,28 @@ def cut(array, rng):
     return da.from_array(array, chunks=tuple(chunks))
 
 
-@pytest.fixture(scope="module", params=WAYS)
-def way(request):
+@pytest.fixture(scope="module", params=STRATEGIES)
+def strategy(request):
     with session(request.param, settings={"array.chunk-size": "64KiB"}):
         yield request.param
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_fifty_chunkings_have_one_digest(way, name):
+def test_fifty_chunkings_have_one_digest(strategy, name):
     op, dtype, reduction = CALLS[name]
     operands = [TABLE.astype(dtype), INDICES]
     how = {}
     if reduction is not None:
         operands.append(UPDATES.astype(dtype))
         how = {"reduction": reduction}
-    digests, ways = {digest(getattr(gatherum, op)(*operands, **how))}, set()
+    digests, strategies = {digest(getattr(gatherum, op)(*operands, **how))}, set()
     for seed in range(50):
         rng = np.random.default_rng(seed)
         chunked = [cut(operand, rng) for operand in operands]
-        ways.add(gatherum.explain(op, *chunked, **how).way.partition(":")[0])
+        strategies.add(gatherum.explain(op, *chunked, **how).way.partition(":")[0])
         digests.add(digest(getattr(gatherum, op)(*chunked, **how).compute()))
     assert len(digests) == 1
-    assert way in ways
+    assert strategy in strategies
 
 
 LONG, SHORT, COLUMNS = 200_000, 20_000, 128  # 25.6 million elements into 2.56 million
@@ -78,8 +78,8 @@ def number_array(length, rows, columns):
     return da.map_blocks(number_block, chunks=chunks, dtype=np.float32, meta=meta)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_25_6_million_elements_are_added_in_one_order(way):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_25_6_million_elements_are_added_in_one_order(strategy):
     indices = np.random.default_rng(0).zipf(1.2, LONG) % SHORT
     expected = numbers(np.arange(SHORT), np.arange(COLUMNS))
     np.add.at(expected, indices, numbers(np.arange(LONG), np.arange(COLUMNS)))
@@ -91,7 +91,7 @@ def test_25_6_million_elements_are_added_in_one_order(way):
         (((0, 19_999, 1, 0), COLUMNS), irregular, ((150_000, 50_000), 128)),
         (((3_000, 17_000), (1, 127)), 200_000, (irregular, (128, 0))),
     ]
-    with session(way, settings={"array.chunk-size": "4MiB"}):
+    with session(strategy, settings={"array.chunk-size": "4MiB"}):
         for table, where, updates in chunkings:
             operands = (
                 number_array(SHORT, *table),
@@ -99,5 +99,5 @@ def test_25_6_million_elements_are_added_in_one_order(way):
                 number_array(LONG, *updates),
             )
             found = gatherum.scatter_slices(*operands, reduction="add")
-            assert way in gatherum.explain("scatter_slices", *operands, reduction="add").way
+            assert strategy in gatherum.explain("scatter_slices", *operands, reduction="add").way
             assert digest(found.compute()) == digest(expected)

@@ -19,8 +19,8 @@ import gatherum.dask
 from clusters import (
     CALLS,
     LONGEST,
+    STRATEGIES,
     WARNINGS,
-    WAYS,
     WIDTH,
     block,
     digest,
@@ -71,14 +71,14 @@ def failing(call, path, why):
 
 @pytest.mark.parametrize("why", ["index", "file"])
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("way", WAYS)
-def test_a_task_raises(way, call, why, tmp_path):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_task_raises(strategy, call, why, tmp_path):
     sentence = {
         "index": r"^\w+: index 1000000000 is out of bounds for axis 0 of size 6400 "
         r"\(indices\[3603(, 0)?\]\)$",
         "file": "^updates.npy: changed since it was opened$",
     }[why]
-    with session(way) as at:
+    with session(strategy) as at:
         path = store(tmp_path)
         running = at.pool.submit(failing, call, path, why)
         with pytest.raises({"index": IndexError, "file": OSError}[why], match=sentence):

@@ -4,25 +4,27 @@ import threading
 
 import pytest
 
-from clusters import CALLS, LONGEST, WARNINGS, WAYS, expected, run, session, store
+from clusters import CALLS, LONGEST, STRATEGIES, WARNINGS, expected, run, session, store
 
 pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 
 
-@pytest.fixture(scope="module", params=[(call, way) for way in WAYS for call in CALLS], ids=str)
+@pytest.fixture(
+    scope="module", params=[(call, strategy) for strategy in STRATEGIES for call in CALLS], ids=str
+)
 def measured(request, tmp_path_factory):
     """Run a call without faults: how many tasks it has, and its digest."""
-    call, way = request.param
-    with session(way) as at:
+    call, strategy = request.param
+    with session(strategy) as at:
         found = run(call, store(tmp_path_factory.mktemp("measured")))
         assert found == expected(call)
-        return call, way, at.watch.done, found
+        return call, strategy, at.watch.done, found
 
 
 @pytest.mark.parametrize("share", [10, 30, 50, 70, 90])
 def test_a_worker_is_killed(measured, share, tmp_path):
-    call, way, tasks, digest = measured
-    with session(way) as at:
+    call, strategy, tasks, digest = measured
+    with session(strategy) as at:
         path = store(tmp_path)
         at.strike(tasks * share // 100, at.kill())
         running = at.start(call, path)
@@ -35,8 +37,8 @@ def test_a_worker_is_killed(measured, share, tmp_path):
 @pytest.mark.parametrize("how", ["retired", "restarted"])
 def test_a_worker_goes(measured, how, tmp_path):
     """Retired, and its results moved to the others; or started again by its nanny."""
-    call, way, tasks, digest = measured
-    with session(way) as at:
+    call, strategy, tasks, digest = measured
+    with session(strategy) as at:
         path = store(tmp_path)
         half = threading.Event()
         at.strike(tasks // 2, half.set)

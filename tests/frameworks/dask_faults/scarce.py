@@ -13,8 +13,8 @@ import gatherum
 from clusters import (
     CALLS,
     LONGEST,
+    STRATEGIES,
     WARNINGS,
-    WAYS,
     WIDTH,
     block,
     digest,
@@ -95,14 +95,15 @@ def rest():
 
 
 @pytest.mark.parametrize(
-    ("way", "call", "hot"),
-    [(way, call, hot) for way in WAYS for call in ("gather", "scatter") for hot in (False, True)
-     if (way, call, hot) != ("tasks", "gather", True)],
+    ("strategy", "call", "hot"),
+    [(strategy, call, hot)
+     for strategy in STRATEGIES for call in ("gather", "scatter") for hot in (False, True)
+     if (strategy, call, hot) != ("tasks", "gather", True)],
 )  # fmt: skip
-def test_a_limit_of_1_2_times_what_was_planned(way, call, hot, rest):
-    with session(way, settings=SETTINGS):
+def test_a_limit_of_1_2_times_what_was_planned(strategy, call, hot, rest):
+    with session(strategy, settings=SETTINGS):
         numbers = told(call, hot).compute()
-    with session(way, settings=SETTINGS, memory_limit=int(1.2 * planned(rest))):
+    with session(strategy, settings=SETTINGS, memory_limit=int(1.2 * planned(rest))):
         np.testing.assert_array_equal(told(call, hot).compute(), numbers)
 
 

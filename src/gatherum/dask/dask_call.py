@@ -1,4 +1,4 @@
-"""One call of an operator without its arrays, as tasks carry it to the workers."""
+"""A DaskCall describes one call without its arrays, as tasks carry it to the workers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .errors import other_block
 
 
 @dataclass(frozen=True)
-class Call:
-    """A call's looks and attributes; `fill` is the item that a gather stores, as bytes."""
+class DaskCall:
+    """A call's specs and attributes; `fill` is the item that a gather stores, as bytes."""
 
     signature: Signature
     fill: bytes
@@ -64,16 +64,16 @@ class Call:
         return found
 
     def data_block(self, block: Array) -> Array:
-        """Return a block of data in the declared dtype, whose byte order it may lack; TypeError if
-        it has values of another dtype.
+        """Return a block of data in the declared dtype and byte order; TypeError if its values have
+        another dtype.
         """
         if np.can_cast(block.dtype, self.dtype, "equiv"):
             return block.astype(self.dtype, copy=False)
         raise other_block(self.signature.op, "data", self.dtype, block.dtype)
 
     def table(self, block: Array) -> Array:
-        """Return a block of data as (before, rows, after): what moves whole, and the rows that
-        entries address.
+        """Return a block of data as (before, rows, after): entries address rows, the rest moves
+        whole.
         """
         first = self.axis if self.operator.slices else 0
         keyed = self.operator.keyed(
