@@ -30,8 +30,8 @@ PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
-# Rooms that import the framework whose name they have.
-ROOMS = ("dask", "jax", "torch")
+# Subpackages that import the framework of the same name.
+ADAPTERS = ("dask", "jax", "torch")
 # The commands import nothing to be tried.
 LEFT_OUT = re.compile(r"gatherum\.(\w+\.)*__main__$")
 
@@ -107,7 +107,7 @@ def modules() -> list[str]:
     """Name every module of the package."""
     found = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
     names = ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
-    missing = tuple(f"gatherum.{room}." for room in ROOMS if not is_installed(room))
+    missing = tuple(f"gatherum.{name}." for name in ADAPTERS if not is_installed(name))
     return [name for name in names if not f"{name}.".startswith(missing)]
 
 

@@ -1,4 +1,4 @@
-"""Follow the links of the sources and of the built pages, and look for what needs a network.
+"""Follow the links of the sources and of the built pages, and find what needs a network.
 
 python docs/links.py docs/_build/html
 

@@ -36,7 +36,7 @@ namespace gatherum {
 // Very few updates, one after the other on the calling thread.
 bool applies_few(const Program& p, int, std::string* why) {
   if (p.tuples > 4 || needs_accumulator(p.combine)) return false;
-  tell(why, p.tuples, " updates are few");
+  append(why, p.tuples, " updates are few");
   return true;
 }
 

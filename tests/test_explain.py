@@ -14,7 +14,7 @@ from cases import CASES
 from gatherum import bandwidth
 from gatherum.bandwidth import Bandwidth
 from gatherum.pictures import svg
-from gatherum.pictures.cells import Operands, expression, fill_cells, letters
+from gatherum.pictures.cells import CallValues, expression, fill_cells, letters
 from gatherum.pictures.model import scene_of
 from gatherum.pictures.roles import Form, excess, reduce
 from sizes import family
@@ -475,7 +475,7 @@ def test_what_is_drawn_is_what_the_operator_does(data):
     found = explanation_of(call)
     s = found.plan.signature
     scene = scene_of(s, found.indices)
-    cells = fill_cells(scene, Operands(indices=found.indices))
+    cells = fill_cells(scene, CallValues(indices=found.indices))
     check_picture(found.svg())
     if scene.reduced:
         return
@@ -595,7 +595,7 @@ def test_values_are_drawn_where_they_fit():
 )
 def test_what_is_filled_is_written_as_the_dtype_holds_it(data, fill_value, text):
     found = gatherum.explain("gather", data, [1, 7], mode="fill", fill_value=fill_value)
-    operands = Operands(found.data, found.indices, None, fill_value)
+    operands = CallValues(found.data, found.indices, None, fill_value)
     cells = fill_cells(scene_of(found.plan.signature, found.indices), operands)
     assert cells.moved[1].lines == [text]
     check_picture(found.svg())

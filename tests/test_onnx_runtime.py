@@ -270,7 +270,7 @@ def test_gather_loses_all_but_the_first_string_of_a_slice(opset: int) -> None:
     assert theirs.tolist() == [["d", "", ""], ["a", "", ""]]
 
 
-def test_gather_nd_looks_at_no_index_when_the_slices_are_empty() -> None:
+def test_gather_nd_checks_no_index_when_the_slices_are_empty() -> None:
     empty = np.zeros((3, 0), np.float32)
     assert run_theirs("GatherND", 13, empty, [[7]]).shape == (1, 0)
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 of size 3"):

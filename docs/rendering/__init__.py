@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from . import benchmarks, commands, comparison, counterparts, pictures, reductions, ways
+from . import benchmarks, commands, comparison, counterparts, pictures, reductions, strategies
 
 RENDERERS: dict[str, Callable[..., str]] = {
     "bars": benchmarks.render_bars,
@@ -23,7 +23,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "picture": pictures.render,
     "reductions": reductions.render,
     "roofline": benchmarks.render_roofline,
-    "ways": ways.render,
+    "strategies": strategies.render,
 }
 MARKER = re.compile(r"^<!-- render: (\S+)(.*?) -->$", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-// A fold that goes on: the updates of one batch, folded into accumulators that are kept between batches.
+// Folds the updates of one batch into accumulators that are kept between batches.
 //
 //   c = C[e]++;  S[e] = copies && c == 0 ? widen(U[p]) : fold(S[e], widen(U[p]))    accumulate, p in order
 //   S[e] = widen(D[e])                                                              begin
@@ -10,8 +10,8 @@
 // can be merged.
 //
 // The plan guarantees: the nest's data strides are those of an array of the data's dtype in C order. Cost:
-// the updates read once, and one read and write of an accumulator and a count an update; finish reads both
-// once.
+// the updates are read once, and an accumulator and a count are read and written for each update; finish
+// reads both once.
 #pragma once
 
 #include "combine.hpp"

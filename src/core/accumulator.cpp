@@ -1,4 +1,4 @@
-// Folds in batches: which thread folds what. Every destination meets its updates in order, on one thread.
+// Folds in batches, shared among threads. Every destination meets its updates in order, on one thread.
 #include "accumulator.hpp"
 
 #include "schedule.hpp"

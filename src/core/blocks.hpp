@@ -1,4 +1,4 @@
-// The one walk of the nest: unit by unit, in order, in staged blocks of at most kBlock tuples.
+// Walks the nest unit by unit, in order, in staged blocks of at most kBlock tuples.
 #pragma once
 
 #include <algorithm>

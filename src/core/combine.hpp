@@ -1,4 +1,4 @@
-// Reductions: what `op=` means for each value type, written once.
+// Defines each reduction, the step `op=`, for each value type.
 //
 //   fold(a, b)      one step of the left fold, in the accumulation type
 //   finish(a, n)    the stored result of n folded values (mean divides here)
@@ -39,9 +39,9 @@ GATHERUM_INLINE T quiet_nan() {
   if constexpr (sizeof(T) == 8) return std::bit_cast<double>(0x7FF8000000000000u);
 }
 
-// Two ways to treat what is rare, a NaN above all. Selected: no branch, for elements folded side by side in
-// vectors. Branched: a branch that is hardly ever taken, for elements folded one by one, where the next fold
-// of the same destination waits for this one (256 bins: 1.6 ns an update instead of 1.9).
+// How rare values, such as NaN, are handled. Selected: without a branch, for elements folded side by side in
+// vectors. Branched: by a branch that is hardly ever taken, for elements folded one by one, where the next
+// fold of the same destination waits for this one (256 bins: 1.6 ns per update instead of 1.9).
 struct Selected {
   static constexpr bool kBranches = false;
   template <class T>
@@ -303,7 +303,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   using typename Base::Sum;
   static constexpr ReductionRow kRow = row_of(R);
   static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
-  static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "what callers make room for");
+  static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "callers allocate bytes_of(sum_type)");
 
   // The same for as many folds as store and accumulate alike: code that only moves values is compiled once
   // for them all.

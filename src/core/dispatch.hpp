@@ -1,4 +1,4 @@
-// The two questions that the kernels ask: how wide is an item, and what is its value type.
+// Chooses a kernel's instance by the width of an item (movement) or by its value type (reductions).
 #pragma once
 
 #include <cstdlib>

@@ -44,8 +44,8 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
     if (begin >= first.load(std::memory_order_relaxed)) return;
     if (chosen->first_invalid(nest, index, {s.chunk, begin, end}).position < 0) return;
-    int64_t seen = first.load();
-    while (begin < seen && !first.compare_exchange_weak(seen, begin)) {
+    int64_t earliest = first.load();
+    while (begin < earliest && !first.compare_exchange_weak(earliest, begin)) {
     }
   });
   if (!finished) return {Status::interrupted, {}};
@@ -140,7 +140,7 @@ Outcome scatter(const Program& p, const Operands& at, const char* source, bool f
   const Implementation* how = p.moves ? &choose(p, threads) : nullptr;
   const bool reads_source = source != nullptr && p.tiles && p.moves && how->reads_source;
   const bool copies = source != nullptr && p.copies && !reads_source;
-  // A fresh result that turns out wrong is thrown away, so its scatter may find the bad index itself.
+  // A new result is thrown away after an error, so the scatter may find the invalid index itself.
   const bool finds_invalid =
       p.moves && (fresh ? how->finds != Finds::never : how->finds == Finds::before_writing && !copies);
   if (p.tuples > 0 && p.raises && !finds_invalid) {

@@ -5,7 +5,8 @@
 //
 // The lists are the core's own, and so are their places and numbers: they were checked when the lists were
 // made, and the table has a row for each edge. A number is kept as its last 16 bits, stretch by stretch.
-// Cost: 4 or 6 bytes an update read in order, the table from front to back once a block, and a fold in cache.
+// Cost: 4 or 6 bytes per update read in order, the table from front to back once per block, and a fold in
+// cache.
 #pragma once
 
 #include "slabs.hpp"

@@ -1,7 +1,7 @@
-// gather, one small block an index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
+// gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
 // The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked).
-// Cost: one load and one store an item; with the next block prefetched, the memory's random-access
+// Cost: one load and one store per item; with the next block prefetched, the memory's random-access
 // rate for tables beyond cache.
 #pragma once
 
@@ -88,9 +88,9 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int 
   return true;
 }
 
-// Gathers a range of units; false when it has met an invalid index that nothing stands for. While a block
-// moves, the lines of the next are fetched, one for one: fetched all at once they are more than a core can
-// have under way, and a Zen 3 waits for them.
+// Gathers a range of units. False: an index was invalid, and there is no value to take its place. While a
+// block moves, the cache lines of the next are fetched one by one. Fetched all at once, they are more than a
+// core can have in flight, and a Zen 3 stalls.
 template <int W, bool streams = false>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
   if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)

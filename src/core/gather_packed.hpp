@@ -4,8 +4,8 @@
 //   P[i * columns + j] = D[i * step + j * W];   U[...] = P[index * columns + j]
 //
 // The plan guarantees: no row loops, one component, contiguous columns (line.data == W), and no loop
-// inside a unit that moves the data but the line. Cost: the data read once in order, instead of a TLB
-// miss an item; pays when there are about as many rows of indices as of data.
+// inside a unit that moves the data but the line. Cost: the data are read once in order, instead of a TLB
+// miss per item; this pays when there are about as many rows of indices as of data.
 #pragma once
 
 #include "gather_rows.hpp"

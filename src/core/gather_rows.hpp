@@ -1,4 +1,4 @@
-// gather, a row an index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
+// gather, one row per index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
 //
 // A row is `block` contiguous bytes, repeated over the nest's row loops (strided operands). The plan
 // guarantees that row loops move with no index. Cost: the bytes of the rows, read and written once.
@@ -22,9 +22,9 @@ GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_
   for (; r < bytes; ++r) dst[r] = src[r];
 }
 
-// Copies bytes around the cache, for output that is larger than it anyway: a plain store would first read
-// what it overwrites. Both the address and the size are multiples of kStreamed; a line that a row only begins
-// is completed by the next one.
+// Writes bytes past the cache, for output that does not fit in it: a plain store would first read what it
+// overwrites. Both the address and the size are multiples of kStreamed. A cache line that a row fills in part
+// is completed by the next row.
 GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src,
                                 int64_t bytes) {
   int64_t r = 0;

@@ -11,12 +11,12 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// About so much is fetched at a time: a whole block's share at once is more than a core can have under way,
-// and it waits for it (4096 of 16384 float32 a line: 6.6 ms instead of 5.0).
+// About how much is fetched at a time: a whole block's share at once is more than a core can have in flight,
+// and the core stalls (4096 of 16384 float32 per line: 6.6 ms instead of 5.0).
 inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
 
 // The lines of a run that are still to be fetched. (Indices: a page on, as prefetch_on does, but not a
-// block's at once: gather_elements of 4096 float32 a line 8.2 ms -> 7.1.)
+// block's at once: gather_elements of 4096 float32 per line 8.2 ms -> 7.1.)
 struct Ahead {
   uintptr_t place, end;
 

@@ -1,7 +1,8 @@
-// float16 and bfloat16: there and back to float32.
+// Conversions of float16 and bfloat16 to float32 and back.
 //
-// Exact on the way up, round to nearest even on the way down; a NaN keeps its sign, its quiet bit and the
-// payload bits that fit. On bits, so that a value that is only copied keeps them all, on every processor.
+// Widening is exact; narrowing rounds to nearest even. A NaN keeps its sign, its quiet bit and the payload
+// bits that fit. The conversions work on bits, so that a value that is only copied keeps all of them, on
+// every processor.
 #pragma once
 
 #include <bit>
@@ -37,8 +38,8 @@ GATHERUM_INLINE Words is_less(Words a, Words b) {
     return std::bit_cast<Words>(a < b);
 }
 
-// In place the exponent of a half is 112 too small, that of infinity and NaN 224. One exact multiplication
-// mends the former, and normalises subnormals on the way.
+// Shifted into place, the exponent of a half is 112 too small, that of infinity and NaN 224. One exact
+// multiplication corrects the former, and normalises subnormals too.
 template <class Floats, class Words>
 GATHERUM_INLINE Words mend_exponent(Words magnitude) {
   return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);

@@ -1,11 +1,11 @@
-// Staging: where an index is read, resolved and checked. (Plain ones that threads share out are read by
+// Staging reads, resolves and checks indices. (Plain ones that threads share out are read by
 // scatter_shares.hpp, too.)
 //
 // About 256 tuples at a time, every component is read from the index array into registers or local memory,
-// resolved there (negative rule, mode), checked against its own size, and turned into one byte
-// offset a tuple. Kernels see these offsets only. If another thread changes the index array during a call,
+// resolved there (negative rule, mode), and checked against its own size; a tuple becomes one byte offset.
+// Kernels get these offsets only. If another thread changes the index array during a call,
 // the worst that happens is another valid offset: where a block is staged again, because an index is negative
-// or not valid, nothing of the first pass is kept. Cost: 0.1-0.5 ns a contiguous component.
+// or not valid, nothing of the first pass is kept. Cost: 0.1-0.5 ns per contiguous component.
 #pragma once
 
 #include <array>
@@ -100,7 +100,7 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
 }
 
 // Calls f(times), where times(v) is v * stride modulo 2^64, of a word or a vector of them: a shift where it
-// can be one, because vectors below x86-64-v4 have no 64-bit product (256 bins: -0.25 ns an index).
+// can be one, because vectors below x86-64-v4 have no 64-bit product (256 bins: -0.25 ns per index).
 template <class F>
 GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   const auto factor = static_cast<uint64_t>(stride);

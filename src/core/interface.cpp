@@ -1,4 +1,4 @@
-// The C interface: include/gatherum.h over the engine. Nothing is thrown out of here.
+// Implements the C interface, include/gatherum.h, over the engine. No exception leaves these functions.
 #include <array>
 #include <cstring>
 #include <new>
@@ -185,10 +185,10 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
   return GATHERUM_OK;
 }
 
-size_t gatherum_program_write(const gatherum_program* program, void* bytes, size_t room) noexcept {
+size_t gatherum_program_write(const gatherum_program* program, void* bytes, size_t capacity) noexcept {
   try {
     const std::vector<uint8_t> all = to_bytes(program->value);
-    if (room > 0) std::memcpy(bytes, all.data(), std::min(room, all.size()));
+    if (capacity > 0) std::memcpy(bytes, all.data(), std::min(capacity, all.size()));
     return all.size();
   } catch (const std::bad_alloc&) {
     return 0;

@@ -1,5 +1,5 @@
-// What the compiled kernels offer to the rest of the core: one table of functions for each
-// instruction-set level, all from the same source.
+// The functions of the compiled kernels that the rest of the core calls: one table for each instruction-set
+// level, all from the same source.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ struct Range {
   int64_t chunk, begin, end;
 };
 
-// The first invalid index: linear position in the index space, component, and the value seen.
-// position -1: none was found.
+// The first invalid index: its linear position in the index space, its component, and its value. Position -1:
+// all are valid.
 struct Invalid {
   int64_t position = -1;
   int64_t value = 0;

@@ -1,4 +1,4 @@
-// Vectors of 64-bit words, as wide as the level's registers have them, and what they can do.
+// Vectors of 64-bit words, as wide as the level's registers, and their operations.
 #pragma once
 
 #include <bit>

@@ -111,7 +111,7 @@ bool free_large(void* p) noexcept {
   if (block.bytes > m.limit) return give_back(block), true;
   try {
     m.cached.push_back(block);
-  } catch (const std::bad_alloc&) {  // no room to note that it could be used again
+  } catch (const std::bad_alloc&) {  // no memory for the note that the block could be used again
     give_back(block);
     return true;
   }

@@ -1,5 +1,5 @@
-// What differs between systems: processors to use, forks, memory and files. processor.hpp has what differs
-// between compilers and processors.
+// Everything that differs between systems: usable processors, forks, memory and files. What differs between
+// compilers and processors is in processor.hpp.
 #pragma once
 
 #include <cerrno>

@@ -37,7 +37,7 @@ struct Job {
     for (int64_t i; take(i);) loop.task(loop.context, i, worker);
   }
 
-  // The caller's share: as work(), with a look at the clock between tasks.
+  // The caller's share: like work(), but polls between tasks when kPollInterval is over.
   bool work_and_poll() {
     auto asked = Clock::now();
     for (int64_t i; take(i);) {
@@ -79,7 +79,7 @@ class Pool {
   int hire(int helpers) {
     while (hired_ < helpers) {
       try {
-        std::thread([this, id = hired_, seen = signal_.load()] { serve(id, seen); }).detach();
+        std::thread([this, id = hired_, signal = signal_.load()] { serve(id, signal); }).detach();
       } catch (const std::exception&) {
         break;  // no more threads to be had, or no memory for one: the loop runs on those there are
       }
@@ -88,11 +88,11 @@ class Pool {
     return std::min(helpers, hired_);
   }
 
-  void serve(int id, uint32_t seen) {
+  void serve(int id, uint32_t signal) {
     for (;;) {
-      signal_.wait(seen, std::memory_order_acquire);
-      seen = signal_.load(std::memory_order_acquire);
-      if (static_cast<uint32_t>(id) >= seen % kMaxWorkers) continue;
+      signal_.wait(signal, std::memory_order_acquire);
+      signal = signal_.load(std::memory_order_acquire);
+      if (static_cast<uint32_t>(id) >= signal % kMaxWorkers) continue;
       job_->work(id + 1);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
     }

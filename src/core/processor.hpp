@@ -1,4 +1,4 @@
-// What differs between compilers and processors. platform.hpp has what differs between systems.
+// Everything that differs between compilers and processors. What differs between systems is in platform.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// Lists of rows: on how many threads they are made and folded. Every destination meets its rows in order, on
-// one thread.
+// Makes and folds lists of rows on several threads. Every destination meets its rows in order, on one thread.
 #include "row_lists.hpp"
 
 #include <cstring>
@@ -10,8 +9,8 @@
 namespace gatherum {
 namespace {
 
-// Destinations are dealt out in so many shares a thread: some have more rows than others.
-constexpr int64_t kSharesAThread = 8;
+// Destinations are dealt out in this many shares per thread: some have more rows than others.
+constexpr int64_t kSharesPerThread = 8;
 
 // The positions where each piece's edges begin in the lists: behind those of earlier pieces, destination by
 // destination. Returns how many there are.
@@ -29,7 +28,7 @@ int64_t count_out(const ListStage& stage, char* to) {
   return static_cast<int64_t>(at);
 }
 
-int64_t number(const Room& numbers, bool wide, int64_t i) {
+int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
   if (wide) return reinterpret_cast<const int64_t*>(numbers.get())[i];
   return reinterpret_cast<const uint32_t*>(numbers.get())[i];
 }
@@ -58,7 +57,7 @@ Ordered order_edges(const ListStage& stage, char* starts, const char* targets, c
   return ordered;
 }
 
-Room::Room(int64_t bytes)
+OwnedMemory::OwnedMemory(int64_t bytes)
     : start_(static_cast<char*>(static_cast<size_t>(bytes) >= kLargeResult
                                     ? allocate_large(static_cast<size_t>(bytes))
                                     : std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1))))),
@@ -66,7 +65,7 @@ Room::Room(int64_t bytes)
   if (start_ == nullptr) throw std::bad_alloc();
 }
 
-Room::~Room() {
+OwnedMemory::~OwnedMemory() {
   if (start_ != nullptr && !(static_cast<size_t>(bytes_) >= kLargeResult && free_large(start_)))
     std::free(start_);
 }
@@ -117,13 +116,13 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   stage.wide = wide_;
   cut_in_pieces(stage, edges, threads);
 
-  starts_ = Room(times(lists_ + 1, width));
+  starts_ = OwnedMemory(times(lists_ + 1, width));
   if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
-  rows_ = Room(times(edges, width));
-  if (numbered || block_ > 1) edges_ = Room(times(edges, width));
+  rows_ = OwnedMemory(times(edges, width));
+  if (numbered || block_ > 1) edges_ = OwnedMemory(times(edges, width));
   const bool comes = stage.sources != nullptr || block_ > 1;
-  const Room went(times(edges, width)), came(comes ? times(edges, width) : 0);
-  const Room counts(times(times(stage.pieces, lists_), width));
+  const OwnedMemory went(times(edges, width)), came(comes ? times(edges, width) : 0);
+  const OwnedMemory counts(times(times(stage.pieces, lists_), width));
   stage.went = went.get();
   stage.came = comes ? came.get() : nullptr;
   stage.counts = counts.get();
@@ -149,8 +148,8 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
 // Lists of blocks as short as they can be: the fold waits for them.
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kStretch - 1) / kStretch;
-  bounds_ = Room(times(times(lists_, stretches_ + 1), 8));
-  Room places(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
+  bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
+  OwnedMemory places(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
   const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
     auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
     const int64_t end = number(starts_, wide_, list + 1);
@@ -201,11 +200,11 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
   const int64_t work = times(kept_ + destinations_, row + kTupleBytes);
   const int threads = threads_for(work);
   const int64_t shares =
-      std::clamp<int64_t>(threads > 1 ? kSharesAThread * threads : work / kLongestTask, 1, 1 << 16);
-  Room weights;
+      std::clamp<int64_t>(threads > 1 ? kSharesPerThread * threads : work / kLongestTask, 1, 1 << 16);
+  OwnedMemory weights;
   if (call.weights != nullptr) {
-    weights = Room(times(kept_, call.rows->item));
-    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesAThread * threads) + 1);
+    weights = OwnedMemory(times(kept_, call.rows->item));
+    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesPerThread * threads) + 1);
     const bool ordered = run_tasks((kept_ + piece - 1) / piece, threads, poll, [&](int64_t i, int) {
       chosen_kernels().list_weights(call, weights.get(), i * piece, std::min((i + 1) * piece, kept_));
     });

@@ -10,7 +10,7 @@ namespace gatherum {
 // The lengths and the number of the pieces that the units of a stage are counted out in, on so many threads.
 void cut_in_pieces(ListStage& stage, int64_t edges, int threads);
 
-// What became of edges: whether all were looked at, each was valid, and how many were kept.
+// The outcome for edges: whether all were read, whether all were valid, and how many were kept.
 struct Ordered {
   bool finished, valid;
   int64_t kept;
@@ -20,20 +20,21 @@ struct Ordered {
 Ordered order_edges(const ListStage& stage, char* starts, const char* targets, const char* sources,
                     int threads, const Poll& poll);
 
-// Memory that knows its size; large ones on huge pages.
-class Room {
+// Memory that knows its size; large blocks lie on huge pages.
+class OwnedMemory {
  public:
-  Room() = default;
-  explicit Room(int64_t bytes);  // throws std::bad_alloc
-  ~Room();
-  Room(Room&& other) noexcept : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
-  Room& operator=(Room&& other) noexcept {
+  OwnedMemory() = default;
+  explicit OwnedMemory(int64_t bytes);  // throws std::bad_alloc
+  ~OwnedMemory();
+  OwnedMemory(OwnedMemory&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
     std::swap(start_, other.start_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
+  OwnedMemory(const OwnedMemory&) = delete;
+  OwnedMemory& operator=(const OwnedMemory&) = delete;
   char* get() const { return start_; }
   int64_t bytes() const { return start_ == nullptr ? 0 : bytes_; }
 
@@ -76,9 +77,9 @@ class RowLists {
 
   int64_t destinations_ = 0, block_ = 1, lists_ = 0, kept_ = 0;
   bool wide_ = false;
-  Room starts_, rows_, edges_;
+  OwnedMemory starts_, rows_, edges_;
   int64_t stretches_ = 0;  // of lists of blocks, as bounds_
-  Room bounds_;
+  OwnedMemory bounds_;
 };
 
 }  // namespace gatherum

@@ -28,13 +28,13 @@ constexpr int64_t kSmallestSpan = 4096;
 constexpr int64_t kMostRequests = int64_t{1} << 14;  // of one run
 constexpr int64_t kTaskRuns = 16;
 constexpr int64_t kTaskBytes = int64_t{1} << 20;
-// A disk answers many small requests at once about as fast as one; large ones keep it busy anyway.
-// A reader mostly waits, so a few share a processor.
+// A disk serves many small requests at once about as fast as one; a few large ones keep it busy. A reader
+// mostly waits, so a few share a processor.
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
 constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
 constexpr int64_t kPart = int64_t{1} << 20;  // of the file, in which requests in no order are put together
-constexpr int64_t kSampledEach = 8;  // requests for each page, looked at to tell whether all are wanted
+constexpr int64_t kSampledEach = 8;  // requests per page that are sampled to decide whether all are wanted
 constexpr int kRowBits = 20, kPlaceBits = 44;  // of a request in a part: its row there, and its place
 constexpr int kBridges = 9;                    // gaps of up to 1, 2, 4, ... 256 pages
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
@@ -54,7 +54,7 @@ class Reader {
 
   ReadOutcome run() {
     const int few = std::min(kLargeReaders, kLargeReadersEach * get_threads());
-    const bool in_parts = r_.scratch >= kPage && r_.room >> kPlaceBits == 0 && wants_all_pages();
+    const bool in_parts = r_.scratch >= kPage && r_.capacity >> kPlaceBits == 0 && wants_all_pages();
     bridge_ = in_parts ? 0 : choose_bridge();
     if (in_parts ? !plan_parts(few) : !plan(few)) return outcome_;
     const bool small = !in_parts && planned_ < outcome_.runs * kLargeRun;
@@ -65,7 +65,7 @@ class Reader {
     if (!small) enlist(threads_);
     work(true);
     if (is_orphan()) {
-      static_cast<void>(crew_.release());  // nobody to wait for, and no way to say so to std::thread
+      static_cast<void>(crew_.release());  // none left to join, and std::thread cannot know
       outcome_.status = ReadStatus::interrupted;
       return outcome_;
     }
@@ -111,7 +111,7 @@ class Reader {
     if (r_.waste <= 1.0 || r_.stride > kPage) return false;
     if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row lies in two pages at most
     if (std::is_sorted(r_.numbers, r_.numbers + r_.count)) return false;
-    // a few requests for each page tell most often; they never tell of pages that are not wanted
+    // a sample of a few requests per page is mostly enough; it never counts pages that are not wanted
     const int64_t step = std::max<int64_t>(1, r_.count / (kSampledEach * all_pages()));
     return wants_most(step) || (step > 1 && wants_most(1));
   }
@@ -137,7 +137,7 @@ class Reader {
   int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
   int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
   bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
-  bool is_place(int64_t place) const { return place >= 0 && place < r_.room; }
+  bool is_place(int64_t place) const { return place >= 0 && place < r_.capacity; }
 
   // The whole pages between two rows.
   int64_t pages_between(int64_t before, int64_t after) const {
@@ -209,7 +209,7 @@ class Reader {
     std::vector<int64_t> next = cuts_;
     for (int64_t i = 0; i < r_.count; ++i) {
       const int64_t number = r_.numbers[i], place = place_of(i);
-      // looked at once more: the arrays may have changed since the parts were counted
+      // checked again: the arrays may have changed since the parts were counted
       if (!is_row(number) || !is_place(place)) return outside(i);
       const auto part = static_cast<size_t>(number >> shift_);
       if (next[part] == cuts_[part + 1]) return outside(i);
@@ -266,8 +266,9 @@ class Reader {
     const int64_t place = place_of(run.begin), bytes = span_of(run.first, run.last);
     const bool single = run.first == run.last;
     const int64_t direct = single ? r_.item : run.straight ? bytes : 0;
-    // looked at once more: the arrays may have changed since the run was found
-    if (!run.inside || !is_place(place) || direct > (r_.room - place) * r_.item) return outside(run.begin);
+    // checked again: the arrays may have changed since the run was found
+    if (!run.inside || !is_place(place) || direct > (r_.capacity - place) * r_.item)
+      return outside(run.begin);
     if (direct == 0 && !has_scratch(scratch)) return false;
     char* to = direct != 0 ? r_.out + place * r_.item : scratch.get();
     if (direct == 0 && bytes > span_) return outside(run.begin);

@@ -20,10 +20,10 @@ struct RowReads {
   const int64_t* places = nullptr;
   int64_t count = 0;
   char* out = nullptr;
-  int64_t room = 0;     // rows of `item` bytes that fit in `out`
-  double waste = 1.0;   // bytes read over the bytes of the pages that hold wanted rows, at most
-  bool once = false;    // whether no page is wanted again, so that the system need not keep it
-  int64_t scratch = 0;  // bytes of memory that all threads together may use besides
+  int64_t capacity = 0;  // rows of `item` bytes that fit in `out`
+  double waste = 1.0;    // bytes read over the bytes of the pages that hold wanted rows, at most
+  bool once = false;     // whether no page is wanted again, so that the system need not keep it
+  int64_t scratch = 0;   // bytes of memory that all threads together may use besides
 };
 
 enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory };
@@ -37,8 +37,8 @@ struct ReadOutcome {
   int64_t runs = 0;      // of neighbouring rows that were read at once
 };
 
-// Every number and place is looked at before it is used: whatever they are, no memory but `out` is
-// written, and no byte of it twice by one request.
+// Every number and place is checked before it is used: whatever they are, only `out` is written, and no byte
+// of it twice by one request.
 ReadOutcome read_rows(const RowReads& reads, const Poll& poll);
 
 // The most whole pages between two wanted rows that `read_rows` reads with them; any number, the largest

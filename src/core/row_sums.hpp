@@ -2,8 +2,8 @@
 //
 //   S[e] = canonical(row0[e] + row1[e] + ...), left to right;  D[e] = finish(S[e], count)
 //
-// A NaN stays one, so one look at the end gives the same bits as one a step. The caller guarantees kBytes of
-// every row. Cost: a load and an addition a vector of each row.
+// A NaN stays a NaN, so one test at the end gives the same bits as a test at each step. The caller guarantees
+// kBytes of every row. Cost: a load and an addition per vector of each row.
 #pragma once
 
 #include <utility>

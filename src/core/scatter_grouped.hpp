@@ -6,7 +6,7 @@
 // Groups are independent of each other: where there is one unit, they are shared among threads.
 // For folds that cannot live in the output: half types (rounded once at the end), mean (counts),
 // include_self=False (the first update starts the fold). The plan guarantees that inside a unit no
-// loop but the row loops moves the data. Scratch: at most 40 bytes an update.
+// loop but the row loops moves the data. Scratch: at most 40 bytes per update.
 #pragma once
 
 #include <algorithm>
@@ -167,9 +167,9 @@ struct Positions {
   int64_t begin, end;
 };
 
-// The updates are counted out to their destinations, in order (order_edges()). 4 bytes a destination and
-// piece: where its next update goes, and so, in the end, behind its last one; 8 an update: its destination,
-// and its number in the new order.
+// The updates are counted out to their destinations, in order (order_edges()). Scratch: 4 bytes per
+// destination and piece, for the position of its next update (in the end, behind its last one); and 8 bytes
+// per update, for its destination and its number in the new order.
 class CountedGroups {
  public:
   CountedGroups(const GroupedScatter& call, char* scratch)
@@ -198,7 +198,7 @@ class CountedGroups {
   uint32_t* const order_;
 };
 
-// Very many destinations: the updates are sorted. 16 bytes an update.
+// Very many destinations: the updates are sorted. 16 bytes per update.
 class SortedGroups {
  public:
   SortedGroups(const GroupedScatter& call, char* scratch)

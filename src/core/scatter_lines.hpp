@@ -1,4 +1,4 @@
-// scatter, one small block an index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
+// scatter, one small block per index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
 //
 // The plan guarantees: no row loops. `Apply` is what happens to one block: Set moves its bytes, FoldOne
 // (block == item) and FoldInto combine elements. Invalid offsets (drop mode) are skipped.
@@ -42,7 +42,7 @@ struct FoldOne {
 
 // Folds `count` elements side by side, a vector of them at a time: in a local array, where the compiler sees
 // that nothing overlaps, and no longer than a vector, or it is written to memory and read back (rows of 64
-// float32 in cache: 16.8 ns a row -> 13.3).
+// float32 in cache: 16.8 ns per row -> 13.3).
 template <class F>
 struct FoldInto {
   int64_t count;

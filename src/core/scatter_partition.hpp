@@ -8,7 +8,7 @@
 // indices, whoever did the work. A list is a chain of runs, so nobody needs to count first: an index is
 // read once. Nothing is written to the output before all pieces have been spread, hence checked.
 // The runs suffice: a list of n entries takes at most n / run + 1 of them.
-// Cost: 4 + W bytes an update written and read once, a stream a list; then a fold in cache.
+// Cost: 4 + W bytes per update are written and read once, one stream per list; then a fold in cache.
 #pragma once
 
 #include "scatter_slabs.hpp"

@@ -1,4 +1,4 @@
-// scatter, a row an index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
+// scatter, one row per index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
 //
 // A row is `block` contiguous bytes repeated over the row loops, which move with no index and are
 // independent of each other. Cost: the rows of U read once, those of D read (folds) and written.
@@ -58,9 +58,9 @@ struct ScatterRow {
     const Place row = advance(b.place, nest.line_loop(), j);
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     prefetch_run<true>(at.data, row.data + b.offsets[j], bytes);
-    // Rows one behind the other are fetched by the processor; ours would be in its way (1M rows of 64 float32
-    // into 100k: 45 ms -> 38 on one thread). Of rows apart, it fetches what lies between them when it sees
-    // the line behind them fetched (the same, half of the columns a thread: 33 ms -> 24).
+    // The processor fetches adjacent rows itself, and our prefetches would slow it down (1M rows of 64
+    // float32 into 100k: 45 ms -> 38 on one thread). Of rows apart, it also fetches what lies between them
+    // once the cache line behind them is fetched (the same, half of the columns per thread: 33 ms -> 24).
     if (b.chosen != b.n || nest.line_loop().other != nest.block)
       prefetch_run(at.other, row.other, bytes + kCacheLine);
   }

@@ -1,10 +1,10 @@
-// The updates that go to a range of destinations, found by a thread that looks at every index.
+// The updates that go to a range of destinations, found by a thread that reads every index.
 //
 //   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a block with first <= X[i] < first + count
 //
 // Eight indices at a time: one comparison for all of them, and those of the range packed side by side by
 // their lanes' numbers. A block with a negative or invalid one is staged as any other. The caller guarantees
-// what chooses_slots() asks for, and a component whose stride is 1. Cost: 0.5 ns an index for each of two
+// what chooses_slots() asks for, and a component whose stride is 1. Cost: 0.5 ns per index for each of two
 // threads that read the same ones (staged first, then chosen: 0.8).
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace gatherum::GATHERUM_LEVEL {
 
 // The updates of a block that go to a range: their slots in it, and where in the block they stand. Packed
-// lanes are written eight at a time, so there is room behind the last.
+// lanes are written eight at a time, so the arrays are eight longer than a block.
 struct Chosen {
   const char* updates = nullptr;
   int n = 0;
@@ -21,7 +21,7 @@ struct Chosen {
   alignas(64) int32_t which[kBlock + 8];
 };
 
-// Whether choose_slots() can look at these indices: it needs vectors of eight words. (One by one, two threads
+// Whether choose_slots() can read these indices: it needs vectors of eight words. (One by one, two threads
 // take up to 1.5 times as long as one that folds everything.)
 inline bool chooses_slots(const Nest& nest, int64_t destinations) {
   const int64_t stride = nest.line_loop().index;
@@ -129,8 +129,8 @@ bool take_share(const Nest& ids, int units, const Range& range, const Operands& 
   Place place;
   int n = 0;
   bool valid = true;
-  bool plain =
-      true;  // until an index is negative or not valid: then others are, and would be looked at twice
+  // Until an index is negative or not valid: then others probably are too, and would be read twice.
+  bool plain = true;
   for (Blocks blocks(ids, units, range); blocks.next(place, n); std::swap(now, then)) {
     const char* index = at.index + place.index;
     const char* values = index + ids.component[0].offset;

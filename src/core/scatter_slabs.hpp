@@ -1,12 +1,12 @@
 // scatter through slabs: every unit folds its updates into accumulators for its destinations.
 //
-// Two ways to share the work. Where units are many (lines of *_elements), each is one task. Where
-// there is one unit, its destinations are cut into ranges, and the task of a range reads every
-// index and takes the updates of its own range, in order: nobody else writes there.
+// The work is shared in one of two patterns. Many units (lines of *_elements): each unit is one task. One
+// unit: its destinations are cut into ranges, and the task of a range reads every index and takes the updates
+// of its own range, in order; no other task writes there.
 //
 // The plan guarantees: no row loops, block == item, destination i of a unit lies at i * step, and a
 // source that is read in place of the output has the output's strides.
-// Cost: the updates read once a range; the fold itself in cache.
+// Cost: the updates are read once per range; the fold itself stays in cache.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// How a program's work is cut into tasks for the pool, and the scratch memory that tasks share.
+// Cuts a program's work into tasks for the pool, and holds the scratch memory of each worker.
 #pragma once
 
 #include <algorithm>
@@ -83,8 +83,8 @@ bool run_units(const Program& p, int threads, const Poll& poll, const Body& body
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
 }
 
-// Runs body(range, low, high) for one unit: for a share of the offsets that destinations have, each looked
-// for by a thread of its own. False: cut short by poll.
+// Runs body(range, low, high) for one unit, on each thread: [low, high) is the thread's share of the
+// destinations' offsets. False: cut short by poll.
 template <class Body>
 bool run_shares(const Program& p, int threads, const Poll& poll, const Body& body) {
   const int64_t share = p.components_reach / threads + 1;
@@ -120,7 +120,7 @@ class WorkerScratch {
 
 // Moves every point of a nest without components: the copy that a functional scatter begins with.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
-// The first invalid index in row-major order, looked for by all threads.
+// Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);
 // What no mode can do: clip and wrap make no index valid in a dimension of size 0.
 Outcome check_addressable(const Program& p, const char* index);

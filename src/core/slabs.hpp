@@ -154,7 +154,7 @@ class Slab : public Sums<typename F::Form> {
     }
 
     // An invalid slot may point anywhere; a prefetch never faults. Two blocks of slots fill the first cache,
-    // so they go to the second (1M float32: 2.2 ns an update -> 1.7, float64: 3.8 -> 2.1).
+    // so they go to the second (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 -> 2.1).
     GATHERUM_INLINE void fetch(int64_t slot) const {
       const auto sums = reinterpret_cast<uintptr_t>(sums_);
       prefetch_second(reinterpret_cast<const void*>(sums + static_cast<uintptr_t>(slot) * sizeof(Sum)));

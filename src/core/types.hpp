@@ -1,6 +1,6 @@
-// What a call can ask for: modes, value types and reductions. Python gets these from here, so a name is
-// written once. A function of an enumeration is a switch without default: a new enumerator that one of them
-// forgets does not compile. All that is asked of a reduction comes from its row, `row_of`.
+// The modes, value types and reductions that a call can have. Python gets them from here, so each name is
+// written once. Functions of an enumeration are switches without default: a switch that forgets a new
+// enumerator does not compile. Every property of a reduction comes from its row, `row_of`.
 #pragma once
 
 #include <cstdint>

@@ -47,8 +47,8 @@ struct Known {
 
 using Shared = std::shared_ptr<const Known>;
 
-// What was read lately: each program has one place, told by its last word, a checksum. Reading one takes
-// longer than a small call.
+// The programs that were read last: the last word of a program, a checksum, says which place it has. Reading
+// a program takes longer than a small call.
 struct Place {
   std::mutex mutex;
   Shared known;
@@ -165,7 +165,7 @@ struct Call {
   const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
   Words program;
   const void* fill;  // one item
-  std::string_view sentences;
+  std::string_view messages;
 };
 
 const XLA_FFI_Buffer* argument(const XLA_FFI_Args& args, int64_t i) {
@@ -210,13 +210,13 @@ const char* read(const XLA_FFI_CallFrame& frame, Call& call) {
     return "operands and result of the call must be buffers";
   const XLA_FFI_Array* program = array_of_words(frame.attrs, "program");
   const XLA_FFI_Array* fill = array_of_words(frame.attrs, "fill");
-  const void* sentences = attribute(frame.attrs, "sentences", kStringAttribute);
-  if (program == nullptr || fill == nullptr || fill->size != kFillWords || sentences == nullptr)
+  const void* messages = attribute(frame.attrs, "sentences", kStringAttribute);
+  if (program == nullptr || fill == nullptr || fill->size != kFillWords || messages == nullptr)
     return "the call must have the attributes fill, program and sentences";
-  const auto& text = *static_cast<const XLA_FFI_ByteSpan*>(sentences);
+  const auto& text = *static_cast<const XLA_FFI_ByteSpan*>(messages);
   call.program = {static_cast<const int64_t*>(program->data), program->size};
   call.fill = fill->data;
-  call.sentences = {text.ptr, text.len};
+  call.messages = {text.ptr, text.len};
   return nullptr;
 }
 
@@ -257,11 +257,11 @@ std::string number(const gatherum_error& error, const IndexType& index) {
   return std::to_string(index.width == 8 ? bits : bits & ((uint64_t{1} << 8 * index.width) - 1));
 }
 
-// The sentence about an invalid index. The first line is for indices that have changed; the others have a %
-// for the value and one for each coordinate of the position, one line for each component of a tuple.
-std::string sentence(const Call& call, const Known& known, const gatherum_error& error) {
-  if (error.position < 0) return std::string(line(call.sentences, 0));
-  const std::string_view form = line(call.sentences, 1 + error.component);
+// The message about an invalid index. The first line is for indices that have changed. The others, one for
+// each component of a tuple, have a % for the value and one for each coordinate of the position.
+std::string message(const Call& call, const Known& known, const gatherum_error& error) {
+  if (error.position < 0) return std::string(line(call.messages, 0));
+  const std::string_view form = line(call.messages, 1 + error.component);
   const auto places = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
   std::vector<std::string> words(1, number(error, known.index));
   int64_t rest = error.position;
@@ -270,14 +270,14 @@ std::string sentence(const Call& call, const Known& known, const gatherum_error&
     words.insert(words.begin() + 1, std::to_string(rest % extent));
     rest /= extent;
   }
-  std::string told;
+  std::string filled;
   size_t next = 0;
   for (const char c : form)
     if (c == '%' && next < words.size())
-      told += words[next++];
+      filled += words[next++];
     else
-      told += c;
-  return told;
+      filled += c;
+  return filled;
 }
 
 gatherum_operands operands_of(const Call& call) {
@@ -317,7 +317,7 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
     case GATHERUM_OK:
       return nullptr;
     case GATHERUM_INVALID_INDEX:
-      return fail(frame, XLA_FFI_OUT_OF_RANGE, sentence(call, *known, error).c_str());
+      return fail(frame, XLA_FFI_OUT_OF_RANGE, message(call, *known, error).c_str());
     case GATHERUM_INVALID_PROGRAM:
     case GATHERUM_TOO_SMALL:
       return fail(frame, XLA_FFI_INVALID_ARGUMENT, error.message);
@@ -332,9 +332,9 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
 bool answers_metadata(XLA_FFI_CallFrame& frame) {
   for (auto* e = frame.extension_start; e != nullptr; e = e->next)
     if (e->type == kMetadataExtension) {
-      XLA_FFI_Metadata& told = *reinterpret_cast<XLA_FFI_Metadata_Extension*>(e)->metadata;
-      told.api_version.major_version = 0;
-      told.api_version.minor_version = 1;
+      XLA_FFI_Metadata& metadata = *reinterpret_cast<XLA_FFI_Metadata_Extension*>(e)->metadata;
+      metadata.api_version.major_version = 0;
+      metadata.api_version.minor_version = 1;
       return true;
     }
   return false;

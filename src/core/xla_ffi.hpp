@@ -1,5 +1,5 @@
-// What the handler needs of XLA's typed foreign function interface: the C declarations of its version 0.1, in
-// our own words, so that nothing of XLA is needed to build the core. Every runtime since jaxlib 0.5 calls
+// The part of XLA's typed foreign function interface that the handler needs: the C declarations of version
+// 0.1, written anew, so that nothing of XLA is needed to build the core. Every runtime since jaxlib 0.5 calls
 // handlers of that version; later ones only add fields behind these.
 // https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
 #pragma once

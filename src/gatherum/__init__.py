@@ -8,7 +8,7 @@ Put back, and combine what meets: set, add, mul, max, min, mean
 Do both at once, or many times
     `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts
     the indices of a call once for many runs.
-Look at a call without running it
+Inspect a call without running it
     `plan`, `explain`, `index_report`.
 Settings
     `set_num_threads`, `get_num_threads`, `set_output_cache_limit`, `get_output_cache_limit`,
@@ -99,8 +99,8 @@ __all__ = [
     "show_config",
 ]
 
-# Rooms that are imported when they are first used, and what each of them needs.
-_ROOMS = {
+# The subpackages, which are imported when they are first used, and what each of them needs.
+_SUBPACKAGES = {
     "cuda": "cuda",
     "dask": "dask",
     "directml": "numpy",
@@ -117,14 +117,14 @@ plain_help(globals())
 def __dir__() -> list[str]:
     import importlib.util
 
-    rooms = [room for room, needed in _ROOMS.items() if importlib.util.find_spec(needed)]
-    return sorted([*__all__, *rooms])
+    present = [name for name, needed in _SUBPACKAGES.items() if importlib.util.find_spec(needed)]
+    return sorted([*__all__, *present])
 
 
 if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
 
     def __getattr__(name: str) -> object:
-        if name in _ROOMS:
+        if name in _SUBPACKAGES:
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")

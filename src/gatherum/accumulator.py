@@ -1,4 +1,4 @@
-"""Folds in batches: a scatter whose updates come a few at a time."""
+"""Accumulator: a scatter whose updates come in batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .names import ModeName, ReductionName
 from .plan import Plan, apply, build
 from .reductions import REDUCTIONS
 
-# The accumulators of this process, which a forked child looks through.
+# The accumulators of this process, for a forked child to check.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
 
 
@@ -133,7 +133,7 @@ class Accumulator:
             Reduction[reduction], value_of(dtype), include_self, moved.itemsize
         )
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
-        # What a batch is checked against: the looks of the data, in no memory.
+        # Batches are checked against this: an array of the data's shape and dtype in no memory.
         self._like: Array = np.ndarray(
             shape, dtype, np.zeros(moved.itemsize, np.uint8), strides=(0,) * len(shape)
         )
@@ -227,13 +227,13 @@ class Accumulator:
         plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
         _, _, where, values, axis, *_ = plain
         pins = conversion.pinned(where, values)
-        seen = Operand.of(where), Operand.of(values)
-        plan = _planned(Signature(op, self._operand, *seen, plain[4], *how, None))
+        specs = Operand.of(where), Operand.of(values)
+        plan = _planned(Signature(op, self._operand, *specs, plain[4], *how, None))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
-            seen = seen[0], Operand.of(values)
+            specs = specs[0], Operand.of(values)
             byte = _contiguous(self._shape, values.dtype)
-            plan = _planned(Signature(op, byte, *seen, plain[4], *how, None))
+            plan = _planned(Signature(op, byte, *specs, plain[4], *how, None))
         with self._whole():
             self._expect(where.size)
             self._fold.accumulate(plan, self._sums, self._counts, where, values)

@@ -1,4 +1,4 @@
-"""What an accumulator pickles, and the checks of what comes back."""
+"""The pickled state of an accumulator, and the checks of a state that is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather, scale and reduce in one pass: the messages of a graph, without the messages."""
+"""Gather, scale and reduce rows in one pass, without storing the gathered rows."""
 
 from __future__ import annotations
 

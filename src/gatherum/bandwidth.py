@@ -1,4 +1,4 @@
-"""How fast this machine reads memory, measured: the floor under what any call can do."""
+"""Measure how fast this machine reads memory: no call can be faster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A function over parts of arrays, one a thread (NumPy lets go of the interpreter)."""
+    """A function that runs on parts of arrays, one per thread (NumPy releases the interpreter)."""
 
     function: Callable[..., object]
     arrays: tuple[NDArray[Any], ...]
@@ -53,7 +53,7 @@ def least_seconds(run: Callable[[], object], rounds: int) -> float:
 
 
 def reads(source: NDArray[np.float64], threads: int) -> list[Stream]:
-    """Return the ways to read an array on so many threads."""
+    """Return each method of reading an array on that many threads."""
     return [Stream(function, (source.view(kind),), threads) for function, kind in READS]
 
 

@@ -1,4 +1,4 @@
-"""What a conversion keeps of values: their kind, their range, and themselves."""
+"""Check that a conversion keeps the kind, the range and the values of an operand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this installation has and has chosen."""
+"""Show the configuration: versions, levels, threads and settings of this installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operators need to know of a dtype: whether it may move, index, or be reduced."""
+"""Decide whether a dtype may be moved, used as an index, or reduced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``torch.compile`` sees of the six functions: those on tensors.
+"""Give ``torch.compile`` the six functions on tensors in place of the public ones.
 
 It follows Python, but not the calls of the core that the functions are, and takes another function
 in their place where an attribute names one. Nothing is imported before it does.
@@ -18,9 +18,9 @@ def _on_tensors(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def call(data: Any, *operands: Any, **attributes: Any) -> Any:
         import torch
 
-        import gatherum.torch as room
+        import gatherum.torch as on_tensors
 
-        function = getattr(room, name) if isinstance(data, torch.Tensor) else plain
+        function = getattr(on_tensors, name) if isinstance(data, torch.Tensor) else plain
         return function(data, *operands, **attributes)
 
     return call

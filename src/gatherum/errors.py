@@ -1,9 +1,8 @@
-"""Every sentence that the operators can answer with, worded once.
+"""The messages of all errors, each worded once.
 
-Those of one framework alone are in its folder's `errors.py`.
-
-Each function returns the exception to raise: operator, operand, what was expected, what came,
-where.
+The messages of one framework alone are in its folder's `errors.py`. Each function returns the
+exception to raise. Its message names the operator, the operand, what was expected, what was found,
+and where.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from .reductions import ALIASES
 
 Shape = tuple[int, ...]
 
-# Whether a call was made on tensors of PyTorch: what a sentence advises is then theirs.
+# Whether a call was made on tensors: messages then give advice for PyTorch.
 _ON_TENSORS: ContextVar[bool] = ContextVar("_ON_TENSORS", default=False)
 
 
 @contextmanager
 def for_tensors() -> Iterator[None]:
-    """Let sentences advise what PyTorch has, in place of what NumPy has."""
+    """Let messages give advice for PyTorch instead of NumPy."""
     token = _ON_TENSORS.set(True)
     try:
         yield
@@ -47,7 +46,7 @@ def _choices(values: Iterable[str]) -> str:
 
 
 def _short(value: object) -> str:
-    """Write a value in one short line: an array by its looks, and the rest cut."""
+    """Write a value in one short line: an array as its dtype and shape, anything else cut."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} {value.shape}"
     whole = value[:60] if isinstance(value, (list, tuple)) else value

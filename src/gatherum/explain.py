@@ -1,4 +1,4 @@
-"""What a call would do: its result, its loops, its bytes, its algorithm, and a picture."""
+"""Explain a call without running it: its result, loops, bytes, algorithm, and a picture."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Explanation:
 
     @property
     def refusal(self) -> str:
-        """The sentence with which the call would raise an IndexError, or nothing."""
+        """The message with which the call would raise an IndexError, or nothing."""
         return self._refused(self.report)
 
     def _refused(self, report: IndexReport | None) -> str:
@@ -109,9 +109,9 @@ class Explanation:
             An SVG document, for light and dark pages. A large call is drawn small, and says so;
             without values the indices are an example.
         """
-        from .pictures import Operands, draw
+        from .pictures import CallValues, draw
 
-        operands = Operands(self.data, self.indices, self.updates, self.fill_value)
+        operands = CallValues(self.data, self.indices, self.updates, self.fill_value)
         return draw(self.plan.signature, operands, self.refusal)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -171,8 +171,8 @@ def explain(
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
         itself, or a plan; then the operands may be left out.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
-        The operands, or what they look like; as of `gatherum.plan`. Values are drawn where they are
-        given.
+        The operands, or their shapes and dtypes; as of `gatherum.plan`. Values are drawn where they
+        are given.
     **attributes
         The operator's other arguments, as of `gatherum.plan`, and `fill_value`.
 
@@ -252,7 +252,7 @@ def _of_plan(
 
 
 def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
-    """Return the sentence for the first index that the mode does not take."""
+    """Return the message for the first index that the mode does not take."""
     axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
     indexed = s.operator.indexed(indices.shape, axis)
     sizes = [s.data.shape[d] for d in indexed]

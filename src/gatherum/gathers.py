@@ -1,7 +1,7 @@
-"""The three gathers: their contract, and one line each.
+"""The three gathers: their contracts as docstrings, and one line of code each.
 
-The core looks a call up among the plans it has made and runs it. What a plan is, and what checks a
-call, is in `plan`. The overloads tell type checkers that a result has the dtype of `data`.
+The core finds the plan of a call among those it has made, and runs it. `plan` describes plans and
+the checks of calls. In the overloads a result has the dtype of `data`, for type checkers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def gather(
     fill_value : scalar, default 0
         What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
         other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
-        Other modes do not look at it.
+        Other modes ignore it.
     out : numpy.ndarray, optional
         Where the result goes: of its shape and dtype, with any strides, sharing no memory with
         an input.
@@ -108,7 +108,7 @@ def gather(
     --------
     gather_elements : One element for every index.
     gather_nd : Slices by tuples of indices.
-    scatter_slices : The way back.
+    scatter_slices : The inverse.
 
     Notes
     -----
@@ -202,7 +202,7 @@ def gather_elements(
     fill_value : scalar, default 0
         What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
         other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
-        Other modes do not look at it.
+        Other modes ignore it.
     out : numpy.ndarray, optional
         Where the result goes: of its shape and dtype, with any strides, sharing no memory with
         an input.
@@ -228,7 +228,7 @@ def gather_elements(
     See Also
     --------
     gather : Whole slices along one axis.
-    scatter_elements : The way back.
+    scatter_elements : The inverse.
 
     Notes
     -----
@@ -316,7 +316,7 @@ def gather_nd(
     fill_value : scalar, default 0
         What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
         other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
-        Other modes do not look at it.
+        Other modes ignore it.
     out : numpy.ndarray, optional
         Where the result goes: of its shape and dtype, with any strides, sharing no memory with
         an input.
@@ -343,7 +343,7 @@ def gather_nd(
     See Also
     --------
     gather : Slices along one axis.
-    scatter_nd : The way back.
+    scatter_nd : The inverse.
 
     Notes
     -----

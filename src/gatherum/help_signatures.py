@@ -1,4 +1,4 @@
-"""What `help` shows of public functions: signatures as one writes calls, without annotations."""
+"""Give public functions signatures without annotations, as `help` prints them."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,8 @@ from typing import Any
 def plain_help(module: Mapping[str, Any]) -> None:
     """Give the public functions and methods of a module the signatures that `help` prints.
 
-    Annotations are texts at run time, which `help` would print in quotes. They stay where type
-    checkers and `typing.get_type_hints` look; the sections on parameters say more to people.
+    Annotations are strings at run time, which `help` would print in quotes. Type checkers and
+    `typing.get_type_hints` still find them; people read more in the sections on parameters.
     """
     for function in _functions(module):
         bare = inspect.signature(function)

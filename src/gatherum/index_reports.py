@@ -1,4 +1,4 @@
-"""What a call's indices do, without the call: invalid entries, and destinations met twice."""
+"""Report what a call's indices do without the call: invalid entries and repeated destinations."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ def reported(
     """Return the report on an operator's indices, as `index_report` does."""
     axis, mode, negative = _attributes(operator, attributes)
     shape = conversion.as_shape(operator.name, "data", data_shape)
-    seen: Any = frameworks.seen(operator.name, "indices", indices)
-    if seen is not indices and is_description(seen):
+    spec: Any = frameworks.seen(operator.name, "indices", indices)
+    if spec is not indices and is_description(spec):
         found = frameworks.foreign(type(indices))
         raise errors.unread_values(operator.name, "indices", found.name if found else "description")
-    array = conversion.as_indices(operator.name, seen)
+    array = conversion.as_indices(operator.name, spec)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, axis)
     if not is_index(array.dtype):
@@ -166,7 +166,7 @@ def _attributes(operator: Operator, given: dict[str, object]) -> tuple[int, str,
 def _numbered_space(
     operator: Operator, data: Shape, indices: Array, axis: int
 ) -> tuple[Shape, int]:
-    """Check the shapes, and return the dimensions of the data that tell destinations apart, and
+    """Check the shapes, and return the dimensions of the data that distinguish destinations, and
     `axis` counted among them.
     """
     op = operator.name

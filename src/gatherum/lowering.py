@@ -1,11 +1,11 @@
-"""Lowering: every operator becomes one loop nest over three operands.
+"""Lower every operator to one loop nest over three operands.
 
     addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
 
-D is the data (a scatter's output), X the indices, U the other operand. What tells the operators
-apart ends here: prefix shapes, batch dimensions, strided and broadcast operands are loops like any
-other. All strides and offsets are bytes.
+D is the data (a scatter's output), X the indices, U the other operand. The differences between the
+operators end here: prefix shapes, batch dimensions, strided and broadcast operands are loops like
+any other. All strides and offsets are bytes.
 """
 
 from __future__ import annotations

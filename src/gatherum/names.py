@@ -1,4 +1,4 @@
-"""The words that calls take, for type checkers."""
+"""The types of a call's attributes, such as `ModeName`, for type checkers."""
 
 from __future__ import annotations
 

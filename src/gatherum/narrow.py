@@ -1,6 +1,6 @@
-"""Rounding to the number types that NumPy lacks: to the nearest, ties to even, from float64.
+"""Round float64 to the number types that NumPy lacks: to the nearest, ties to even.
 
-Conversions elsewhere pass through float32, and round twice on the way.
+Conversions elsewhere pass through float32, and so round twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The operators: one row each. Everything that differs between them is asked of the row.
+"""The table of operators: one row for each, with everything that differs between them.
 
-Two things make an operator: what its indices address (`Addressing`), and whether it reads from
-there or writes to there.
+Two things make an operator: what its indices address (`Addressing`), and whether it reads or
+writes there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Addressing:
         The layouts of data, indices and what moves, and the attribute in; the nest out.
     space : callable
         The shapes of data and indices and the attribute in; out come the dimensions of the data
-        that tell destinations apart, and the attribute counted among them.
+        that distinguish destinations, and the attribute counted among them.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Operator:
         return self.addressing.loops(data, indices, other, axis)
 
     def space(self, data: Shape, indices: Shape, axis: int) -> tuple[Shape, int]:
-        """Return the dimensions of the data that tell destinations apart, and `axis` in them."""
+        """Return the dimensions of the data that distinguish destinations, and `axis` in them."""
         return self.addressing.space(data, indices, axis)
 
     def entries(self, indices: Layout) -> Layout:
@@ -214,7 +214,7 @@ _INVERSE = {
 
 
 def inverse(operator: Operator) -> Operator:
-    """Return the operator of the same indices that goes the other way."""
+    """Return the operator of the same indices in the opposite direction."""
     return _INVERSE[operator.name]
 
 

@@ -1,4 +1,4 @@
-"""From a call's signature to its program: checked, lowered, and the numbers for the core."""
+"""Compile a call to its program: check it, lower it, and write the numbers for the core."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Compiled(NamedTuple):
 
 
 def compile_call(s: Signature) -> Compiled:
-    """Check a call by its looks and lower it."""
+    """Check a call's shapes, dtypes and attributes, and lower it."""
     checked = check(s)
     loops, components = s.operator.loops(
         checked.data, s.indices.layout, checked.other, checked.axis

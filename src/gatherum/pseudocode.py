@@ -1,4 +1,4 @@
-"""A plan's loop nest as pseudo-code, with its own extents and steps."""
+"""Print a plan's loop nest as pseudo-code, with its extents and steps."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The reductions: one row for each, which everything else in Python asks.
+"""The table of reductions: one row for each.
 
-What a reduction computes, the dtypes that it is defined for, the type that it accumulates in and
-whether the order of updates counts are the core's (``row_of`` in src/core/types.hpp); `dtypes` asks
-there. This table adds what only Python needs. It has a row for each reduction of the core, or the
-package cannot be imported. Derivatives are in `derivatives.FACTORS`.
+The core defines what a reduction computes, its dtypes, the type it accumulates in, and whether the
+order of updates counts (``row_of`` in src/core/types.hpp); `dtypes` reads them from there. This
+table adds what only Python needs. It must have a row for each reduction of the core, or the import
+of the package fails. Derivatives are in `derivatives.FACTORS`.
 """
 
 from __future__ import annotations

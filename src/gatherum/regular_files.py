@@ -1,7 +1,8 @@
-"""Regular files only: the one place where a path is opened for reading whole files.
+"""Open regular files and refuse everything else.
 
 A FIFO, a socket or a device may block for ever, never end, or act when it is opened. So a path is
-looked at first, and what has been opened is looked at again: the path may lead elsewhere by then.
+checked before it is opened, and what was opened is checked again: the path may lead elsewhere by
+then.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 
 from . import errors
 
-# Opening does not wait, does not take a terminal, and changes no byte on the way.
+# Opening does not wait and does not take a terminal; reading changes no byte.
 _ALWAYS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _KINDS = {
     stat.S_IFDIR: "a directory",

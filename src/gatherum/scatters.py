@@ -1,4 +1,4 @@
-"""The three scatters: their contract, and one line each, as in `gathers`."""
+"""The three scatters: their contracts as docstrings, and one line of code each."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def scatter_slices(
     --------
     scatter_nd : Slices by tuples of indices.
     scatter_elements : One element for every index.
-    gather : The way back.
+    gather : The inverse.
     index_report : Whether indices are invalid or address something twice.
 
     Notes
@@ -264,7 +264,7 @@ def scatter_elements(
     --------
     scatter_slices : Slices along one axis.
     scatter_nd : Slices by tuples of indices.
-    gather_elements : The way back.
+    gather_elements : The inverse.
     index_report : Whether indices are invalid or address something twice.
 
     Notes
@@ -406,7 +406,7 @@ def scatter_nd(
     --------
     scatter_slices : Slices along one axis.
     scatter_elements : One element for every index.
-    gather_nd : The way back.
+    gather_nd : The inverse.
     index_report : Whether indices are invalid or address something twice.
 
     Notes

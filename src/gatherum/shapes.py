@@ -1,4 +1,4 @@
-"""The shape rules, one pure function an operator: attributes and shapes in, result shape out.
+"""The shape rules, one pure function per operator: attributes and shapes in, result shape out.
 
 `r = len(data)`, `q = len(indices)`, `k = indices[-1]`, `b = batch_dims`. Sources: the ONNX operator
 texts Gather 13, GatherElements 13, GatherND 13, ScatterElements 18 and ScatterND 18; what they
@@ -168,7 +168,7 @@ def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 def _collides(loops: list[tuple[int, int]], itemsize: int, limit: int = 1_000_000) -> bool:
-    """Look at the offset of every element; above `limit` of them, at how they can be apart."""
+    """Whether two elements share a byte: by all offsets, or by `_meets` above `limit` elements."""
     if loops[0][0] == 0:
         return True
     count = 1
@@ -184,8 +184,8 @@ def _collides(loops: list[tuple[int, int]], itemsize: int, limit: int = 1_000_00
 
 
 def _meets(loops: list[tuple[int, int]], itemsize: int, limit: int = 100_000) -> bool:
-    """Look for two elements that share a byte: steps of at most `extent - 1` either way, not all of
-    them zero, that lead less than an item away. Above `limit` steps, undecided counts as True.
+    """Whether two elements share a byte: whether steps of at most `extent - 1` in either direction,
+    not all of them zero, lead less than an item away. True if that needs more than `limit` steps.
     """
     # back[i]: how far the loops with smaller strides than loop i can still lead back.
     back = [itemsize - 1]

@@ -1,8 +1,8 @@
-"""Whether this installation gives the answers that every other one gives.
+"""Verify that this installation gives the same answers as every other one.
 
-A digest stands for all the answers to one row of the corpus: an operator, a dtype and a reduction.
-The expected ones are in the package; ``python -m gatherum.verify`` prints those of this machine in
-the same form, for whoever changes the corpus.
+A digest stands for all the answers to one row of the cases: an operator, a dtype and a reduction.
+The expected digests are in the package. ``python -m gatherum.verify`` prints those of this machine
+in the same form, for whoever changes the cases.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Verification:
 
 
 def verify(device: str = "cpu") -> Verification:
-    """Compute the digest of every row of the corpus, and compare it with the published one.
+    """Compute the digest of every row of the cases, and compare it with the published one.
 
     Equal digests mean equal bits: of every operator, dtype, reduction, mode and index dtype, on
     this processor, with as many threads as calls may use now. It takes several seconds.
@@ -80,8 +80,8 @@ def verify(device: str = "cpu") -> Verification:
     Parameters
     ----------
     device : str
-        ``"cpu"``, or ``"cuda"``: the same calls on a CUDA device, by way of tensors of torch, or
-        else of arrays of CuPy.
+        ``"cpu"``, or ``"cuda"``: the same calls on a CUDA device, on tensors of torch, or else on
+        arrays of CuPy.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def verify(device: str = "cpu") -> Verification:
 
 
 def _on_cuda() -> Any:
-    """Return the six functions by way of the first framework that has a CUDA device here."""
+    """Return the six functions of the first framework that has a CUDA device here."""
     if find_spec("torch"):
         from .torch.cuda import functions as of_torch
 

@@ -1,8 +1,8 @@
-"""Calls whose operands are the same on every machine: generated from counters, in exact integers.
+"""The calls of `gatherum verify`, with operands that are the same on every machine.
 
-The corpus of `gatherum verify`. Small calls go through every mode, index dtype and axis, with
-values that are hard to move or to add: NaN payloads, signed zeros, infinities, subnormal numbers.
-Large calls are there to be cut among threads, by each of the algorithms.
+Operands are generated from counters, in exact integers. Small calls go through every mode, index
+dtype and axis, with values that are hard to move or to add: NaN payloads, signed zeros, infinities,
+subnormal numbers. Large calls are there to be cut among threads, by each of the algorithms.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Call:
 
 
 def dtype_named(name: str) -> DType | None:
-    """Return a dtype of the corpus; None for bfloat16 where ml_dtypes is not installed."""
+    """Return a dtype of the cases; None for bfloat16 where ml_dtypes is not installed."""
     if name != "bfloat16":
         return np.dtype(name)
     try:
@@ -56,7 +56,7 @@ def dtype_named(name: str) -> DType | None:
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """Yield operator, dtype name and reduction of every row of the corpus."""
+    """Yield operator, dtype name and reduction of every row of the cases."""
     for op, operator in OPERATORS.items():
         for name in DTYPES:
             yield op, name, "none"
@@ -68,7 +68,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 
 def random_bits(seed: int, size: int) -> NDArray[np.uint64]:
-    """Return 64-bit numbers that look random: SplitMix64 of a counter.
+    """Return pseudo-random 64-bit numbers: SplitMix64 of a counter.
 
     Parameters
     ----------

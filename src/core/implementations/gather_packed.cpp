@@ -30,8 +30,8 @@ bool applies_gather_packed(const Program& p, int, std::string* why) {
   const bool pays = nest.line_loop().data == nest.block && nest.component[0].stride > 0 &&
                     times(2, rows) >= size && column_bytes(p) <= thresholds().cache / 32;
   if (!pays) return false;
-  tell(why, "neighbouring indices read from different columns of ", size, " items: ", columns_of(p),
-       " of them fit in cache, packed side by side");
+  append(why, "neighbouring indices read from different columns of ", size, " items: ", columns_of(p),
+         " of them fit in cache, packed side by side");
   return true;
 }
 

@@ -5,8 +5,8 @@
 
 namespace gatherum {
 
-// From longer stretches, written past the cache, 4096 of 16384 float32 a line took 1.05 times as long, 250 of
-// 1000 from shorter ones 0.63.
+// From longer stretches, written past the cache, 4096 of 16384 float32 per line took 1.05 times as long, 250
+// of 1000 from shorter ones 0.63.
 constexpr int64_t kFirstCache = int64_t{32} << 10;
 
 bool applies_gather_stretches(const Program& p, int, std::string* why) {
@@ -20,8 +20,8 @@ bool applies_gather_stretches(const Program& p, int, std::string* why) {
   if (line.data != 0 || nest.line == 0 || !is_short) return false;
   const int64_t stretch = only.size * only.stride;
   if (line.extent * kCacheLine < stretch / 2) return false;
-  tell(why, "each line of ", line.extent, " indices reads a stretch of ", stretch, " bytes, at most ", most,
-       ", and enough of it to fetch the next stretch meanwhile");
+  append(why, "each line of ", line.extent, " indices reads a stretch of ", stretch, " bytes, at most ", most,
+         ", and enough of it to fetch the next stretch meanwhile");
   return true;
 }
 

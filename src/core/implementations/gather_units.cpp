@@ -1,23 +1,22 @@
-// A gather point by point in the order of the nest; independent pieces go to threads. The last resort, which
-// always applies, and the best for rows and for small calls. Rows of a large result are written past the
-// cache.
+// A gather point by point in the order of the nest; independent pieces go to threads. It applies to every
+// gather, and is the best for rows and for small calls. Rows of a large result are written past the cache.
 #include "implementations.hpp"
 #include "items.hpp"
 
 namespace gatherum {
 namespace {
 
-// Why neither stretches are fetched ahead nor columns packed.
-void tell_why_neither(const Nest& nest, std::string* why) {
+// Appends why neither stretches are fetched ahead nor columns packed.
+void append_why_neither(const Nest& nest, std::string* why) {
   const Loop& line = nest.line_loop();
   if (line.data != 0) {
-    tell(why, "neighbouring indices read from different columns, which packing would not speed up");
+    append(why, "neighbouring indices read from different columns, which packing would not speed up");
   } else if (nest.line == 0) {
-    tell(why, "there is one line of ", line.extent, " indices, and no next one to fetch ahead for");
+    append(why, "there is one line of ", line.extent, " indices, and no next one to fetch ahead for");
   } else {
-    tell(why, "each line of ", line.extent, " indices reads from ",
-         distance(nest.component[0].size, nest.component[0].stride),
-         " bytes, too many or too sparsely to fetch them all ahead");
+    append(why, "each line of ", line.extent, " indices reads from ",
+           distance(nest.component[0].size, nest.component[0].stride),
+           " bytes, too many or too sparsely to fetch them all ahead");
   }
 }
 
@@ -25,20 +24,20 @@ void tell_why_neither(const Nest& nest, std::string* why) {
 
 bool gathers_items(const Program& p, std::string* why) {
   const Nest& nest = p.nest;
-  if (nest.components == 0) return tell(why, "there is no index to follow: blocks are copied"), false;
+  if (nest.components == 0) return append(why, "there is no index to follow: blocks are copied"), false;
   if (nest.row_rank() > 0 || !is_width(nest.block))
-    return tell(why, "each index tuple moves ", row_bytes(nest), " bytes, copied as they are met"), false;
+    return append(why, "each index tuple moves ", row_bytes(nest), " bytes, copied as they are met"), false;
   if (nest.components > 1)
-    return tell(why, "blocks are picked one by one, by tuples of ", int64_t{nest.components}, " indices"),
+    return append(why, "blocks are picked one by one, by tuples of ", int64_t{nest.components}, " indices"),
            false;
   if (p.bytes / 2 >= thresholds().small) return true;
-  tell(why, "too small (", p.bytes / 2, " of ", thresholds().small,
-       " bytes) for another implementation to pay off");
+  append(why, "too small (", p.bytes / 2, " of ", thresholds().small,
+         " bytes) for another implementation to pay off");
   return false;
 }
 
 bool applies_gather_units(const Program& p, int, std::string* why) {
-  if (why != nullptr && gathers_items(p, why)) tell_why_neither(p.nest, why);
+  if (why != nullptr && gathers_items(p, why)) append_why_neither(p.nest, why);
   return true;
 }
 
@@ -104,8 +103,8 @@ constexpr int64_t kItemsReach = int64_t{32} << 20;
 bool applies_streamed(const Program& p, int, std::string* why) {
   const bool items = p.nest.row_rank() == 0 && p.nest.block < kStreamed;
   if (!streams_past_cache(p.nest, nullptr) || (items && p.components_reach > kItemsReach)) return false;
-  tell(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
-       thresholds().stream, ": written past the cache, which cannot keep them");
+  append(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
+         thresholds().stream, ": written past the cache, which cannot keep them");
   return true;
 }
 

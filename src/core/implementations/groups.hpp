@@ -1,4 +1,4 @@
-// What folds by groups of updates and their gradients share.
+// The cut into groups of updates that folds and their gradients share.
 #pragma once
 
 #include <functional>

@@ -136,14 +136,13 @@ int64_t row_bytes(const Nest& nest) {
   return n;
 }
 
-// Four to eight cache lines, or as many as the cache has room for. Where eight outgrow what a core keeps to
-// itself, four are up to a third faster (sums along axis 0 of 8192 x 4096 float32); else eight are a fifth
-// faster.
+// Four to eight cache lines, or as many as the cache holds. Where eight outgrow a core's own cache, four are
+// up to a third faster (sums along axis 0 of 8192 x 4096 float32); else eight are a fifth faster.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
   const int64_t line = std::max<int64_t>(1, kCacheLine / item);
   const int64_t wanted = times(8 * line, column) <= thresholds().own ? 8 * line : 4 * line;
-  const int64_t room = thresholds().cache / std::max<int64_t>(column, 1) / line * line;
-  return std::min(most, std::max(line, std::min(wanted, room)));
+  const int64_t fit = thresholds().cache / std::max<int64_t>(column, 1) / line * line;
+  return std::min(most, std::max(line, std::min(wanted, fit)));
 }
 
 }  // namespace gatherum

@@ -1,6 +1,7 @@
-// The ways to run a program, as two ordered lists: the first that applies runs. Every one gives the same
-// bits: each destination meets its updates in row-major order of the indices, or in any where that gives the
-// same bits. They differ in what they stream, what they keep in cache, and what they need besides.
+// The implementations that run a program, in two ordered lists: the first that applies runs. All of them give
+// the same bits: each destination meets its updates in row-major order of the indices, or in any order where
+// that gives the same bits. They differ in what they stream, what they keep in cache, and how much memory
+// they need.
 //
 // To add one: a row in the list of gathers or scatters (implementations.cpp), and a file with its functions.
 #pragma once
@@ -29,10 +30,11 @@ struct Run {
 // When an implementation finds an invalid index by itself.
 enum class Finds : uint8_t { never, while_writing, before_writing };
 
-// Whether it can run the program on so many threads, and pays; with `why`, the reason is appended: why it
-// does, or nothing. The last of a list always applies.
+// Whether the implementation can run the program on that many threads, and is worth it. The reason is
+// appended to `why`, unless that is null; nothing is appended where it does not apply. The last of a list
+// applies to every program.
 using Applies = bool(const Program&, int threads, std::string* why);
-// Bytes of working memory on so many threads, besides buffers of up to 4 MiB a thread.
+// Bytes of working memory on that many threads, besides buffers of up to 4 MiB per thread.
 using Scratch = int64_t(const Program&, int threads);
 using Runs = Run(const Program&, const Call&);
 
@@ -85,11 +87,11 @@ struct NamedThreshold {
 };
 NamedThreshold threshold(int i);
 
-// Appends text and numbers to a reason, where one is asked for; numbers in groups of three digits.
+// Appends text and numbers to a reason, unless it is null; numbers in groups of three digits.
 void append(std::string& to, const char* text);
 void append(std::string& to, int64_t number);
 template <class... Parts>
-void tell(std::string* why, const Parts&... parts) {
+void append(std::string* why, const Parts&... parts) {
   if (why != nullptr) (append(*why, parts), ...);
 }
 

@@ -1,4 +1,4 @@
-// What the implementations that move single items by one index share.
+// Sizes and checks shared by the implementations that move single items by one index.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
 // Runs a gather over all units; once an index was invalid, no further tasks begin.
 Run run_units_of(const Split& split, const Call& call, const GatherTask& task);
 
-// What a scatter of items looks like: how many updates and destinations a unit has, and what an accumulator
-// takes.
+// The sizes of a scatter of items: how many updates and destinations a unit has, and the bytes of an
+// accumulator.
 struct Items {
   int64_t updates;  // of a unit
   int64_t units;
@@ -30,9 +30,9 @@ struct Items {
 // Whether a scatter moves single items to destinations at even steps; else why not.
 bool scatters_items(const Program& program, std::string* why);
 Items items_of(const Program& program);
-// Whether accumulators for all destinations, touched or not, cost at most 16 bytes an update.
-bool has_room_for_slots(const Items& items);
-// Why a scatter keeps no accumulators for all destinations of a unit.
-void tell_why_no_accumulators(const Program& program, std::string* why);
+// Whether accumulators for all destinations, touched or not, cost at most 16 bytes per update.
+bool fits_slots(const Items& items);
+// Appends why a scatter keeps no accumulators for all destinations of a unit.
+void append_why_no_accumulators(const Program& program, std::string* why);
 
 }  // namespace gatherum

@@ -8,8 +8,8 @@
 namespace gatherum {
 namespace {
 
-// Groups of updates are dealt out in so many shares a thread: some take longer than others.
-constexpr int64_t kSharesAThread = 8;
+// Groups of updates are dealt out in this many shares per thread: some take longer than others.
+constexpr int64_t kSharesPerThread = 8;
 
 // Updates of one unit.
 int64_t updates_of(const Program& p) {
@@ -50,8 +50,8 @@ GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
 
 bool applies_groups(const Program& p, std::string* why) {
   if (!needs_accumulator(p.combine)) return false;
-  tell_why_no_accumulators(p, why);
-  tell(why, "; the fold needs accumulators, so the updates of a destination are put side by side first, ");
+  append_why_no_accumulators(p, why);
+  append(why, "; the fold needs accumulators, so the updates of a destination are put side by side first, ");
   return true;
 }
 
@@ -59,13 +59,13 @@ bool applies_groups(const Program& p, std::string* why) {
 
 bool applies_counted_groups(const Program& p, int, std::string* why) {
   if (!counts_out(p) || !applies_groups(p, why)) return false;
-  tell(why, "counted out to ", p.destinations, " destinations");
+  append(why, "counted out to ", p.destinations, " destinations");
   return true;
 }
 
 bool applies_sorted_groups(const Program& p, int, std::string* why) {
   if (!applies_groups(p, why)) return false;
-  tell(why, "by sorting them");
+  append(why, "by sorting them");
   return true;
 }
 
@@ -104,7 +104,7 @@ Run run_shares_of_groups(const Program& p, const Call& call, const ShareOfGroups
   Run run;
   if (alone) {
     const Ordered ordered = group(0, s.threads, scratch.of(0), call.poll);
-    const int64_t shares = s.threads > 1 ? kSharesAThread * s.threads : 1;
+    const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
     run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
                      share(groups, 0, ordered.kept, i, shares, scratch.of(0));
                    });

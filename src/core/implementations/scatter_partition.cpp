@@ -51,8 +51,8 @@ bool applies_partition(const Program& p, int, std::string* why) {
   const bool far =
       items.slots_bytes > thresholds().far && times(items.updates, 8) >= p.destinations && p.item <= 8;
   if (!items.alone || items.updates < thresholds().many || !far) return false;
-  tell(why, items.updates, " updates, at least ", thresholds().many, ", go to ", p.destinations,
-       " destinations, more than a cache holds: sorted into blocks first, each block is folded in cache");
+  append(why, items.updates, " updates, at least ", thresholds().many, ", go to ", p.destinations,
+         " destinations, more than a cache holds: sorted into blocks first, each block is folded in cache");
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Scatters into accumulators in cache, a slab of them a unit (scatter_slabs.hpp, scatter_private.hpp).
+// Scatters into accumulators in cache, one slab per unit (scatter_slabs.hpp, scatter_private.hpp).
 //
 // Where there is one unit: one slab; or a set of slabs, one a thread, for a range of the destinations each
 // (shared); or, where the order of folding cannot matter, for a piece of the updates each (private).
@@ -8,9 +8,9 @@
 namespace gatherum {
 namespace {
 
-// From here on, and from so many threads on, a slab's misses cost more than looking at every index once a
-// thread: where indices are looked at eight at a time (20M updates of 1M float32 by two threads: 33 ms -> 22;
-// of 10,000: 20 -> 14; of 256: 13 -> 16), and elsewhere, where two threads would take longer than one.
+// From this many bytes and threads on, a slab's cache misses cost more than reading every index on every
+// thread. By eights: indices are compared eight at a time (20M updates of 1M float32 by two threads: 33 ms ->
+// 22; of 10,000: 20 -> 14; of 256: 13 -> 16). One by one, two threads would take longer than one.
 struct Sharing {
   int threads;
   int64_t bytes;
@@ -31,9 +31,9 @@ bool keeps_one_slab(const Program& p, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
   const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many;
-  if (!items.alone || !has_room_for_slots(items) || !pays) return false;
-  tell(why, items.updates, " updates go to ", p.destinations,
-       " destinations: few enough for an accumulator of ", items.slot, " bytes each");
+  if (!items.alone || !fits_slots(items) || !pays) return false;
+  append(why, items.updates, " updates go to ", p.destinations,
+         " destinations: few enough for an accumulator of ", items.slot, " bytes each");
   return true;
 }
 
@@ -65,7 +65,7 @@ bool applies_private_slabs(const Program& p, int threads, std::string* why) {
   const bool few = p.destinations <= p.tuples / (4 * threads);
   if (!few || chosen_kernels().private_bytes(p.combine, p.destinations) == 0) return false;
   keeps_one_slab(p, why);
-  tell(why, ", for each of ", int64_t{threads}, " threads: the order of folding cannot matter");
+  append(why, ", for each of ", int64_t{threads}, " threads: the order of folding cannot matter");
   return true;
 }
 
@@ -112,7 +112,7 @@ bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
   const Sharing from = eights ? kSharedByEights : kSharedOneByOne;
   if (threads < from.threads || slab_bytes(p, p.destinations) < from.bytes) return false;
   keeps_one_slab(p, why);
-  tell(why, ", shared by ", int64_t{threads}, " threads: each looks at every index");
+  append(why, ", shared by ", int64_t{threads}, " threads: each reads every index");
   return true;
 }
 
@@ -125,8 +125,8 @@ bool applies_one_slab(const Program& p, int, std::string* why) { return keeps_on
 
 int64_t scratch_one_slab(const Program& p, int) { return slab_bytes(p, p.destinations); }
 
-// One unit: ranges of its destinations, each a slab that looks at every index; nothing is written before all
-// of them have been found valid.
+// One unit: its destinations are cut into ranges, and the task of each range reads every index. Nothing is
+// written before all indices have been found valid.
 Run run_ranges(const Program& p, const Call& call) {
   Nest ids = number_destinations(p.nest);
   const Ranges ranges = ranges_of(p, call.threads);
@@ -163,11 +163,11 @@ Run run_ranges(const Program& p, const Call& call) {
 bool applies_slabs(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
-  if (items.alone || !has_room_for_slots(items)) return false;
+  if (items.alone || !fits_slots(items)) return false;
   const bool pays = !items.small && items.slots_bytes <= thresholds().cache && items.updates >= 64;
   if (!needs_accumulator(p.combine) && !pays) return false;
-  tell(why, items.updates, " updates a unit go to ", p.destinations,
-       " destinations: few enough to accumulate in cache, unit by unit");
+  append(why, items.updates, " updates per unit go to ", p.destinations,
+         " destinations: few enough to accumulate in cache, unit by unit");
   return true;
 }
 

@@ -6,16 +6,16 @@
 namespace gatherum {
 namespace {
 
-// Why no accumulators are kept for a scatter of items; nothing if they would be.
-void tell_why_no_slab(const Program& p, const Items& items, std::string* why) {
-  tell(why, items.updates, " updates", items.alone ? "" : " a unit", " go to ", p.destinations,
-       " destinations, ");
-  if (!has_room_for_slots(items))
-    tell(why, "too many to keep an accumulator of ", items.slot, " bytes for each");
+// Appends why no accumulators are kept for a scatter of items; nothing if they would be.
+void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
+  append(why, items.updates, " updates", items.alone ? "" : " per unit", " go to ", p.destinations,
+         " destinations, ");
+  if (!fits_slots(items))
+    append(why, "too many to keep an accumulator of ", items.slot, " bytes for each");
   else if (items.slots_bytes > thresholds().cache && !items.small && !items.alone)
-    tell(why, "whose accumulators would outgrow the cache");
+    append(why, "whose accumulators would outgrow the cache");
   else
-    tell(why, "too little work for accumulators to pay");
+    append(why, "too little work for accumulators to pay");
 }
 
 }  // namespace
@@ -23,9 +23,9 @@ void tell_why_no_slab(const Program& p, const Items& items, std::string* why) {
 bool scatters_items(const Program& p, std::string* why) {
   const Nest& nest = p.nest;
   if (nest.row_rank() > 0 || nest.block != p.item || !is_width(p.item))
-    return tell(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
-  if (p.destinations == 0) return tell(why, "every update is dropped"), false;
-  if (p.step == 0) return tell(why, "the destinations do not lie at even steps"), false;
+    return append(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
+  if (p.destinations == 0) return append(why, "every update is dropped"), false;
+  if (p.step == 0) return append(why, "the destinations do not lie at even steps"), false;
   return true;
 }
 
@@ -44,19 +44,19 @@ Items items_of(const Program& p) {
   return items;
 }
 
-bool has_room_for_slots(const Items& items) {
+bool fits_slots(const Items& items) {
   return items.slots_bytes <= std::max<int64_t>(times(16, items.updates), 1024);
 }
 
-void tell_why_no_accumulators(const Program& p, std::string* why) {
-  if (why != nullptr && scatters_items(p, why)) tell_why_no_slab(p, items_of(p), why);
+void append_why_no_accumulators(const Program& p, std::string* why) {
+  if (why != nullptr && scatters_items(p, why)) append_why_no_slab(p, items_of(p), why);
 }
 
 bool applies_owned(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.components_reach == 0) return false;
-  tell_why_no_accumulators(p, why);
-  tell(why, "; each of ", int64_t{threads},
-       " threads looks at every index, and writes its share of the places");
+  append_why_no_accumulators(p, why);
+  append(why, "; each of ", int64_t{threads},
+         " threads reads every index, and writes its share of the places");
   return true;
 }
 
@@ -91,8 +91,8 @@ Columns columns_of(const Program& p, const char* out, int64_t i, int64_t n) {
 bool applies_columns(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.nest.row_rank() > 0) return false;
   if (p.nest.block < times(threads, thresholds().columns) || p.item > kCacheLine) return false;
-  tell_why_no_accumulators(p, why);
-  tell(why, "; each of ", int64_t{threads}, " threads writes its share of the columns");
+  append_why_no_accumulators(p, why);
+  append(why, "; each of ", int64_t{threads}, " threads writes its share of the columns");
   return true;
 }
 
@@ -117,8 +117,8 @@ Run run_columns(const Program& p, const Call& call) {
 }
 
 bool applies_scatter_units(const Program& p, int, std::string* why) {
-  tell_why_no_accumulators(p, why);
-  tell(why, "; updates go straight to their places");
+  append_why_no_accumulators(p, why);
+  append(why, "; updates go straight to their places");
   return true;
 }
 

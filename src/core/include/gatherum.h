@@ -69,9 +69,9 @@ typedef struct gatherum_program gatherum_program;
 /* Reads a program from the bytes that Python or gatherum_program_write has made. */
 GATHERUM_API gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,
                                                    gatherum_error* error) GATHERUM_NOEXCEPT;
-/* Writes at most `room` bytes; returns how many there are, 0 where memory ran out. */
+/* Writes at most `capacity` bytes; returns how many there are, 0 where memory ran out. */
 GATHERUM_API size_t gatherum_program_write(const gatherum_program* program, void* bytes,
-                                           size_t room) GATHERUM_NOEXCEPT;
+                                           size_t capacity) GATHERUM_NOEXCEPT;
 GATHERUM_API void gatherum_program_free(gatherum_program* program) GATHERUM_NOEXCEPT;
 /* The result's shape: its rank, and one extent for each dimension. */
 GATHERUM_API int32_t gatherum_program_rank(const gatherum_program* program) GATHERUM_NOEXCEPT;
@@ -101,7 +101,7 @@ typedef struct gatherum_operands {
   gatherum_buffer updates; /* scatters */
   gatherum_buffer out;     /* the result */
   const void* fill;        /* one item, for gathers with the modes "fill" and "drop"; null: zero bytes */
-  int32_t fresh; /* not 0: nobody looks at `out` if the call fails, so that it may be half-written */
+  int32_t fresh;           /* not 0: `out` is thrown away if the call fails, so that it may be half-written */
 } gatherum_operands;
 
 /* Asked a few times a second during long calls, on the calling thread: not 0 interrupts the call. It is asked
@@ -139,7 +139,7 @@ GATHERUM_API gatherum_status gatherum_fold_describe(const gatherum_fold* fold, i
 GATHERUM_API gatherum_status gatherum_fold_begin(const gatherum_fold* fold, const void* data, void* sums,
                                                  int64_t n) GATHERUM_NOEXCEPT;
 /* Folds a batch: the program of a scatter into contiguous data, its `indices` and `updates`. After an error
- * nothing has been folded. gatherum_check tells whether the program keeps within an `out` of n elements. */
+ * nothing has been folded. gatherum_check says whether the program stays within an `out` of n elements. */
 GATHERUM_API gatherum_status gatherum_fold_take(const gatherum_program* program,
                                                 const gatherum_operands* operands, void* sums,
                                                 int64_t* counts, const gatherum_poll* poll,

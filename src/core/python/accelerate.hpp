@@ -1,17 +1,16 @@
-// The functions that Python calls, of Python's own kind: a call of nanobind's, with as many arguments, takes
-// twice as long.
+// The functions that Python calls, written with CPython's vectorcall: nanobind takes twice as long for a call
+// with as many arguments.
 #pragma once
 
 #include "arrays.hpp"
 
 namespace gatherum {
 
-// The function that calls one operator: its arguments are all given, in the order of the operator's
-// signature.
+// The function that calls one operator. All arguments are given, in the order of the operator's signature.
 nb::object entry_of(nb::str name, bool scatters);
 
-// The function that runs a plan on arrays: (plan, data, indices, updates, out, fill_value). The callback sees
-// to it that they look as it was made for.
+// The function that runs a plan on arrays: (plan, data, indices, updates, out, fill_value). The callback
+// checks that they match the plan's specs.
 nb::object entry_of_plans();
 
 // Lets the core run the calls of a Python function, from CPython 3.12 on, if the function does no more than

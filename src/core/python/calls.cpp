@@ -13,8 +13,8 @@
 namespace gatherum {
 namespace {
 
-// Whether operands are arrays, or None where there may be none. `out` may be of a subclass once Python has
-// looked at it.
+// Whether operands are arrays, or None where they are optional. `out` may be of a subclass once Python has
+// checked it.
 bool are_arrays(const OperandHandles& operands, bool normalised) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
@@ -31,8 +31,8 @@ bool read_attributes(const nb::handle* a, Attributes& attributes) {
                          attributes);
 }
 
-// A list of Python integers, or of such lists of one length, as an array of int64; nothing where it is
-// anything else, which Python then looks at.
+// A list of Python integers, or of such lists of one length, as an array of int64. Nothing for any other
+// list, which Python then converts.
 nb::object array_of_integers(nb::handle list) {
   if (PyList_GET_SIZE(list.ptr()) == 0) return {};
   const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
@@ -94,7 +94,7 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
   refuse_too_small(program, at);
 }
 
-// Runs a plan on operands that the callback has yet to look at.
+// Runs a plan on operands that the callback checks first.
 nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
   std::optional<OperandSnapshot> before;
@@ -151,7 +151,7 @@ nb::object run_call(const Attributes& attributes, const OperandHandles& operands
   return run_found(std::move(found), attributes, operands, fill_value);
 }
 
-// A call whose arguments Python has to look at.
+// A call whose arguments Python has to convert and check first.
 GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
       callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);

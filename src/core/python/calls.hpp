@@ -1,4 +1,4 @@
-// The way of a call from Python objects to the engine.
+// Calls of the operators, from Python objects to the engine.
 #pragma once
 
 #include "arrays.hpp"
@@ -23,7 +23,7 @@ enum Argument {
 // One call of an operator; kOp is its name, interned.
 nb::object call(nb::handle* arguments);
 
-// A run of a plan on arrays, which a callback sees to look as the plan was made for.
+// A run of a plan on arrays; a callback checks that they match the plan's specs.
 nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
                     nb::handle fill_value, nb::handle out);
 

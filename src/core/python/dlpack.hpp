@@ -1,5 +1,6 @@
-// What is used here of DLPack's exchange of tensors between packages (dlpack.h, version 1.3): the layout of
-// its structures is fixed for all versions 1.x, so that no header of a framework is needed to build.
+// The part of DLPack's exchange of tensors between packages that is used here (dlpack.h, version 1.3). The
+// layout of its structures is fixed for all versions 1.x, so that no header of a framework is needed to
+// build.
 #pragma once
 
 #include <cstdint>

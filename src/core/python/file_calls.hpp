@@ -1,4 +1,4 @@
-// From Python objects to reads of a file's rows.
+// Reads of a file's rows, called from Python.
 #pragma once
 
 #include <cstdint>

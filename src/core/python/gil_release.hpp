@@ -23,8 +23,8 @@ class GilRelease {
   gatherum_poll poll() {
     return {[](void* context) { return static_cast<GilRelease*>(context)->signal_pending() ? 1 : 0; }, this};
   }
-  // Whether a poll has told the work to stop. Work that was cut short without that was so by a fork, in
-  // the child, which has none of the threads that took part.
+  // Whether a poll has stopped the work. If work was cut short and no poll stopped it, then a fork did: the
+  // child has none of the threads that took part.
   bool interrupted() const { return interrupted_; }
 
  private:

@@ -1,4 +1,4 @@
-// Where C++ ends and C begins: no exception passes, and a failed allocation becomes MemoryError.
+// Keeps C++ exceptions out of C callers: a failed allocation becomes MemoryError.
 #pragma once
 
 #include <new>

@@ -12,7 +12,7 @@ namespace {
 // What runs a call.
 struct Runs {
   nb::object type;    // of its arrays
-  nb::object direct;  // what runs it without the sentence of an invalid index, or None
+  nb::object direct;  // what runs it without the message of an invalid index, or None
   nb::object run;
 };
 

@@ -1,4 +1,4 @@
-// Calls on another framework's arrays that were made before, and what runs them.
+// A cache of calls on another framework's arrays, with the functions that run them.
 #pragma once
 
 #include <array>

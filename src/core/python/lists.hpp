@@ -1,4 +1,4 @@
-// From Python objects to lists of rows.
+// Lists of rows, called from Python.
 #pragma once
 
 #include "arrays.hpp"

@@ -24,7 +24,7 @@ void check_out(nb::handle plan, const Views& operands) {
                         array_on(operands[3]));
 }
 
-// A view as Python gives it, for tests and for rooms that are written in Python.
+// A view as Python gives it, for tests and for adapters that are written in Python.
 struct BoundView {
   std::vector<npy_intp> shape, strides;
   View view;

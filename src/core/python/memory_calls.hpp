@@ -1,4 +1,4 @@
-// Calls on memory that is not NumPy's: what the room of another framework calls.
+// Calls on memory that is not NumPy's, for the adapters of other frameworks.
 #pragma once
 
 #include <functional>

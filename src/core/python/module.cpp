@@ -1,4 +1,4 @@
-// Bindings only.
+// Defines the Python module `_core` and calls the other files' bindings.
 #define GATHERUM_OWNS_NUMPY_API
 #include "../platform.hpp"
 #include "accelerate.hpp"

@@ -60,9 +60,9 @@ class OperandSnapshot {
   int64_t words_[kOperands * (3 + 2 * NPY_MAXDIMS)];  // as many as the operands need are set
 };
 
-// Weak references to operands, and to the arrays whose memory they show. ndarray.resize moves no array
-// that has one, even with refcheck=False: neither a signal handler nor another thread can free memory in
-// that way while a long call works on it without the interpreter's lock.
+// Weak references to operands, and to the arrays whose memory they show. ndarray.resize refuses to move an
+// array that has one, even with refcheck=False. So neither a signal handler nor another thread can free
+// memory by it while a long call works on that memory without the interpreter's lock.
 class Pins {
  public:
   explicit Pins(const OperandHandles& operands) {

@@ -143,8 +143,8 @@ void Key::add_numpy(const View& view) {
            });
 }
 
-// A sum of products with odd numbers, no two alike: a chain of them would take longer than the look-up. The
-// upper bits depend on all.
+// A sum of products with different odd numbers: products of products would take longer than the lookup. The
+// upper bits depend on all words.
 uint64_t Key::hash() const {
   static constexpr auto factors = [] {
     std::array<uint64_t, 32> made{};
@@ -235,8 +235,8 @@ Slot slot_of(PyTypeObject* type, PyObject* name) {
 
 const BoundProgram& program_of(nb::handle plan) {
   static PyObject* const name = kept_text("program");
-  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: looking the name up takes 10 ns
-  static const nb::handle type = nb::type<BoundProgram>();      // isinstance looks it up, at 5 ns
+  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: getattr takes 10 ns
+  static const nb::handle type = nb::type<BoundProgram>();      // isinstance takes 5 ns
   nb::object program = nb::borrow(slot.read(plan.ptr()));
   if (!program.is_valid()) program = nb::steal(PyObject_GetAttr(plan.ptr(), name));
   if (!program.is_valid()) nb::raise_python_error();

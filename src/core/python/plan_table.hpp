@@ -25,8 +25,9 @@ bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::h
 Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
                          nb::handle mode, nb::handle negative);
 
-// Calls take(word) for the words that tell calls apart: for the attributes, and for dtype, shape and strides
-// of an operand. A dtype is our number of it; one that has none has words of its own, see Key.
+// Calls take(word) for the words that distinguish calls: those of the attributes, and those of an operand's
+// dtype, shape and strides. A dtype is its number in dtypes.hpp; one without a number has words of its own,
+// see Key.
 template <class Take>
 void each_word(const Attributes& a, const Take& take) {
   take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
@@ -45,8 +46,8 @@ void each_word(const View& view, const Take& take) {
 inline constexpr int kAttributeWords = 3;
 inline int words_of(const View& view) { return view.given() ? 1 + 2 * view.rank : 1; }
 
-// Compares words as they are met with as many that were kept, and looks at the answer once: a branch for each
-// word takes longer.
+// Compares words with as many that were kept. There is one branch at the end: a branch for each word takes
+// longer.
 class Comparison {
  public:
   explicit Comparison(const int64_t* words) : at_(words) {}

@@ -99,7 +99,7 @@ nb::object read(const Shape& shape) {
   return nb::tuple(extents);
 }
 
-// Program(**fields). (nanobind looks at no failure where it makes the dictionary of such arguments.)
+// Program(**fields). (nanobind does not check for failures when it makes the dictionary of such arguments.)
 int make_program(PyObject* self, PyObject* positional, PyObject* given) {
   const auto make = [&] {
     Program fields;

@@ -20,8 +20,8 @@ class BoundProgram {
   // Whether no Python code can run during a call without `out`: no fill value, no lock given up, and a result
   // that NumPy's own allocator makes.
   bool is_quiet() const { return quiet_; }
-  // What the last operands that a plan was found to fit looked like, as words: same(words) tells whether
-  // those of this run do.
+  // The specs of the last operands that matched the plan, as words: same(words) says whether this run's match
+  // them.
   template <class Same>
   bool was_run_on(const Same& same) const {
     const nb::ft_lock_guard lock(mutex_);

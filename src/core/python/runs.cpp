@@ -60,7 +60,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
                             .c_str());
 }
 
-// The result is small, so that NumPy allocates it, as nothing that the collector would look at.
+// The result is small, so that NumPy allocates it, and the garbage collector need not track it.
 nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;

@@ -1,4 +1,4 @@
-// Runs of a plan on operands that look as it was made for.
+// Runs of a plan on operands that match its specs.
 #pragma once
 
 #include <functional>
@@ -25,13 +25,12 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
 // Raises ValueError for operands in which not every byte lies that the program can address.
 void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands);
 
-// Whether `out` shares memory with data as it may: a scatter then works in place. Other ways to share
-// are to be looked at.
+// Whether `out` is the data of a scatter, which then works in place. Any other overlap must be checked.
 bool is_in_place(const BoundProgram& program, const Views& operands);
 bool must_check_out(const BoundProgram& program, const Views& operands);
 
-// Runs a plan on arrays of NumPy, None where there is none. `before`: what they looked like when the
-// plan was found to be theirs.
+// Runs a plan on NumPy arrays; None for an operand that is not given. `before`: their snapshot from when they
+// were found to match the plan.
 nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value,
                          const OperandSnapshot& before);
 // The same where no Python code can run: see BoundProgram::is_quiet.

@@ -1,5 +1,5 @@
-// Whether tensors lie in their storage. A storage can be made smaller under its tensors, which torch does not
-// check again: `tensor.untyped_storage().resize_(0)` is how the memory of parameters is freed.
+// Checks that tensors lie within their storage. A storage can be made smaller under its tensors, and torch
+// does not check them again: `tensor.untyped_storage().resize_(0)` is how the memory of parameters is freed.
 #pragma once
 
 #include <cstring>

@@ -13,12 +13,12 @@
 namespace gatherum {
 namespace {
 
-// What torch's room has given, once.
+// What the adapter of torch has passed, once.
 struct Torch {
   const dlpack::ExchangeApi* api = nullptr;
   nb::object tensor, parameter;      // the types
   nb::object int8, uint8;            // torch's dtypes of all bytes; it has others of fewer bits, as wide
-  std::vector<TorchQuery> watchers;  // whether calls are looked at by something
+  std::vector<TorchQuery> watchers;  // whether something watches calls, such as a dispatch mode
   TorchQuery grad_enabled, requires_grad, is_neg;
   nb::object record;        // makes a call of which a gradient is wanted
   nb::object forward_mode;  // a module with the level of forward mode, -1 for none
@@ -117,7 +117,7 @@ nb::object run(const Attributes& attributes, const TensorCall& call, const Views
   return call.out.is_none() ? result.take(*torch().api) : nb::borrow(call.out);
 }
 
-// The same through autograd, without torch's dispatcher: there is nothing that it would look for.
+// The same through autograd, without torch's dispatcher, which would have nothing to dispatch to.
 nb::object recorded(const TensorCall& call) {
   PyObject* const given[] = {call.op.ptr(),           call.data.ptr(), call.indices.ptr(),
                              call.updates.ptr(),      call.axis.ptr(), call.reduction.ptr(),
@@ -158,10 +158,10 @@ nb::object call_on_plain_tensors(const TensorCall& call) {
   tracked = tracked && t.grad_enabled();
   const Attributes attributes = attributes_in(call);  // may run Python code: before the views
   Views views;
-  TensorView seen[3];
+  TensorView tensors[3];
   for (size_t i = 0; i < n; ++i)
-    if (!seen[i].read(operands[i], views[i]) || seen[i].complex || t.is_neg(operands[i])) return {};
-  return tracked ? recorded(call) : run(attributes, call, views, seen[0].type);
+    if (!tensors[i].read(operands[i], views[i]) || tensors[i].complex || t.is_neg(operands[i])) return {};
+  return tracked ? recorded(call) : run(attributes, call, views, tensors[0].type);
 }
 
 nb::object call_on_tensors(const TensorCall& call) {
@@ -169,11 +169,11 @@ nb::object call_on_tensors(const TensorCall& call) {
   const char* const names[] = {"data", "indices", "updates", "out"};
   const Attributes attributes = attributes_in(call);
   Views views;
-  TensorView seen[kOperands];
+  TensorView tensors[kOperands];
   for (size_t i = 0; i < kOperands; ++i)
-    if (!operands[i].is_none() && !seen[i].read(operands[i], views[i]))
+    if (!operands[i].is_none() && !tensors[i].read(operands[i], views[i]))
       refuse(call.op, names[i], operands[i]);
-  return run(attributes, call, views, seen[0].type);
+  return run(attributes, call, views, tensors[0].type);
 }
 
 namespace {
@@ -246,11 +246,11 @@ gatherum_buffer allocate(TensorResult& result, const TensorView& like, const Vie
 enum Differentiated { kGradient, kOldData, kIndices, kUpdates, kResult, kDifferentiated };
 
 // Reads the tensors that gradients are made from: of one dtype, in C order, those of the output of one shape.
-void read_all(nb::handle op, const nb::handle* operands, TensorView* seen, View* views) {
+void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, View* views) {
   const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
   for (int i = 0; i < kDifferentiated; ++i) {
     if (operands[i].is_none()) continue;
-    if (!seen[i].read(operands[i], views[i])) refuse(op, names[i], operands[i]);
+    if (!tensors[i].read(operands[i], views[i])) refuse(op, names[i], operands[i]);
     if (i == kIndices) continue;
     const bool like_output = i != kUpdates;
     if (views[i].dtype != views[kGradient].dtype || !is_contiguous(views[i]) ||
@@ -279,9 +279,9 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
   const nb::object held = nb::steal(name);
   const Attributes attributes = attributes_of(held, axis, reduction, include_self, mode, negative);
   const nb::handle operands[] = {gradient, data, indices, updates, result};
-  TensorView seen[kDifferentiated];
+  TensorView tensors[kDifferentiated];
   View views[kDifferentiated];
-  read_all(held, operands, seen, views);
+  read_all(held, operands, tensors, views);
   // The scatter of such updates into data that lie like the gradient.
   bool is_new = false;
   const CachedPlan found =
@@ -294,8 +294,8 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
   at.updates = memory_of(views[kUpdates]);
   if (views[kOldData].given()) at.data = memory_of(views[kOldData]);
   if (views[kResult].given()) at.result = memory_of(views[kResult]);
-  if (of_data) at.of_data = allocate(results[0], seen[kGradient], views[kGradient]);
-  if (of_updates) at.of_updates = allocate(results[1], seen[kUpdates], views[kUpdates]);
+  if (of_data) at.of_data = allocate(results[0], tensors[kGradient], views[kGradient]);
+  if (of_updates) at.of_updates = allocate(results[1], tensors[kUpdates], views[kUpdates]);
   run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_differentiate(found.program->core(), &at, poll, error);
   });

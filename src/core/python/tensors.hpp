@@ -13,11 +13,11 @@ struct TensorCall {
   nb::handle out;   // None: a new tensor
 };
 
-// Whether an object is a tensor of torch, of no subclass but Parameter. Never before torch has a room here.
+// Whether an object is a tensor of torch, of no subclass but Parameter. False until torch's adapter is set.
 bool is_tensor(nb::handle object);
 
-// The result of a call on plain tensors of which nothing but their memory matters. None at all: it is not
-// such a call, and torch has to look at it.
+// The result of a call on plain tensors of which only the memory matters. An invalid object (not None): it is
+// not such a call, and torch's dispatcher has to handle it.
 nb::object call_on_plain_tensors(const TensorCall& call);
 
 // The same on tensors that are known to be no more than memory, which a kernel of torch's dispatcher gets.

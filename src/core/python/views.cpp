@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// NumPy's number of each type that is always the same, by what it holds.
+// Our dtype for each of NumPy's type numbers that means the same on every platform.
 constexpr auto kNumbered = [] {
   std::array<int8_t, NPY_HALF + 1> dtypes{};
   for (int8_t& d : dtypes) d = kNoDType;

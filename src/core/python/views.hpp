@@ -1,4 +1,4 @@
-// What a call sees of an operand, NumPy's or another framework's: an address, and how elements lie there.
+// Views: the address, dtype, shape and strides of an operand, NumPy's or another framework's.
 #pragma once
 
 #include <array>

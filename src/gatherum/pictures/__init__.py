@@ -3,7 +3,7 @@
 Libraries of diagrams place nodes and edges, not cells of arrays; an SVG needs nothing installed.
 """
 
-from .cells import Operands
+from .cells import CallValues
 from .drawing import draw
 
-__all__ = ["Operands", "draw"]
+__all__ = ["CallValues", "draw"]

@@ -1,4 +1,4 @@
-"""The way of a line from one box to another, between the cells and never over them."""
+"""Route lines from one box to another, between the cells and never over them."""
 
 from __future__ import annotations
 

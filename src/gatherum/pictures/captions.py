@@ -1,4 +1,4 @@
-"""What is written around a picture: the call, its shapes, and what is left out or made up."""
+"""Write the text around a picture: the call, its shapes, and what is left out or made up."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def notes(scene: Scene, values: bool) -> list[str]:
     return [" ".join(found)] if found else []
 
 
-def wrapped(text: str, size: float, room: float, bold: bool = False) -> list[str]:
+def wrapped(text: str, size: float, width: float, bold: bool = False) -> list[str]:
     """Break text into lines that fit."""
     advance = size * (BOLD_ADVANCE if bold else SANS_ADVANCE)
-    return textwrap.wrap(text, max(20, int(room / advance))) or [""]
+    return textwrap.wrap(text, max(20, int(width / advance))) or [""]

@@ -1,4 +1,4 @@
-"""What stands in each cell of a picture, and how the cell is marked."""
+"""Fill the cells of a picture with text and marks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class CallValues:
     """The values of a call, where they are known."""
 
     data: Array | None = None
@@ -55,7 +55,7 @@ class Cells:
     values: bool
 
 
-def fill_cells(scene: Scene, operands: Operands) -> Cells:
+def fill_cells(scene: Scene, operands: CallValues) -> Cells:
     """Write into every cell what a call leaves there."""
     form = scene.form
     data = _data_texts(scene, operands.data)
@@ -77,7 +77,7 @@ def fill_cells(scene: Scene, operands: Operands) -> Cells:
         moved = [Cell([text]) for text in texts]
         for cell, where in zip(moved, np.ndindex(form.moved), strict=True):
             cell.tip = f"updates{list(where)}"
-        _scatter(scene, links, cells, moved, operands if values else Operands())
+        _scatter(scene, links, cells, moved, operands if values else CallValues())
     return Cells(cells, moved, before, links, values)
 
 
@@ -173,7 +173,7 @@ def _fill_text(s: Signature, fill_value: object) -> str:
 
 
 def _scatter(
-    scene: Scene, links: list[Link], data: list[Cell], moved: list[Cell], operands: Operands
+    scene: Scene, links: list[Link], data: list[Cell], moved: list[Cell], operands: CallValues
 ) -> None:
     """Write into the cells of the data what a scatter leaves there; mark the updates."""
     form, s = scene.form, scene.signature
@@ -224,7 +224,7 @@ def expression(reduction: str, terms: list[str]) -> list[str]:
     return lines
 
 
-def _folded(scene: Scene, operands: Operands, place: int, chain: list[int]) -> str:
+def _folded(scene: Scene, operands: CallValues, place: int, chain: list[int]) -> str:
     """Return the value of a fold that is shown, as the operator itself makes it."""
     if operands.data is None or operands.updates is None:
         return ""

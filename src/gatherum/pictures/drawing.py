@@ -1,4 +1,4 @@
-"""A call as an SVG: cells go to their places, and every mark on them is explained."""
+"""Draw a call as an SVG: cells go to their places, and every mark on them is explained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..checks import Signature
 from ..errors import Shape
 from . import svg
 from .captions import call_text, notes, shapes_text, titles, wrapped
-from .cells import Cell, Cells, Operands, fill_cells
+from .cells import CallValues, Cell, Cells, fill_cells
 from .grids import HEAD, Box, Grid
 from .layout import FONT, LINE, MARGIN, NAME, Label, Layout, arrange, plane_name
 from .model import Scene, scene_of
@@ -28,24 +28,24 @@ LEGEND = {
 }
 
 
-def draw(s: Signature, operands: Operands | None = None, refusal: str = "") -> str:
+def draw(s: Signature, operands: CallValues | None = None, refusal: str = "") -> str:
     """Draw a call.
 
     Parameters
     ----------
     s : Signature
         The call.
-    operands : Operands, optional
+    operands : CallValues, optional
         Its values, as far as they are known.
     refusal : str, optional
-        The sentence with which the call raises for its indices.
+        The message with which the call raises for its indices.
 
     Returns
     -------
     str
         An SVG document.
     """
-    operands = operands or Operands()
+    operands = operands or CallValues()
     scene, cells, layout = _fitting(s, operands, bool(refusal))
     width = max(layout.width, NARROWEST) + 2 * MARGIN
     head, top = _heading(scene, cells.values, width, refusal)
@@ -60,7 +60,7 @@ def draw(s: Signature, operands: Operands | None = None, refusal: str = "") -> s
     )
 
 
-def _fitting(s: Signature, operands: Operands, raises: bool) -> tuple[Scene, Cells, Layout]:
+def _fitting(s: Signature, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
     """Lay a call out so that it can be read: with letters if its values are too wide, and with
     fewer cells if they still are.
     """
@@ -69,7 +69,7 @@ def _fitting(s: Signature, operands: Operands, raises: bool) -> tuple[Scene, Cel
         cells = fill_cells(scene, operands)
         layout = arrange(scene, cells, titles(scene))
         if cells.values and layout.width > WIDEST:
-            cells = fill_cells(scene, Operands(None, operands.indices, None, operands.fill_value))
+            cells = fill_cells(scene, CallValues(None, operands.indices, None, operands.fill_value))
             layout = arrange(scene, cells, titles(scene))
         if layout.width <= WIDEST:
             break
@@ -81,13 +81,13 @@ def _fitting(s: Signature, operands: Operands, raises: bool) -> tuple[Scene, Cel
 
 def _heading(scene: Scene, values: bool, width: float, refusal: str) -> tuple[list[str], float]:
     """Return the lines above the picture and where they end."""
-    room = width - 2 * MARGIN
+    width -= 2 * MARGIN
     lines = []
     y = MARGIN
-    for text, size, look, bold in _head_texts(scene, values, refusal):
-        for part in wrapped(text, size, room, bold):
+    for text, size, style, bold in _head_texts(scene, values, refusal):
+        for part in wrapped(text, size, width, bold):
             y += size + 5
-            lines.append(svg.words(MARGIN, y, part, size, look, bold=bold))
+            lines.append(svg.words(MARGIN, y, part, size, style, bold=bold))
     return lines, y + 22
 
 
@@ -112,16 +112,16 @@ def _body(scene: Scene, cells: Cells, layout: Layout) -> Iterator[str]:
     shown = tuple(tuple(range(size)) for size in form.moved)
     yield from _grid(layout.moved, cells.moved, shown)
     lost = {id(label.entry): label.lost for label in layout.labels}
-    for link, way in layout.lines:
+    for link, route in layout.lines:
         n = svg.hue(link.colour)
         gone = lost[id(link.entry)]
         faded = 0.45 if link.repeat else None
         yield svg.line(
-            way.path, f"line{n}", stroke_width=2, stroke_opacity=faded,
+            route.path, f"line{n}", stroke_width=2, stroke_opacity=faded,
             stroke_dasharray="5 4" if gone else None,
         )  # fmt: skip
         if not gone:
-            yield svg.arrow_head(way.tip, way.direction, f"tip{n}")
+            yield svg.arrow_head(route.tip, route.direction, f"tip{n}")
     for label in layout.labels:
         yield from _index(label)
 
@@ -183,18 +183,18 @@ def _baseline(box: Box, line: int, lines: int) -> tuple[float, float]:
 def _cell(box: Box, cell: Cell) -> Iterator[str]:
     n = svg.hue(cell.colour)
     marks = cell.marks
-    look = "hollow" if marks & {"none", "filled", "dropped"} else "plain"
-    look = look if cell.colour < 0 else f"fill{n}"
-    dashes = "4 3" if look == "hollow" else None
+    style = "hollow" if marks & {"none", "filled", "dropped"} else "plain"
+    style = style if cell.colour < 0 else f"fill{n}"
+    dashes = "4 3" if style == "hollow" else None
     yield svg.rectangle(
-        box, look, cell.tip, rx=3, stroke_dasharray=dashes,
+        box, style, cell.tip, rx=3, stroke_dasharray=dashes,
         stroke_width=1 if cell.colour < 0 else 1.5,
     )  # fmt: skip
     if marks & {"filled", "dropped"}:
         yield svg.hatching(box, "thin")
         for number, text in enumerate(cell.lines):
             shift = _baseline(box, number, len(cell.lines))[1] - 5 - box.middle[1]
-            yield svg.rectangle(_behind(box.moved(0, shift), text), look, stroke="none", rx=3)
+            yield svg.rectangle(_behind(box.moved(0, shift), text), style, stroke="none", rx=3)
     faint = marks & {"lost", "dropped"}
     for number, text in enumerate(cell.lines):
         if not text:
@@ -206,7 +206,7 @@ def _cell(box: Box, cell: Cell) -> Iterator[str]:
 
 
 def _behind(box: Box, text: str) -> Box:
-    """Return the room of a text in the middle of a box, to clear it."""
+    """Return the area of a text in the middle of a box, to clear it."""
     (x, y), half = box.middle, svg.width_of(text, FONT, True) / 2 + 2
     return Box(x - half, y - FONT / 2, x + half, y + FONT / 2) if text else Box(x, y, x, y)
 
@@ -223,10 +223,10 @@ def _index(label: Label) -> Iterator[str]:
     n = svg.hue(label.colour)
     faded = 0.5 if label.repeat else None
     yield f'<g opacity="{faded}">' if faded else "<g>"
-    look = "hollow" if label.colour < 0 else f"fill{n}"
+    style = "hollow" if label.colour < 0 else f"fill{n}"
     dashes = "4 3" if label.repeat else None
     tip = f"indices{list(entry.where)} = {', '.join(map(str, entry.values)) or 'no component'}"
-    yield svg.rectangle(box, look, tip, rx=10, stroke_width=1.5, stroke_dasharray=dashes)
+    yield svg.rectangle(box, style, tip, rx=10, stroke_width=1.5, stroke_dasharray=dashes)
     width = (box.right - box.left) / len(label.texts)
     wrong = entry.wrong if len(entry.wrong) == len(label.texts) else (any(entry.wrong),)
     for number, text in enumerate(label.texts):
@@ -234,7 +234,7 @@ def _index(label: Label) -> Iterator[str]:
         part = Box(left, box.top, left + width, box.bottom)
         if entry.values and wrong[number]:
             yield from _wrong(part)
-            yield svg.rectangle(_behind(part, text), look, stroke="none", rx=3)
+            yield svg.rectangle(_behind(part, text), style, stroke="none", rx=3)
         elif number:
             yield svg.line(f"M{left:.1f} {box.top:.1f}V{box.bottom:.1f}", "thin", stroke_width=1)
         yield svg.words(*_baseline(part, 0, 1), text, FONT, mono=True, middle=True)
@@ -249,10 +249,10 @@ def _wrong(box: Box) -> Iterator[str]:
     yield svg.rectangle(inner, "bad", fill="none", rx=9, stroke_width=2, stroke_dasharray="5 3")
 
 
-def _dog_ear(box: Box, look: str) -> str:
+def _dog_ear(box: Box, style: str) -> str:
     """Return a triangle in the upper right corner."""
     x, y = box.right + 1, box.top - 1
-    return svg.element("path", look, d=f"M{x - 12:.1f} {y:.1f}H{x:.1f}V{y + 12:.1f}Z")
+    return svg.element("path", style, d=f"M{x - 12:.1f} {y:.1f}H{x:.1f}V{y + 12:.1f}Z")
 
 
 def _steps(layout: Layout, congruent: bool, gathers: bool, across: bool) -> Iterator[str]:
@@ -296,10 +296,10 @@ def _legend(cells: Cells, layout: Layout, width: float, top: float) -> tuple[lis
 
 
 def _sample(mark: str, box: Box) -> Iterator[str]:
-    look = "fill0" if mark in ("again", "lost") else "hollow"
+    style = "fill0" if mark in ("again", "lost") else "hollow"
     if mark in ("again", "wrong", "repeat"):
         dashes = "4 3" if mark == "repeat" else None
-        yield svg.rectangle(box, look, rx=9, stroke_dasharray=dashes)
+        yield svg.rectangle(box, style, rx=9, stroke_dasharray=dashes)
         if mark == "wrong":
             yield from _wrong(box)
         elif mark == "again":

@@ -1,4 +1,4 @@
-"""Made-up indices: what a picture shows where only shapes are known."""
+"""Make up indices for pictures of calls whose shapes alone are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the cells of an array lie in a picture."""
+"""Place the cells of an array in a picture."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Grid:
     cell: tuple[float, float]
     across: bool
     lanes: int
-    heads: tuple[float, bool]  # room for positions beside the rows; whether columns have any
+    heads: tuple[float, bool]  # width of positions beside the rows; whether columns have any
     last: bool = False  # whether lines come in: then positions stand where they do not
     name: float = 0.0  # how wide the names of planes are
     refused: bool = False  # whether there is no such array, because the call raises
@@ -59,13 +59,13 @@ class Grid:
 
     @property
     def gaps(self) -> tuple[float, float]:
-        """What lies between columns and between rows: room for lines, one way."""
-        room = TIGHT + LANE * (self.lanes + 1 if self.lanes else 0)
-        return (TIGHT, room) if self.across else (room, TIGHT)
+        """The gaps between columns and between rows; one of the two is wide enough for lines."""
+        wide = TIGHT + LANE * (self.lanes + 1 if self.lanes else 0)
+        return (TIGHT, wide) if self.across else (wide, TIGHT)
 
     @property
     def margin(self) -> Box:
-        """Room for the positions on each side of a plane."""
+        """The space for positions on each side of a plane."""
         beside = self.heads[0]
         above = HEAD * self.heads[1] + HEAD * (planes(self.shape)[0] > 1)
         if self.last and self.across:
@@ -76,14 +76,14 @@ class Grid:
     def plane(self) -> tuple[float, float]:
         """Width and height of a plane, with its positions."""
         _, rows, columns = planes(self.shape)
-        (w, h), (gap_x, gap_y), room = self.cell, self.gaps, self.margin
-        width = room.left + columns * (w + gap_x) + room.right
-        height = room.top + rows * (h + gap_y) + room.bottom
-        # Lines run behind the last cells too, but cells need no room there.
+        (w, h), (gap_x, gap_y), margin = self.cell, self.gaps, self.margin
+        width = margin.left + columns * (w + gap_x) + margin.right
+        height = margin.top + rows * (h + gap_y) + margin.bottom
+        # Lines run behind the last cells too, but cells need no gap there.
         width, height = (
             (width - gap_x, height - TIGHT) if self.across else (width - TIGHT, height - gap_y)
         )
-        return max(width, room.left + self.name), height
+        return max(width, margin.left + self.name), height
 
     @property
     def size(self) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Where everything stands: the arrays in their order, an index beside what it moves."""
+"""Lay a picture out: the arrays in their order, each index beside what it moves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Label(NamedTuple):
 class Layout:
     """Grids, indices and lines in their places, and the places of titles.
 
-    `data` is a scatter's result, and `before` its data, where there is room. `lines` run between
+    `data` is a scatter's result, and `before` its data, where there is space. `lines` run between
     data and indices, `steps` between an index and what it moves; `band` is the box of the indices.
     """
 
@@ -207,8 +207,8 @@ def _stack(
         grids["before"] = layout.before
     sizes = {name: grid.size for name, grid in grids.items()}
     if moved.empty or not count:  # indices that move nothing stand in a row of their own
-        room = max(count, 1) * (LEAST + TIGHT)
-        band = (single[0], room) if form.across else (max(count, 1) * (index[0] + TIGHT), LEAST)
+        height = max(count, 1) * (LEAST + TIGHT)
+        band = (single[0], height) if form.across else (max(count, 1) * (index[0] + TIGHT), LEAST)
     elif form.congruent:
         band = moved.size
     else:
@@ -253,7 +253,7 @@ def _stack(
 
 
 def _place_before(layout: Layout) -> float:
-    """Put the data of a scatter at the top, and return the room that they take there."""
+    """Put the data of a scatter at the top, and return the height that they take there."""
     if layout.before is None:
         return 0.0
     layout.before.y = 2 * TITLE

@@ -1,4 +1,4 @@
-"""Which cell goes where: a call small enough to be drawn, and what each of its indices does."""
+"""Model a call small enough to be drawn: which cell goes where, and what each index does."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def scene_of(
         entries = _entries(s, form, form.data, drawn)
         shown = tuple(tuple(range(size)) for size in form.data)
     else:
-        spare = int(most_across == MOST_ACROSS)  # where there is room, one more than is addressed
+        spare = int(most_across == MOST_ACROSS)  # where there is space, one more than is addressed
 
         def named(form: Form) -> Shape:
             return tuple(map(len, _shown(form, full, _entries_of(form), spare)))

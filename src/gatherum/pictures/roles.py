@@ -1,4 +1,4 @@
-"""The dimensions of a call by the role they play, and how a large call becomes a small one."""
+"""Sort the dimensions of a call by the role they play, and shrink a large call to a small one."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def reduce(
     roles = ("suffix", "outer", "inner") if named else ("suffix", "outer", "named", "inner")
     for role in roles:
         form = _resized(form, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(form, role)))
-    while prod(form.outer + form.inner) > MOST_PLACES:  # before anyone looks at so many indices
+    while prod(form.outer + form.inner) > MOST_PLACES:  # before all these indices are read
         form = _gladly(_steps(form, ("outer", "inner")))
     while left := excess(shown(form), most_across):
         steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]

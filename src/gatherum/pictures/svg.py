@@ -1,4 +1,4 @@
-"""The words of SVG that pictures use, in colours for light and dark pages.
+"""Write the elements of SVG that pictures use, in colours for light and dark pages.
 
 Every element carries the light colours as attributes, so that a program that knows no style sheets
 draws them; the style sheet replaces them where the reader prefers a dark page. Nothing has an id:
@@ -64,11 +64,11 @@ def plain(text: str) -> str:
     return escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
 
 
-def element(name: str, look: str, inside: str = "", /, **attributes: object) -> str:
+def element(name: str, style: str, inside: str = "", /, **attributes: object) -> str:
     """Return an element of a class, with the colours of the class for light pages."""
-    light = COLOURS[look][0] if look else {}
+    light = COLOURS[style][0] if style else {}
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
-    pairs = ({"class": look} if look else {}) | light | given
+    pairs = ({"class": style} if style else {}) | light | given
     text = "".join(
         f' {key}="{_number(value)}"' for key, value in pairs.items() if value is not None
     )
@@ -79,11 +79,11 @@ def _number(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else plain(str(value))
 
 
-def rectangle(box: Box, look: str, tip: str = "", **attributes: object) -> str:
+def rectangle(box: Box, style: str, tip: str = "", **attributes: object) -> str:
     """Return a rectangle."""
     inside = f"<title>{plain(tip)}</title>" if tip else ""
     size = {"width": box.right - box.left, "height": box.bottom - box.top}
-    return element("rect", look, inside, **({"x": box.left, "y": box.top} | size | attributes))
+    return element("rect", style, inside, **({"x": box.left, "y": box.top} | size | attributes))
 
 
 def words(
@@ -91,7 +91,7 @@ def words(
     y: float,
     text: str,
     size: float,
-    look: str = "ink",
+    style: str = "ink",
     *,
     mono: bool = False,
     middle: bool = False,
@@ -100,7 +100,7 @@ def words(
     """Return a line of text, which begins or has its middle at a point."""
     return element(
         "text",
-        look,
+        style,
         plain(text),
         x=x,
         y=y,
@@ -111,9 +111,9 @@ def words(
     )
 
 
-def line(path: str, look: str, **attributes: object) -> str:
+def line(path: str, style: str, **attributes: object) -> str:
     """Return a line without a fill."""
-    return element("path", look, d=path, fill="none", **attributes)
+    return element("path", style, d=path, fill="none", **attributes)
 
 
 def width_of(text: str, size: float, mono: bool = False) -> float:
@@ -123,7 +123,7 @@ def width_of(text: str, size: float, mono: bool = False) -> float:
     return size * (advance * (len(text) - wide) + wide)
 
 
-def hatching(box: Box, look: str) -> str:
+def hatching(box: Box, style: str) -> str:
     """Return slanted lines in a box."""
     left, top, right, bottom = box
     pieces = []
@@ -132,10 +132,10 @@ def hatching(box: Box, look: str) -> str:
         x0, y0 = max(left, left + step - (bottom - top)), min(bottom, top + step)
         x1, y1 = min(right, left + step), max(top, top + step - (right - left))
         pieces.append(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}")
-    return line("".join(pieces), look, stroke_width=1, stroke_opacity=0.55)
+    return line("".join(pieces), style, stroke_width=1, stroke_opacity=0.55)
 
 
-def arrow_head(tip: tuple[float, float], direction: tuple[float, float], look: str) -> str:
+def arrow_head(tip: tuple[float, float], direction: tuple[float, float], style: str) -> str:
     """Return the head of an arrow that arrives at a point."""
     (x, y), (dx, dy) = tip, direction
     back, half = 8.0, 4.0
@@ -144,7 +144,7 @@ def arrow_head(tip: tuple[float, float], direction: tuple[float, float], look: s
         (x - back * dx - half * dy, y - back * dy - half * dx),
         (x - back * dx + half * dy, y - back * dy + half * dx),
     ]
-    return element("polygon", look, points=" ".join(f"{px:.1f},{py:.1f}" for px, py in points))
+    return element("polygon", style, points=" ".join(f"{px:.1f},{py:.1f}" for px, py in points))
 
 
 def document(width: float, height: float, title: str, lines: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Who sends what to whom when rows move between chunks: a small gather and a small scatter."""
+"""Draw how rows move between chunks: a small gather and a small scatter."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Drawing:
         return where they are.
         """
         found = []
-        room, bottom = (WIDTH - 2 * LEFT) / len(blocks), self.y + CELL
+        share, bottom = (WIDTH - 2 * LEFT) / len(blocks), self.y + CELL
         for number, cells in enumerate(blocks):
             wide = CELL * len(cells)
-            left = LEFT + number * room + (room - wide) / 2
+            left = LEFT + number * share + (share - wide) / 2
             for place, (text, colour) in enumerate(cells):
                 x = left + CELL * place
                 box = Box(x + 1, self.y, x + CELL - 1, bottom - 2)
