@@ -1,10 +1,10 @@
-"""Rows of a table for one batch of indices after another: gatherum.files.rows and its peers.
+"""Read rows of a table for one batch of indices after another: gatherum.files.rows and its peers.
 
     python benchmarks/batches_bench.py [--row-bytes 512] [--rounds 5] [--batches 64 1024 65536]
 
 The table (512 MiB, in a .npy file, warm) and 256,000 indices are the same in every case: one large
 gather, `rows` on batches of so many indices, and `table[batch]` of a numpy.memmap. They take
-turns in one process. Told are medians and their range, and the throughput beside the large gather.
+turns in one process. It prints medians and their range, and the throughput beside the large gather.
 """
 
 import argparse

@@ -51,7 +51,7 @@ def _row(record: dict[str, Any]) -> Row:
 
 
 def roof(found: dict[str, Any]) -> float:
-    """Return the most bytes a second that were seen: bandwidth varies, and caches serve some."""
+    """Return the most bytes per second that were measured: bandwidth varies, and caches help."""
     rows = roofline_rows(found)
     marks = (mark for row in rows for mark in (*row.speeds.values(), row.read))
     return max(*found["limits"]["read_gb_s"].values(), copied(found), *marks)
@@ -64,7 +64,7 @@ def copied(found: dict[str, Any]) -> float:
 
 
 def digest() -> str:
-    """Return what tells the report that a chart was drawn from."""
+    """Return what identifies the report that a chart was drawn from."""
     return f"sha256 of results.json: {hashlib.sha256(RESULTS.read_bytes()).hexdigest()}"
 
 
@@ -108,8 +108,8 @@ def draw_roofline(found: dict[str, Any], theme: str) -> None:
     spans = [(min(row.speeds.values()), max(row.speeds.values())) for row in rows]
     axes.hlines(range(len(rows)), *zip(*spans, strict=True), color=grid, linewidth=2)
     for name, colour in zip((OURS, RECYCLED, PEER), colours, strict=True):
-        seen = [(row.speeds[name], y) for y, row in enumerate(rows) if name in row.speeds]
-        axes.scatter(*zip(*seen, strict=True), color=colour, label=name, zorder=3)
+        points = [(row.speeds[name], y) for y, row in enumerate(rows) if name in row.speeds]
+        axes.scatter(*zip(*points, strict=True), color=colour, label=name, zorder=3)
     axes.axvline(copied(found), color=muted, linestyle="--", label="plain copy")
     axes.axvline(roof(found), color=ink, label=f"most that was seen ({roof(found):.1f})")
     axes.set_xlim(0, roof(found) * 1.02)
@@ -128,14 +128,14 @@ def draw_speed(found: dict[str, Any], theme: str) -> None:
     ours = [record["ours"]["recycled"]["median"] for record in shown]
     axes.scatter(ours, range(len(shown)), color=colours[0], s=70, label="gatherum", zorder=3)
     for marker, (family, name) in zip(MARKERS, peers.PEERS.items(), strict=False):
-        seen = [
+        points = [
             (record["peers"][family]["median"], y)
             for y, record in enumerate(shown)
             if record["peers"].get(family, {}).get("answer", "differs") != "differs"
         ]
-        if seen:
+        if points:
             axes.scatter(
-                *zip(*seen, strict=True), marker=marker, s=42, facecolors="none", edgecolors=ink,
+                *zip(*points, strict=True), marker=marker, s=42, facecolors="none", edgecolors=ink,
                 label=name,
             )  # fmt: skip
     axes.set_xscale("log")

@@ -3,9 +3,9 @@
     python benchmarks/dask_bench.py [--rows 4000000] [--only gather] [--rounds 3]
 
 Every call runs in a process and on a cluster of its own; with several rounds the calls of a case
-take turns. Told are tasks, seconds, the processor time of the workers and of the scheduler with the
-client, and the largest resident set of a worker, medians of the rounds. Rows have 1 KiB: 4 million
-are 4.1 GB.
+take turns. It prints medians of the rounds: tasks, seconds, the processor time of the workers and
+of the scheduler with the client, and the largest resident set of a worker. Rows have 1 KiB: 4
+million are 4.1 GB.
 """
 
 import argparse
@@ -160,12 +160,12 @@ def run(name, rows, chunks, index_chunks):
         seconds, own = time.perf_counter() - started, processor_time() - own
         used = sum(client.run(processor_time).values()) - sum(before.values())
         peaks = client.run(peak).values()
-    told = {"tasks": tasks, "seconds": seconds, "cpu": used, "scheduler": own}
-    print(json.dumps({"call": name, **told, "peak_gb": max(peaks), "result": total}))
+    counted = {"tasks": tasks, "seconds": seconds, "cpu": used, "scheduler": own}
+    print(json.dumps({"call": name, **counted, "peak_gb": max(peaks), "result": total}))
 
 
 def turns(names, rows, chunks, index_chunks, rounds):
-    """Run calls in turns, each in a process of its own; return what each told, round by round."""
+    """Run calls in turns, each in a process of its own; return what they printed by round."""
     found = {name: [] for name in names}
     for number in range(rounds):
         for name in names[:: -1 if number % 2 else 1]:
@@ -179,7 +179,7 @@ def turns(names, rows, chunks, index_chunks, rounds):
     return found
 
 
-def told(name, runs):
+def summary_of(name, runs):
     """Return a line of a table: medians, and the result, which is the same in all rounds."""
     if not runs:
         return f"| {name} | failed | | | | | |"
@@ -213,7 +213,7 @@ def main():
             continue
         found = turns(names, given.rows, chunks, index_chunks, given.rounds)
         for name, runs in found.items():
-            print(told(f"{case}: {name}", runs), flush=True)
+            print(summary_of(f"{case}: {name}", runs), flush=True)
 
 
 if __name__ == "__main__":

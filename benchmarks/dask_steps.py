@@ -1,4 +1,4 @@
-"""What each step of a call on Dask's arrays costs here, and what that makes of larger calls.
+"""Measure what each step of a call on Dask's arrays costs, and predict larger calls from it.
 
     python benchmarks/dask_steps.py measure > benchmarks/dask_steps.json
     python benchmarks/dask_steps.py plan --workers 100
@@ -123,7 +123,7 @@ TASKS, ENTRIES = 500, 2_000_000
 
 
 def measure(rounds):
-    """Return the seconds of each step: what steps measured before explain is taken away."""
+    """Return the seconds of each step, less the part that earlier steps already explain."""
     import dask
     import dask.array as da
 
@@ -287,13 +287,13 @@ def plan(given):
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
     for chunk in given.chunks:
         cost, _ = costed(planned(rows, given.row_bytes, entries, chunk * MIB))
-        told = predicted(figures, cost, entries, given.workers)
+        needs = predicted(figures, cost, entries, given.workers)
         cells = (
             f"{chunk:,} MiB", f"{cost.tasks:,}", f"{cost.pieces:.1e}",
-            f"{cost.moved / given.workers / 1e9:,.0f} GB", f"{told['scheduler']:,.0f} s",
-            f"{sum(told['cpu'].values()):,.0f} s", f"{told['cpu']['piece']:,.0f} s",
-            f"{told['network']:,.0f} s", f"{told['disk']:,.0f} s",
-            f"{told['memory'] / 1e9:.1f} GB",
+            f"{cost.moved / given.workers / 1e9:,.0f} GB", f"{needs['scheduler']:,.0f} s",
+            f"{sum(needs['cpu'].values()):,.0f} s", f"{needs['cpu']['piece']:,.0f} s",
+            f"{needs['network']:,.0f} s", f"{needs['disk']:,.0f} s",
+            f"{needs['memory'] / 1e9:.1f} GB",
         )  # fmt: skip
         print("| " + " | ".join(cells) + " |")
 
@@ -307,10 +307,10 @@ def check(given):
         with cluster() as client:
             worker, _, cost = shuffled(client, given.rounds, *sizes)
             peak = max(most for most, _ in client.run(resident).values())
-        told = predicted(figures, cost, sizes[4], 2)
+        needs = predicted(figures, cost, sizes[4], 2)
         print(
-            f"| {name} | {cost.tasks:,} | {2 * sum(told['cpu'].values()):.1f} s | {worker:.1f} s | "
-            f"{told['memory'] / 1e9:.2f} GB | {peak / 1e9:.2f} GB |"
+            f"| {name} | {cost.tasks:,} | {2 * sum(needs['cpu'].values()):.1f} s | "
+            f"{worker:.1f} s | {needs['memory'] / 1e9:.2f} GB | {peak / 1e9:.2f} GB |"
         )
 
 

@@ -5,7 +5,7 @@
     python benchmarks/jax_bench.py --scale 0.1 --threads 2
 
 Both sides take turns in one process, each round beginning with the other; a time is the median of
-the rounds, with the quartiles of the ratio behind it. Where JAX has several ways, the fastest is
+the rounds, with the quartiles of the ratio behind it. Where JAX has several methods, the fastest is
 timed. Before that, results are compared: equal for what only moves, to rounding for sums. Results
 are waited for, and dropped before the next call. "jax / ours" is how many times as fast ours is;
 the goal for it stands beside it.
@@ -26,7 +26,7 @@ import numpy as np
 from turns import Call, Case, measured
 
 import gatherum
-import gatherum.jax as room
+import gatherum.jax as gjax
 
 
 def main() -> int:
@@ -73,7 +73,7 @@ def eager(_: float, rng: np.random.Generator) -> Iterator[Case]:
     """Calls outside of jit, of which the overhead is all that counts."""
     table, rows_ = jnp.asarray(rng.standard_normal(20), "f4"), jnp.asarray(rng.integers(0, 20, 5))
     take = waited(jnp.take, table, rows_)
-    yield Case("eager: gatherum.jax.gather of 5", 1 / 1.1, waited(room.gather, table, rows_),
+    yield Case("eager: gatherum.jax.gather of 5", 1 / 1.1, waited(gjax.gather, table, rows_),
                [take], 2000)  # fmt: skip
     yield Case("eager: gatherum.gather of 5", 1 / 1.1, waited(gatherum.gather, table, rows_),
                [take], 2000)  # fmt: skip
@@ -82,7 +82,7 @@ def eager(_: float, rng: np.random.Generator) -> Iterator[Case]:
 def jitted(_: float, rng: np.random.Generator) -> Iterator[Case]:
     """The same compiled."""
     table, rows_ = jnp.asarray(rng.standard_normal(20), "f4"), jnp.asarray(rng.integers(0, 20, 5))
-    yield Case("jit: gather of 5", 1 / 1.15, waited(jax.jit(room.gather), table, rows_),
+    yield Case("jit: gather of 5", 1 / 1.15, waited(jax.jit(gjax.gather), table, rows_),
                [waited(jax.jit(jnp.take), table, rows_)], 2000)  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def inside(_: float, rng: np.random.Generator) -> Iterator[Case]:
 
         return waited(jax.jit(run), table, rows_)
 
-    ours, theirs = repeated(room.gather), repeated(copied)
+    ours, theirs = repeated(gjax.gather), repeated(copied)
     first = repeated(lambda table, rows_: table[rows_])
     np.testing.assert_array_equal(ours(), first())
     yield Case("inside jit: 200 gathers of 8", 0.0, ours, [theirs], 20, tolerance=1e9)
@@ -133,10 +133,10 @@ def rows(scale: float, rng: np.random.Generator) -> Iterator[Case]:
     n = int(1_000_000 * scale)
     table = jnp.asarray(rng.standard_normal((n, 64), "f4"))
     places = jnp.asarray(rng.integers(0, n, n), "i4")
-    ways = (lambda t, i: jnp.take(t, i, 0), lambda t, i: t[i],
+    methods = (lambda t, i: jnp.take(t, i, 0), lambda t, i: t[i],
             lambda t, i: jnp.take(t, i, 0, mode="clip"))  # fmt: skip
-    peers = [waited(jax.jit(way), table, places) for way in ways]
-    yield Case("rows: 1M x 64", 2.5, waited(jax.jit(room.gather), table, places), peers)
+    peers = [waited(jax.jit(method), table, places) for method in methods]
+    yield Case("rows: 1M x 64", 2.5, waited(jax.jit(gjax.gather), table, places), peers)
 
 
 def elements(scale: float, rng: np.random.Generator) -> Iterator[Case]:
@@ -144,11 +144,11 @@ def elements(scale: float, rng: np.random.Generator) -> Iterator[Case]:
     n, width = int(8192 * scale), 4096
     table = jnp.asarray(rng.standard_normal((n, width), "f4"))
     places = jnp.asarray(rng.integers(0, n, (n, width)), "i4")
-    ways = (lambda t, i: jnp.take_along_axis(t, i, 0),
+    methods = (lambda t, i: jnp.take_along_axis(t, i, 0),
             lambda t, i: jnp.take_along_axis(t, i, 0, mode="clip"))  # fmt: skip
-    peers = [waited(jax.jit(way), table, places) for way in ways]
+    peers = [waited(jax.jit(method), table, places) for method in methods]
     yield Case("elements: axis 0 of 8192 x 4096", 1.8,
-               waited(jax.jit(room.gather_elements), table, places), peers)  # fmt: skip
+               waited(jax.jit(gjax.gather_elements), table, places), peers)  # fmt: skip
 
 
 def bins(scale: float, rng: np.random.Generator) -> Iterator[Case]:
@@ -157,11 +157,11 @@ def bins(scale: float, rng: np.random.Generator) -> Iterator[Case]:
     zeros = jnp.zeros(n, "f4")
     places = jnp.asarray(rng.integers(0, n, count), "i4")
     updates = jnp.asarray(rng.standard_normal(count, "f4"))
-    ours = jax.jit(lambda z, i, u: room.scatter_slices(z, i, u, reduction="add"))
+    ours = jax.jit(lambda z, i, u: gjax.scatter_slices(z, i, u, reduction="add"))
     theirs = jax.jit(lambda z, i, u: z.at[i].add(u))
     yield Case("bins: 20M into 1M, .at[].add", 1.3, waited(ours, zeros, places, updates),
                [waited(theirs, zeros, places, updates)])  # fmt: skip
-    summed = jax.jit(lambda i, u: room.scatter_slices(jnp.zeros(n, "f4"), i, u, reduction="add"))
+    summed = jax.jit(lambda i, u: gjax.scatter_slices(jnp.zeros(n, "f4"), i, u, reduction="add"))
     segment = jax.jit(lambda i, u: jax.ops.segment_sum(u, i, n))
     yield Case("bins: 20M into 1M, segment_sum", 1.0, waited(summed, places, updates),
                [waited(segment, places, updates)])  # fmt: skip
@@ -173,7 +173,7 @@ def row_sums(scale: float, rng: np.random.Generator) -> Iterator[Case]:
     zeros = jnp.zeros((n, 64), "f4")
     places = jnp.asarray(rng.integers(0, n, count), "i4")
     updates = jnp.asarray(rng.standard_normal((count, 64), "f4"))
-    ours = jax.jit(lambda z, i, u: room.scatter_slices(z, i, u, reduction="add"))
+    ours = jax.jit(lambda z, i, u: gjax.scatter_slices(z, i, u, reduction="add"))
     theirs = jax.jit(lambda z, i, u: z.at[i].add(u))
     yield Case("row sums: 1M x 64 into 100k", 1.0, waited(ours, zeros, places, updates),
                [waited(theirs, zeros, places, updates)])  # fmt: skip

@@ -1,4 +1,4 @@
-"""What each instruction-set level of the kernels is worth: the same calls on two levels, in turns.
+"""Compare two instruction-set levels of the kernels: the same calls on each, in turns.
 
     python benchmarks/levels.py [--levels v3 v4] [--scale 0.2] [--rounds 9] [--only add]
 

@@ -1,4 +1,4 @@
-"""How long calls take that move next to nothing, as parts of what else one would write.
+"""Time calls that move next to nothing, as shares of the time of their alternatives.
 
     python benchmarks/small_calls.py                  # every pair
     python benchmarks/small_calls.py gather elements  # those whose name holds a word

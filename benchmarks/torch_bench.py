@@ -5,7 +5,7 @@
     python benchmarks/torch_bench.py --scale 0.1 --threads 2
 
 Both sides take turns in one process, each round beginning with the other; a time is the median of
-the rounds, with the quartiles behind it. Where torch has several ways, the fastest is timed. Before
+the rounds, with the quartiles behind it. If torch has several methods, the fastest is timed. Before
 that, results and gradients are compared: equal for what only moves, to rounding for sums, which
 torch adds in another order. "torch / ours" is how many times as fast ours is; the goal for it
 stands beside it.
@@ -20,7 +20,7 @@ from torch import Tensor
 from turns import Call, Case, measured
 
 import gatherum
-import gatherum.torch as room
+import gatherum.torch as gtorch
 
 
 def main() -> int:
@@ -90,7 +90,7 @@ def compiled(_: float, only: str) -> Iterator[Case]:
     from torch._inductor.utils import fresh_cache
 
     x, i = torch.randn(20), torch.randint(20, (5,))
-    ours = torch.compile(room.gather, fullgraph=True)
+    ours = torch.compile(gtorch.gather, fullgraph=True)
     theirs = torch.compile(lambda x, i: x.index_select(0, i), fullgraph=True)
     with fresh_cache():
         ours(x, i), theirs(x, i)
@@ -127,7 +127,7 @@ def message_passing(scale: float, only: str) -> Iterator[Case]:
         wide = targets[:, None].expand(-1, width)
         calls = backward(
             [x],
-            lambda x=x: room.scatter(room.gather(x, sources), targets, 0, dim_size=nodes),
+            lambda x=x: gtorch.scatter(gtorch.gather(x, sources), targets, 0, dim_size=nodes),
             lambda x=x: torch.zeros_like(x).index_add(0, targets, x.index_select(0, sources)),
             lambda x=x, w=wide: torch.zeros_like(x).scatter_add(0, w, x.index_select(0, sources)),
             coming,
@@ -136,18 +136,18 @@ def message_passing(scale: float, only: str) -> Iterator[Case]:
 
 
 def embedding(scale: float, only: str) -> Iterator[Case]:
-    """A table of 500k x 128, 200k look-ups, a fifth of them for the second time."""
+    """A table of 500k x 128, 200k lookups, a fifth of them for the second time."""
     if only not in "embedding":
         return
-    rows, looks, width = int(500_000 * scale), int(200_000 * scale), 128
-    once = torch.randperm(rows)[: int(0.8 * looks)]
-    text = torch.cat((once, once[: looks - len(once)]))[torch.randperm(looks)]
+    rows, lookups, width = int(500_000 * scale), int(200_000 * scale), 128
+    once = torch.randperm(rows)[: int(0.8 * lookups)]
+    text = torch.cat((once, once[: lookups - len(once)]))[torch.randperm(lookups)]
     for dtype, goal in ((torch.float32, 2.2), (torch.bfloat16, 1.6)):
         table = torch.randn(rows, width).to(dtype).requires_grad_()
-        coming = torch.randn(looks, width).to(dtype)
+        coming = torch.randn(lookups, width).to(dtype)
         calls = backward(
             [table],
-            lambda t=table: room.gather(t, text),
+            lambda t=table: gtorch.gather(t, text),
             lambda t=table: torch.nn.functional.embedding(text, t),
             lambda t=table: t.index_select(0, text),
             coming,
@@ -169,7 +169,7 @@ def rows(scale: float, only: str) -> Iterator[Case]:
         theirs = "prod" if word == "mul" else word
         calls = backward(
             [src],
-            lambda w=word: room.scatter(src, index, 0, dim_size=places, reduce=w),
+            lambda w=word: gtorch.scatter(src, index, 0, dim_size=places, reduce=w),
             lambda s=start, t=theirs: s.scatter_reduce(0, wide, src, t, include_self=t == "prod"),
             coming,
         )

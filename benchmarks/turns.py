@@ -1,4 +1,4 @@
-"""Two ways to do the same, timed in turns: what the benchmarks of frameworks share."""
+"""Time two methods of one task in turns, for the benchmarks of frameworks."""
 
 import statistics
 import time
@@ -10,7 +10,7 @@ Call = Callable[[], object]
 
 @dataclass
 class Case:
-    """One comparison: our call, a framework's ways to do the same, and the least wanted ratio."""
+    """One comparison: our call, a framework's methods for the same, and the least wanted ratio."""
 
     name: str
     goal: float

@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation; `nox -s docs` runs it."""
+"""Configure Sphinx, which builds the documentation; `nox -s docs` runs it."""
 
 import sys
 from importlib.util import find_spec

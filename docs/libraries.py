@@ -1,4 +1,4 @@
-"""The libraries that are asked, each as a set of names for the expressions of the tables."""
+"""The libraries that the tables ask, each as a set of names for the tables' expressions."""
 
 from collections.abc import Callable
 from importlib import import_module, metadata

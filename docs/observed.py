@@ -1,4 +1,4 @@
-"""Ask the libraries that the comparison and the operator pages speak of.
+"""Ask the libraries that the comparison and the operator pages describe.
 
     python docs/observed.py            print what the installed libraries answer
     python docs/observed.py --write    keep it in docs/observed.json, which the pages show

@@ -41,7 +41,7 @@ def made(workload: Workload, scale: float = TINY_SCALE) -> Case:
 
 
 def answers(family: str, case: Case) -> dict[str, np.ndarray]:
-    return {name: np.asarray(call()) for name, call in peers.load(family).ways(case).items()}
+    return {name: np.asarray(call()) for name, call in peers.load(family).methods(case).items()}
 
 
 @each_workload
@@ -81,18 +81,18 @@ def test_skewed_rows_are_skewed_and_scattered() -> None:
 
 
 @pytest.mark.parametrize("family", peers.PEERS)
-def test_a_peers_ways_are_right(family: str) -> None:
+def test_a_peers_methods_are_right(family: str) -> None:
     pytest.importorskip(family, reason=f"install {family} to check it as a peer")
     wrong: dict[str, list[str]] = {}
     for workload in WORKLOADS:
         case = made(workload)
         if family not in RACING or case.updates is None:
-            wrong[workload.name] = wrong_ways(family, case)
-    assert {name: ways for name, ways in wrong.items() if ways} == {}
+            wrong[workload.name] = wrong_methods(family, case)
+    assert {name: methods for name, methods in wrong.items() if methods} == {}
     assert len(wrong) > 12
 
 
-def wrong_ways(family: str, case: Case) -> list[str]:
+def wrong_methods(family: str, case: Case) -> list[str]:
     expected = next(iter(answers("numpy", case).values()))
     found = answers(family, case)
     assert found
@@ -109,7 +109,7 @@ EXACT = Verdict("exact")
 RACING = ("onnxruntime", "torch")  # their scatters share destinations between threads
 
 
-def test_lost_adds_are_told_from_another_order() -> None:
+def test_lost_adds_are_distinguished_from_another_order() -> None:
     updates = np.ones(8, "f4")
     case = Case("scatter_nd", np.zeros(2, "f4"), np.zeros((8, 1), "i8"), updates, reduction="add")
     expected = np.array([8, 0], "f4")
@@ -158,7 +158,7 @@ def test_selection_prefers_a_whole_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ({"scale": 0}, "bench: `scale` must be in (0, 16], got 0"),
         ({"rounds": 0}, "bench: `rounds` must be at least 1, got 0"),
@@ -169,11 +169,11 @@ def test_selection_prefers_a_whole_name() -> None:
         ({"only": ["nothing"]}, "bench: `only` must name workloads among {all}, got 'nothing'"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments: dict[str, object], sentence: str) -> None:
+def test_wrong_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError) as caught:
         bench(**arguments)  # type: ignore[arg-type]
-    sentence = sentence.replace("{}", ", ".join(peers.installed()))
-    assert str(caught.value) == sentence.replace("{all}", ", ".join(runner.NAMES))
+    message = message.replace("{}", ", ".join(peers.installed()))
+    assert str(caught.value) == message.replace("{all}", ", ".join(runner.NAMES))
 
 
 def timed(times: float) -> dict[str, float]:
@@ -227,7 +227,7 @@ def child() -> Iterator[children.Child]:
     child.stop()
 
 
-def test_a_childs_failure_is_a_sentence(child: children.Child) -> None:
+def test_a_childs_failure_is_a_message(child: children.Child) -> None:
     with pytest.raises(RuntimeError, match=r"^AttributeError: .* has no attribute 'nonsense'$"):
         child.ask("nonsense")
     with pytest.raises(RuntimeError, match=r"^RuntimeError: bench: no case has been loaded$"):
@@ -395,8 +395,8 @@ def test_the_charts_show_the_last_report() -> None:
     found = json.loads(charts.RESULTS.read_text())
     rows = charts.roofline_rows(found)
     assert len(rows) == sum("floor" in case for case in found["cases"]) > 20
-    seen = [charts.copied(found), *(max(*row.speeds.values(), row.read) for row in rows)]
-    assert max(seen) <= charts.roof(found)
+    speeds = [charts.copied(found), *(max(*row.speeds.values(), row.read) for row in rows)]
+    assert max(speeds) <= charts.roof(found)
     for theme in charts.THEMES:
         for name, titles in (
             ("roofline", [row.title for row in rows]),

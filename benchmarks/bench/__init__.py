@@ -1,1 +1,1 @@
-"""The machine at hand: our times against its own limits and against the peers installed on it."""
+"""Measure our times against this machine's limits and against the installed peers."""

@@ -1,4 +1,4 @@
-"""What a benchmark case is: a call with its operands, apart from who runs it."""
+"""Benchmark cases: calls with their operands, which any peer can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes: one a peer family, since each brings its own pool of threads."""
+"""Child processes: one per peer, since each peer brings its own pool of threads."""
 
 from __future__ import annotations
 

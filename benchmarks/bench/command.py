@@ -1,4 +1,4 @@
-"""The whole of ``python benchmarks/run.py``."""
+"""Run the benchmark of ``python benchmarks/run.py`` and write its report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main(
     rounds : int, default 7
         Timed runs of each peer, at most; medians are shown.
     families : sequence of str, optional
-        The peers that take part; all that are installed when left out. NumPy always does.
+        The peers that take part; all installed ones by default. NumPy always takes part.
     quiet : bool, default False
         Whether to be silent about progress.
 
@@ -58,7 +58,7 @@ def main(
         raise ValueError(f"bench: `rounds` must be at least 1, got {rounds}")
     names = select(NAMES, only)
     chosen = _families(families)
-    progress: Progress = _silent if quiet else _tell
+    progress: Progress = _silent if quiet else _print_line
     with _cleaning_up():
         measured = Runner(chosen, scale, rounds, progress).run(names)
     result = {**machine.describe(_command()), "scale": scale, "rounds": rounds, **measured}
@@ -97,7 +97,7 @@ def _command() -> list[str]:
     return ["python", "benchmarks/run.py", *sys.argv[1:]]
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""The machine's own limits, measured: what no gather or scatter can beat."""
+"""Measure the machine's own limits, which no gather or scatter can beat."""
 
 from __future__ import annotations
 

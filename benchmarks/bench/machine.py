@@ -1,4 +1,4 @@
-"""What this machine is and which versions take part: the head of every report."""
+"""Describe this machine and the versions that take part: the head of every report."""
 
 from __future__ import annotations
 

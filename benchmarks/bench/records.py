@@ -1,4 +1,4 @@
-"""What a report says of a case: medians, the best peer, and whether the goals are met."""
+"""Compute the record of a case: medians, the best peer, and whether the goals are met."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from . import peers
 from .worker import DIFFERS, EXACT
 
 Record = dict[str, Any]
-Times = Mapping[str, Mapping[str, list[float]]]  # family -> way -> time of each round
-Examined = Mapping[str, "list[Record] | str"]  # family -> what was found of each way, or a failure
+Times = Mapping[str, Mapping[str, list[float]]]  # family -> method -> time of each round
+Examined = Mapping[str, "list[Record] | str"]  # family -> the record of each method, or a failure
 
 
 def of_case(case: Record, examined: Examined, times: Times) -> Record:
@@ -22,17 +22,19 @@ def of_case(case: Record, examined: Examined, times: Times) -> Record:
     case : dict
         What is known before: name, sizes, ``floor`` in ``unit``, ``goals``.
     examined : mapping
-        For each family the ways it was seen to have, or why it has none.
+        For each family its methods, or why it has none.
     times : mapping
-        For each family and kept way the time of each round, in ``unit``.
+        For each family and kept method the time of each round, in ``unit``.
 
     Returns
     -------
     dict
         `case` with ``ours``, ``peers``, ``ratios`` and ``met``.
     """
-    wrong = [way for way in _ways(examined[peers.OURS]) if way["verdict"]["answer"] != EXACT]
-    ours: Record = {way: summary(runs) for way, runs in times[peers.OURS].items()}
+    wrong = [
+        method for method in _methods(examined[peers.OURS]) if method["verdict"]["answer"] != EXACT
+    ]
+    ours: Record = {method: summary(runs) for method, runs in times[peers.OURS].items()}
     ours["answer"] = wrong[0]["verdict"] if wrong else {"answer": EXACT, "detail": ""}
     others = {
         family: _peer(examined[family], times.get(family, {}))
@@ -67,12 +69,12 @@ def of_tiny(
     others: dict[str, Record] = {family: {"failed": why} for family, why in failed.items()}
     for family, statements in times.items():
         if family not in (peers.OURS, *failed):
-            ways = {way: summary(spent) for way, spent in statements.items()}
-            counted = [way for way in ways if not rivals or way in rivals]
-            best = min(counted or ways, key=lambda way: float(ways[way]["median"]))
+            methods = {method: summary(spent) for method, spent in statements.items()}
+            counted = [method for method in methods if not rivals or method in rivals]
+            best = min(counted or methods, key=lambda method: float(methods[method]["median"]))
             answer = EXACT if counted else "not counted"
             others[family] = {
-                "way": best, **ways[best], "answer": answer, "detail": "", "ways": ways,
+                "way": best, **methods[best], "answer": answer, "detail": "", "ways": methods,
             }  # fmt: skip
     return judged({**case, "ours": {"recycled": summary(runs)}, "peers": others})
 
@@ -121,8 +123,7 @@ def by_least(record: Record) -> Record:
     Returns
     -------
     dict
-        The record judged afresh: what a shared machine would do on its own, as far as one can
-        tell.
+        The record judged afresh: an estimate of what a shared machine would do on its own.
     """
     parts = [part for part in ("ours", "peers", "floor") if part in record]
     return judged({**record, **{part: _least(record[part]) for part in parts}})
@@ -139,7 +140,7 @@ def _met(least: float | None, value: float | None) -> bool | None:
     return None if least is None or value is None else value >= least
 
 
-def _ways(found: list[Record] | str) -> list[Record]:
+def _methods(found: list[Record] | str) -> list[Record]:
     return [] if isinstance(found, str) else found
 
 
@@ -147,12 +148,15 @@ def _peer(found: list[Record] | str, times: Mapping[str, list[float]]) -> Record
     if isinstance(found, str):
         return {"failed": found}
     if not times:
-        details = [way["verdict"]["detail"] for way in found]
-        return {"failed": "; ".join(details) or "offers no way for this case"}
+        details = [method["verdict"]["detail"] for method in found]
+        return {"failed": "; ".join(details) or "offers no method for this case"}
     ((kept, runs),) = times.items()
-    ways = {way["name"]: {"warm_up": 1e3 * way["seconds"], **way["verdict"]} for way in found}
-    verdict = {key: ways[kept][key] for key in ("answer", "detail")}
-    return {"way": kept, **summary(runs), **verdict, "ways": ways}
+    methods = {
+        method["name"]: {"warm_up": 1e3 * method["seconds"], **method["verdict"]}
+        for method in found
+    }
+    verdict = {key: methods[kept][key] for key in ("answer", "detail")}
+    return {"way": kept, **summary(runs), **verdict, "ways": methods}
 
 
 def summary(runs: list[float]) -> Record:

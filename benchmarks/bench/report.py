@@ -14,7 +14,7 @@ from .records import Record
 
 Cells = tuple[str, ...]
 MISSED = "MISSED"
-WAYS = ("fresh", "recycled", "out")
+MEMORY = ("fresh", "recycled", "out")
 HEADINGS = ("case", "floor", "fresh", "recycled", "out=", "best peer", "x peer", "x floor")
 
 
@@ -25,7 +25,7 @@ def rows_of(report: dict[str, Any]) -> list[Cells]:
 
 def _row(record: Record) -> Cells:
     unit, ratios = record["unit"], record["ratios"]
-    times = [_way(record, way) for way in WAYS]
+    times = [_our_time(record, memory) for memory in MEMORY]
     best = record["best_peer"]
     peer = "-"
     if best is not None:
@@ -91,14 +91,16 @@ def speed(report: dict[str, Any], titles: dict[str, str] | None = None) -> str:
     for record in report["cases"]:
         title = record["title"] if titles is None else titles.get(record["name"])
         if title is not None:
-            ours = [_way(record, way) for way in ("recycled", "fresh")]
+            ours = [_our_time(record, memory) for memory in ("recycled", "fresh")]
             others = [_brief(record["peers"].get(name), record["unit"]) for name in families]
             rows.append((title, *ours, *others))
     return _markdown_table(head, rows)
 
 
-def _way(record: Record, way: str) -> str:
-    return _time(record["ours"][way]["median"], record["unit"]) if way in record["ours"] else "-"
+def _our_time(record: Record, memory: str) -> str:
+    if memory not in record["ours"]:
+        return "-"
+    return _time(record["ours"][memory]["median"], record["unit"])
 
 
 def _brief(peer: Record | None, unit: str) -> str:

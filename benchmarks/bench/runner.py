@@ -1,4 +1,4 @@
-"""Runs the workloads: rounds that ask each peer in turn, so that noise hits all, and medians."""
+"""Run the workloads in rounds that ask each peer in turn, so that noise hits all of them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Runner:
     scale : float
         The size of the workloads against the table's.
     rounds : int
-        Timed runs of each way, at most.
+        Timed runs of each method, at most.
     progress : callable
-        Told a line about each step.
+        Called with a line about each step.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Runner:
             "floor_bytes": workload.floor(case),
             "goals": {"peer": workload.peer_goal, "floor": workload.floor_goal},
         }
-        look = (case.op, case.axis, case.reduction)
+        call = (case.op, case.axis, case.reduction)
         self._check_memory(nbytes, answer)
         with _shared_folder(2 * nbytes) as folder:
             case.save(folder)
             del case
-            examined = self._examine(workload.name, folder, look)
+            examined = self._examine(workload.name, folder, call)
         reads: list[float] = []
         times, failed = self._time("time", _rounds_of(examined, self.rounds), 1e3, reads)
         record["floor"] = records.summary([1e3 * record["floor_bytes"] / read for read in reads])
@@ -114,16 +114,16 @@ class Runner:
                 f"{available / 2**30:.1f} GiB are free: choose a smaller scale or fewer peers"
             )
 
-    def _examine(self, name: str, folder: Path, look: tuple[str, int, str]) -> Examined:
-        """Load, warm up and check every family; a failure is its sentence."""
-        self.children["numpy"].ask("load", folder, *look)
+    def _examine(self, name: str, folder: Path, call: tuple[str, int, str]) -> Examined:
+        """Load, warm up and check every family; a failure is returned as its message."""
+        self.children["numpy"].ask("load", folder, *call)
         self.children["numpy"].ask("define", folder)
         found: dict[str, list[Record] | str] = {}
         for family, child in self.children.items():
             self.progress(f"{name}: checking {family}")
             try:
                 if family != "numpy":
-                    child.ask("load", folder, *look)
+                    child.ask("load", folder, *call)
                 found[family] = child.ask("examine", folder)
             except RuntimeError as error:
                 found[family] = _failure(family, error)
@@ -151,8 +151,8 @@ class Runner:
                     except RuntimeError as error:
                         failed[family] = _failure(family, error)
                         continue
-                    for way, seconds in spent.items():
-                        times[family].setdefault(way, []).append(seconds * unit)
+                    for method, seconds in spent.items():
+                        times[family].setdefault(method, []).append(seconds * unit)
         return times, failed
 
     def _run_tiny(self, case: Tiny) -> Record:
@@ -183,11 +183,15 @@ def _failure(family: str, error: RuntimeError) -> str:
 def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
     """Return how many rounds each family that can run gets."""
     found = {}
-    for family, ways in examined.items():
+    for family, methods in examined.items():
         spent = (
             []
-            if isinstance(ways, str)
-            else [float(way["seconds"]) for way in ways if way["verdict"]["answer"] != FAILED]
+            if isinstance(methods, str)
+            else [
+                float(method["seconds"])
+                for method in methods
+                if method["verdict"]["answer"] != FAILED
+            ]
         )
         if spent:
             fastest = min(spent)
@@ -197,7 +201,7 @@ def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
 
 @contextmanager
 def _shared_folder(nbytes: int) -> Iterator[Path]:
-    """Give a folder for the operands, in memory where there is room."""
+    """Give a folder for the operands, in memory where they fit."""
     parent = None
     if SHARED_MEMORY.is_dir():
         parent = SHARED_MEMORY if disk_usage(SHARED_MEMORY).free > nbytes else None

@@ -1,4 +1,4 @@
-"""A process of one peer: it loads a case, checks its answers, and times one run when asked."""
+"""Serve one peer in a process: load a case, check its answers, and time one run when asked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .cases import Array, Case
 from .limits import Meter
 
 CHECKED_RUNS = 2
-SLOW = 0.5  # seconds of a way that is checked once less
+SLOW = 0.5  # seconds of a method that is checked once less
 LIMITS = "limits"  # the family of the child that measures the machine
 EXACT, REORDERED, DIFFERS, FAILED = "exact", "order of sums", "differs", "failed"
 
@@ -32,8 +32,8 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way of a peer: its verdict, and the seconds of its best run while it was checked."""
+class Method:
+    """One method of a peer: its verdict, and the seconds of its best run while it was checked."""
 
     name: str
     verdict: Verdict
@@ -46,7 +46,7 @@ def serve(channel: Connection, family: str) -> None:
     try:
         worker = Meter() if family == LIMITS else _Worker(peers.load(family), family)
     except Exception as error:  # the report says why a peer that is installed took no part
-        channel.send(("failed", _sentence(error)))
+        channel.send(("failed", _message(error)))
         return
     channel.send(("ready", None))
     try:
@@ -60,11 +60,11 @@ def serve(channel: Connection, family: str) -> None:
 def _reply(worker: object, name: str, arguments: tuple[object, ...]) -> tuple[str, object]:
     try:
         return "done", getattr(worker, name)(*arguments)
-    except Exception as error:  # it travels as a sentence: the report says what a peer cannot do
-        return "failed", _sentence(error)
+    except Exception as error:  # sent as a message: the report says what a peer cannot do
+        return "failed", _message(error)
 
 
-def _sentence(error: Exception) -> str:
+def _message(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]
 
@@ -90,27 +90,29 @@ class _Worker:
         gc.collect()
 
     def define(self, folder: Path) -> None:
-        """Write the answers that all others are compared with: the first way is the rule's."""
+        """Write the answers that all others are compared with: those of the first method."""
         case = self._loaded()
         np.save(folder / "expected.npy", _first_answer(self.peer, case))
         if case.may_round:
             np.save(folder / "expected_whole.npy", _first_answer(self.peer, case.whole()))
 
     def examine(self, folder: Path) -> list[dict[str, Any]]:
-        """Run every way, check its answers, and keep those worth timing."""
+        """Run every method, check its answers, and keep those worth timing."""
         case = self._loaded()
-        self.calls = self.peer.ways(case)
+        self.calls = self.peer.methods(case)
         expected = np.load(folder / "expected.npy", mmap_mode="r")
         found = [self._try(name, expected) for name in self.calls]
-        if case.may_round and any(way.verdict.answer == DIFFERS for way in found):
+        if case.may_round and any(method.verdict.answer == DIFFERS for method in found):
             found = self._examine_whole(folder, case, found)
-        able = [way for way in found if way.verdict.answer != FAILED]
-        if self.family != peers.OURS and able:  # the fastest way, of those that are right
-            able = [min(able, key=lambda way: (way.verdict.answer == DIFFERS, way.seconds))]
-        self.calls = {way.name: self.calls[way.name] for way in able}
-        return [asdict(way) for way in found]
+        able = [method for method in found if method.verdict.answer != FAILED]
+        if self.family != peers.OURS and able:  # the fastest method, of those that are right
+            able = [
+                min(able, key=lambda method: (method.verdict.answer == DIFFERS, method.seconds))
+            ]
+        self.calls = {method.name: self.calls[method.name] for method in able}
+        return [asdict(method) for method in found]
 
-    def _try(self, name: str, expected: Array) -> Way:
+    def _try(self, name: str, expected: Array) -> Method:
         call = self.calls[name]
         try:
             verdict = compare(np.asarray(call()), expected)
@@ -123,27 +125,27 @@ class _Worker:
                 del result
                 if seconds > SLOW:
                     break
-        except Exception as error:  # the report says which way of a peer failed and why
+        except Exception as error:  # the report says which method of a peer failed and why
             if self.family == peers.OURS:
                 raise
-            return Way(name, Verdict(FAILED, f"{name}: {_sentence(error)}"), 0.0)
-        return Way(name, verdict, min(spent))
+            return Method(name, Verdict(FAILED, f"{name}: {_message(error)}"), 0.0)
+        return Method(name, verdict, min(spent))
 
-    def _examine_whole(self, folder: Path, case: Case, found: list[Way]) -> list[Way]:
-        """Tell another order of sums from lost updates: sums of whole numbers show only these."""
+    def _examine_whole(self, folder: Path, case: Case, found: list[Method]) -> list[Method]:
+        """Separate another order of sums from lost updates, by sums of whole numbers."""
         expected = np.load(folder / "expected_whole.npy", mmap_mode="r")
         whole = case.whole()
-        calls = self.peer.ways(whole)
+        calls = self.peer.methods(whole)
         judged = []
-        for way in found:
-            verdict = way.verdict
+        for method in found:
+            verdict = method.verdict
             if verdict.answer == DIFFERS:
-                verdict = compare_sums(np.asarray(calls[way.name]()), expected, whole)
-            judged.append(Way(way.name, verdict, way.seconds))
+                verdict = compare_sums(np.asarray(calls[method.name]()), expected, whole)
+            judged.append(Method(method.name, verdict, method.seconds))
         return judged
 
     def time(self) -> dict[str, float]:
-        """Time one run of each kept way, in seconds."""
+        """Time one run of each kept method, in seconds."""
         return {name: _timed(call, self.before.get(name))[0] for name, call in self.calls.items()}
 
     def load_tiny(self, name: str) -> list[str]:
@@ -161,7 +163,7 @@ class _Worker:
 
 
 def _first_answer(peer: peers.Peer, case: Case) -> Array:
-    call = next(iter(peer.ways(case).values()))
+    call = next(iter(peer.methods(case).values()))
     return np.asarray(call())
 
 

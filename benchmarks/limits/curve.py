@@ -1,4 +1,4 @@
-"""What more threads should bring: measured on those that there are, expected on more.
+"""Measure what more threads bring up to those of this machine, and predict it beyond.
 
     python benchmarks/limits/curve.py [--only rows,add] [--scale 0.5] [--rounds 5] [--json FILE]
     python benchmarks/limits/curve.py --show benchmarks/curve.json    # as a table in Markdown
@@ -6,7 +6,7 @@
 The expectation counts bytes. Of a call on n threads, the busiest thread has
 
     split   1/n of all bytes: threads have parts of the output, or of the updates, to themselves
-    looks   all indices, and 1/n of the rest: each thread finds its own share of the updates (where
+    shared  all indices, and 1/n of the rest: each thread finds its own share of the updates (where
             they are folded in cache an index costs less than its bytes: too little is expected)
     one     everything
 
@@ -36,7 +36,7 @@ from bench.cases import Case
 from bench.workloads import WORKLOADS, Workload, select
 
 THREADS = (2, 4, 8, 16)
-LOOKS, ONE = ("shared_slabs", "columns", "owned"), ("one_slab",)
+SHARED, ONE = ("shared_slabs", "columns", "owned"), ("one_slab",)
 
 
 def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
@@ -48,7 +48,7 @@ def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
         return name, 1.0
     if name == "columns":
         threads = min(threads, case.data[0].nbytes // native.thresholds()["columns"])
-    return name, (indices + (1 - indices) / threads) if name in LOOKS else 1 / threads
+    return name, (indices + (1 - indices) / threads) if name in SHARED else 1 / threads
 
 
 def measured(workload: Workload, scale: float, rounds: int) -> dict[str, Any]:
@@ -89,10 +89,10 @@ def markdown(report: dict[str, Any]) -> str:
         f"|---|--:|{'--:|' * len(found)}---|{'--:|' * len(THREADS)}--:|",
     ]
     for case in report["cases"]:
-        ways = dict.fromkeys(f"`{name}`" for name, _ in case["expected"].values())
+        names = dict.fromkeys(f"`{name}`" for name, _ in case["expected"].values())
         cells = [case["name"], f"{case['milliseconds']:.1f} ms"]
         cells += (f"{case['measured'][n]:.2f}" for n in found)
-        cells += [", ".join(ways), *(f"{gain:.1f}" for _, gain in case["expected"].values())]
+        cells += [", ".join(names), *(f"{gain:.1f}" for _, gain in case["expected"].values())]
         lines.append(f"| {' | '.join(cells)} | {case['gigabytes_a_second']:.0f} GB/s |")
     for n in found:
         off = [case["measured"][n] / case["expected"][n][1] for case in report["cases"]]

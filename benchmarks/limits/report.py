@@ -1,4 +1,4 @@
-"""What a run beside the limit kernels found: printed, kept, and shown.
+"""Print, keep and show the results of a run beside the limit kernels.
 
 python benchmarks/limits/report.py benchmarks/limits.json    # as a table in Markdown
 """

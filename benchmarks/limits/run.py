@@ -1,11 +1,11 @@
-"""Our times beside the limit: plain loops that make the same accesses, without checks.
+"""Time our calls beside limit kernels: plain loops with the same accesses and no checks.
 
     python benchmarks/limits/run.py [--only rows,add] [--scale 0.1] [--rounds 9] [--threads 1]
                                     [--clock cpu] [--json FILE]
 
-Needs a C++ compiler (CXX, else c++) and the peers that shall be seen beside it. Everything runs in
+Needs a C++ compiler (CXX, else c++) and the peers to compare with. Everything runs in
 this process, in turns: the limit kernel with the best settings of a small search, ours with `out=`
-and into recycled memory, and the fastest right way of each peer that is installed. A result whose
+and into recycled memory, and the fastest right method of each installed peer. A result whose
 spread of rounds is wider than its distance from the goal is called "open", not met or missed.
 On a machine that others load, ``--clock cpu`` counts the processor time of all threads instead.
 """
@@ -47,7 +47,7 @@ GOALS = {"gather": 1.15, "scatter": 1.25}
 
 
 class Call(ctypes.Structure):
-    """What a limit kernel is told, as kernels.cpp declares it."""
+    """The argument of a limit kernel, as kernels.cpp declares it."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("data", "indices", "updates", "out")),
@@ -164,17 +164,17 @@ def same(one: Any, other: Any) -> bool:
 
 
 def best_peers(case: Case, answer: Any) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the fastest right way of each peer that is installed."""
+    """Yield the fastest right method of each peer that is installed."""
     for family in peers.installed():
         able = {}
-        for name, way in peers.load(family).ways(case).items():
+        for name, method in peers.load(family).methods(case).items():
             try:
-                if same(np.asarray(way()), answer):
-                    able[name] = min(seconds(way) for _ in range(2))
+                if same(np.asarray(method()), answer):
+                    able[name] = min(seconds(method) for _ in range(2))
             except Exception as error:  # what a peer cannot do is no peer
                 print(f"  {family} {name}: {type(error).__name__}", file=sys.stderr)
         if able:
-            yield family, peers.load(family).ways(case)[min(able, key=able.__getitem__)]
+            yield family, peers.load(family).methods(case)[min(able, key=able.__getitem__)]
 
 
 def measured(workload: Workload, library: ctypes.CDLL, scale: float, rounds: int) -> Row:

@@ -1,4 +1,4 @@
-"""Parts of pages that are rendered from the package while the pages are built.
+"""Render parts of pages from the package while the pages are built.
 
 A line ``<!-- render: NAME ARGUMENT -->`` of a page is replaced by the Markdown that the renderer
 of that name returns, so that no table stands in the documents and in the code.

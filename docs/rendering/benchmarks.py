@@ -1,4 +1,4 @@
-"""The benchmarks' tables, from their last reports."""
+"""Render the benchmarks' tables from their last reports."""
 
 import json
 import runpy

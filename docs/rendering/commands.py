@@ -1,4 +1,4 @@
-"""The command line, from the commands themselves."""
+"""Render the page of the command line from the commands themselves."""
 
 import inspect
 

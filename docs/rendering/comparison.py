@@ -1,4 +1,4 @@
-"""The comparison of libraries, from docs/comparison/*.toml and docs/observed.json."""
+"""Render the comparison of libraries from docs/comparison/*.toml and docs/observed.json."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""What an operator is called elsewhere, from docs/operators/*.toml and docs/observed.json."""
+"""Render an operator's counterparts from docs/operators/*.toml and docs/observed.json."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""Pictures of what goes where, drawn by `gatherum.explain` while the pages are built."""
+"""Render pictures of calls, drawn by `gatherum.explain` while the pages are built."""
 
 import re
 

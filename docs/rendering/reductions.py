@@ -1,4 +1,4 @@
-"""Which reduction is defined for which dtype, as the package decides it."""
+"""Render the table of reductions and dtypes, as the package defines them."""
 
 import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
 import numpy as np

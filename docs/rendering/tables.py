@@ -1,4 +1,4 @@
-"""Tables in Markdown."""
+"""Write tables in Markdown."""
 
 from collections.abc import Iterable, Sequence
 

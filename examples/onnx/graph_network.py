@@ -95,7 +95,7 @@ def fastest(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def compare(model: onnx.ModelProto) -> tuple[float, float]:
-    """Run the model both ways, insist on equal answers, and return both times."""
+    """Run both models, insist on equal answers, and return both times."""
     inputs = make_inputs()
     plain = ReferenceEvaluator(model)
     ours = ReferenceEvaluator(model, new_ops=reference_ops())

@@ -1,8 +1,8 @@
-"""An embedding whose words repeat: look-ups, and a gradient that is the same on every run.
+"""An embedding whose words repeat: lookups, and a gradient that is the same on every run.
 
     python examples/torch/embedding.py
 
-A table of word vectors is looked up with `gatherum.gather`. Its gradient adds up, for each word,
+Word vectors are gathered from a table with `gatherum.gather`. Its gradient adds up, for each word,
 what comes back from all places where the word stands, in the order of the text.
 """
 
@@ -29,7 +29,7 @@ def main() -> None:
     # A few words make up most of a text.
     text = (WORDS * torch.rand(20_000, generator=generator) ** 4).long()
     weights = torch.randn(len(text), WIDTH, generator=generator)
-    print(f"{len(text)} look-ups of {len(text.unique())} words")
+    print(f"{len(text)} lookups of {len(text.unique())} words")
 
     found = gradient(table, text, weights)
     leaf = table.clone().requires_grad_()

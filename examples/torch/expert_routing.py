@@ -49,17 +49,17 @@ def plainly(mixture: Mixture, tokens: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Compare both ways, gradients included."""
+    """Compare both versions, gradients included."""
     torch.manual_seed(3)
     mixture = Mixture(WIDTH, EXPERTS, CHOSEN)
     tokens = torch.randn(TOKENS, WIDTH)
     answers = {}
-    for way in (mixture, lambda tokens: plainly(mixture, tokens)):
+    for version in (mixture, lambda tokens: plainly(mixture, tokens)):
         mixture.zero_grad()
         leaf = tokens.clone().requires_grad_()
-        result = way(leaf)
+        result = version(leaf)
         result.square().sum().backward()
-        answers[way] = [result, leaf.grad, *(p.grad for p in mixture.parameters())]
+        answers[version] = [result, leaf.grad, *(p.grad for p in mixture.parameters())]
     routed, plain = answers.values()
     for one, other in zip(routed, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)

@@ -3,7 +3,7 @@
     python examples/torch/same_loss.py
 
 A small network learns node labels from a graph. All that depends on the order of additions here is
-gatherum's: the look-ups of an embedding, whose gradient adds up, and the messages.
+gatherum's: the lookups of an embedding, whose gradient adds up, and the messages.
 """
 
 import torch

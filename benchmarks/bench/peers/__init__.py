@@ -1,8 +1,8 @@
-"""The peers: what a user would call instead, each as well as a user would write it.
+"""The peers: libraries that a user would call instead, each called as well as a user would.
 
-A peer's module has one function, ``ways(case)``: the ways that it has for a case, by the name that
-a report shows, each a call without arguments that returns a finished result. The module brings its
-library in only when it is imported, so that each peer can have a process of its own.
+A peer's module has one function, ``methods(case)``. It returns the methods that the peer has for a
+case, by the name that a report shows; each is a call without arguments that returns a finished
+result. The library is imported with the module, so that each peer can have a process of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PEERS = {
 }
 FAMILIES = (OURS, *PEERS)
 
-Ways = dict[str, Callable[[], Any]]
+Methods = dict[str, Callable[[], Any]]
 
 
 class Peer(Protocol):
     """What a peer's module offers."""
 
-    def ways(self, case: Case) -> Ways:
-        """Return the ways that the peer has for a case; none when it cannot do it."""
+    def methods(self, case: Case) -> Methods:
+        """Return the methods that the peer has for a case; none when it cannot do it."""
         ...
 
 

@@ -11,7 +11,7 @@ import gatherum
 from gatherum import clear_output_cache, operators
 
 from ..cases import Case
-from . import Ways
+from . import Methods
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     name: getattr(gatherum, name) for name in operators.OPERATORS
@@ -22,7 +22,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 BEFORE = {"fresh": clear_output_cache}
 
 
-def ways(case: Case) -> Ways:
+def methods(case: Case) -> Methods:
     """Return our call into fresh memory, into recycled memory, and with ``out=``."""
     operator, operands, arguments = OPERATORS[case.op], case.arrays, case.arguments
     out = np.empty(case.result_shape, case.data.dtype)

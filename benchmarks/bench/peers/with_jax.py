@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from ..cases import Case
-from . import Ways
+from . import Methods
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -17,10 +17,10 @@ jax.config.update("jax_enable_x64", True)  # the indices are int64
 TRUSTING = "promise_in_bounds"
 
 
-def ways(case: Case) -> Ways:
-    """Return JAX's ways for a case: with its default mode and trusting the indices."""
+def methods(case: Case) -> Methods:
+    """Return JAX's methods for a case: with its default mode and trusting the indices."""
     operands = [jax.device_put(array) for array in case.arrays]
-    found: Ways = {}
+    found: Methods = {}
     for mode in (None, TRUSTING):
         name, function = _function(case, mode)
         label = name if mode is None else f"{name}, {mode}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..cases import Array, Case
-from . import Ways
+from . import Methods
 
 numba: Any = import_module("numba")
 prange = numba.prange
@@ -160,8 +160,8 @@ def _serial(function: Callable[..., None]) -> Any:
     return numba.njit(function)
 
 
-def ways(case: Case) -> Ways:
-    """Return numba's ways for a case."""
+def methods(case: Case) -> Methods:
+    """Return numba's methods for a case."""
     if case.updates is not None:
         return _scatters(case, case.updates)
     data = case.data
@@ -190,7 +190,7 @@ def _gather_kernel(case: Case) -> Callable[..., None]:
     return _gather_last if case.data.ndim == 2 else _gather_middle
 
 
-def _scatters(case: Case, updates: Array) -> Ways:
+def _scatters(case: Case, updates: Array) -> Methods:
     data, add, indices = case.data, case.reduction == "add", case.indices
     threads = int(numba.get_num_threads())
     copy = _parallel(_copy)

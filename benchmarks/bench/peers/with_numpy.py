@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..cases import Array, Case
-from . import Ways
+from . import Methods
 
 UFUNCS: dict[str, Any] = {"add": np.add, "max": np.maximum}
 
 
-def ways(case: Case) -> Ways:
-    """Return NumPy's ways for a case; the first one defines the answer."""
+def methods(case: Case) -> Methods:
+    """Return NumPy's methods for a case; the first one defines the answer."""
     data, indices, axis = case.data, case.indices, case.axis
     if case.updates is not None:
         return _scatters(case, case.updates)
@@ -31,7 +31,7 @@ def ways(case: Case) -> Ways:
     return {"data[tuple(indices.T)]": lambda: data[place]}
 
 
-def _scatters(case: Case, updates: Array) -> Ways:
+def _scatters(case: Case, updates: Array) -> Methods:
     data, indices, axis = case.data, case.indices, case.axis
     place: tuple[Array, ...] = tuple(indices.T)
     if case.op == "scatter_elements":
@@ -40,7 +40,7 @@ def _scatters(case: Case, updates: Array) -> Ways:
 
     if case.reduction != "none":
         name, ufunc = f"np.{UFUNCS[case.reduction].__name__}.at", UFUNCS[case.reduction]
-        found: Ways = {name: _on_a_copy(data, lambda out: ufunc.at(out, place, updates))}
+        found: Methods = {name: _on_a_copy(data, lambda out: ufunc.at(out, place, updates))}
         if data.ndim == 1 and data.dtype.kind == "f":
             found["data + np.bincount"] = lambda: (
                 data + np.bincount(place[0], updates, len(data)).astype(data.dtype)

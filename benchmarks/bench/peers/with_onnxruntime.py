@@ -8,7 +8,7 @@ from typing import Any
 from gatherum.operators import OPERATORS
 
 from ..cases import Case
-from . import Ways
+from . import Methods
 
 ort: Any = import_module("onnxruntime")
 onnx: Any = import_module("onnx")
@@ -17,8 +17,8 @@ OPSET = 18
 NAMES = ("data", "indices", "updates")
 
 
-def ways(case: Case) -> Ways:
-    """Return ONNX Runtime's ways for a case."""
+def methods(case: Case) -> Methods:
+    """Return ONNX Runtime's methods for a case."""
     found: dict[str, Any] = {str(OPERATORS[case.op].onnx): _bound_call(case)}
     flat = case.op == "scatter_nd" and case.data.ndim == 1
     if flat:  # the same call, and no race on duplicates

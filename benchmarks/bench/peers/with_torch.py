@@ -6,18 +6,18 @@ from importlib import import_module
 from typing import Any
 
 from ..cases import Case
-from . import Ways
+from . import Methods
 
 torch: Any = import_module("torch")
 
 
-def ways(case: Case) -> Ways:
-    """Return PyTorch's ways for a case."""
+def methods(case: Case) -> Methods:
+    """Return PyTorch's methods for a case."""
     data, indices, axis = torch.from_numpy(case.data), torch.from_numpy(case.indices), case.axis
     if case.updates is not None:
         return _scatters(case, data, indices, torch.from_numpy(case.updates))
     if case.op == "gather":
-        found: Ways = {"torch.index_select": lambda: torch.index_select(data, axis, indices)}
+        found: Methods = {"torch.index_select": lambda: torch.index_select(data, axis, indices)}
         if axis == 0 and data.ndim == 2:
             embedding = torch.nn.functional.embedding
             found["F.embedding"] = lambda: embedding(indices, data)
@@ -34,7 +34,7 @@ def ways(case: Case) -> Ways:
     return found
 
 
-def _scatters(case: Case, data: Any, indices: Any, updates: Any) -> Ways:
+def _scatters(case: Case, data: Any, indices: Any, updates: Any) -> Methods:
     axis, reduction = case.axis, case.reduction
     if case.op == "scatter_elements":
         if reduction == "add":
@@ -42,7 +42,7 @@ def _scatters(case: Case, data: Any, indices: Any, updates: Any) -> Ways:
         return {"torch.scatter": lambda: torch.scatter(data, axis, indices, updates)}
     row = indices[:, 0].contiguous()
     if reduction == "none":
-        found: Ways = {
+        found: Methods = {
             "torch.index_put": lambda: torch.index_put(data, (row,), updates),
             "torch.index_copy": lambda: torch.index_copy(data, 0, row, updates),
         }
