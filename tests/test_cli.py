@@ -146,7 +146,7 @@ def test_the_second_command_of_the_readme_is_what_ci_runs():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ([], "Missing command. See gatherum --help."),
         (["take"], "No such command 'take'. See gatherum --help."),
@@ -187,13 +187,13 @@ def test_the_second_command_of_the_readme_is_what_ci_runs():
         ),
     ],
 )
-def test_usage_is_status_2_and_one_line(run, arguments, sentence):
-    assert run(*arguments) == (2, "", f"gatherum: {sentence}\n")
+def test_usage_is_status_2_and_one_line(run, arguments, message):
+    assert run(*arguments) == (2, "", f"gatherum: {message}\n")
     assert not os.path.exists("out.npy")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         (["gather", "none.npy", "rows.npy"], "none.npy: No such file or directory"),
         (
@@ -214,13 +214,13 @@ def test_usage_is_status_2_and_one_line(run, arguments, sentence):
         ),
     ],
 )
-def test_data_is_status_1_and_one_line(run, arguments, sentence):
-    assert run(*arguments, "-o", "out.npy") == (1, "", f"gatherum: {sentence}\n")
+def test_data_is_status_1_and_one_line(run, arguments, message):
+    assert run(*arguments, "-o", "out.npy") == (1, "", f"gatherum: {message}\n")
     assert not os.path.exists("out.npy")
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "sentence"),
+    ("error", "status", "message"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 1, "not enough memory"),
@@ -235,13 +235,13 @@ def test_data_is_status_1_and_one_line(run, arguments, sentence):
         ),
     ],
 )
-def test_nothing_ends_in_a_traceback(run, monkeypatch, error, status, sentence):
+def test_nothing_ends_in_a_traceback(run, monkeypatch, error, status, message):
     def fail(*_, **__):
         raise error
 
     monkeypatch.setattr(gatherum.files, "gather_file", fail)
     arguments = ["gather", "table.npy", "rows.npy", "-o", "out.npy"]
-    assert run(*arguments) == (status, "", f"gatherum: {sentence}\n")
+    assert run(*arguments) == (status, "", f"gatherum: {message}\n")
 
 
 def test_check(run):
@@ -456,7 +456,7 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
+    ("arguments", "status", "message"),
     [
         (["take", "--data", "2", "--indices", "3"], 2,
          "Invalid value for 'OP': 'take' is not one of 'gather', 'gather-elements', 'gather-nd', "
@@ -494,18 +494,18 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
          "empty.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
     ],
 )  # fmt: skip
-def test_what_explain_refuses(run, folder, arguments, status, sentence):
+def test_what_explain_refuses(run, folder, arguments, status, message):
     (folder / "empty.npy").touch()
     if status == 2:
-        sentence += " See gatherum explain --help."
-    assert run("explain", *arguments) == (status, "", f"gatherum: {sentence}\n")
+        message += " See gatherum explain --help."
+    assert run("explain", *arguments) == (status, "", f"gatherum: {message}\n")
 
 
 def test_a_picture_replaces_no_operand(run, folder):
     before = (folder / "rows.npy").read_bytes()
     arguments = "gather", "--data", "table.npy", "--values", "rows.npy", "--svg", "./rows.npy"
-    sentence = "gatherum: explain: the picture ./rows.npy is the same file as --values\n"
-    assert run("explain", *arguments) == (1, "", sentence)
+    message = "gatherum: explain: the picture ./rows.npy is the same file as --values\n"
+    assert run("explain", *arguments) == (1, "", message)
     assert (folder / "rows.npy").read_bytes() == before
 
 

@@ -82,7 +82,7 @@ def test_encodings_and_comments_of_text_files(run, tmp_path, encoding, ending):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         (b"row\n2\n", "rows.csv, line 1: expected integers, got 'row'"),
         (b"2\n1.5\n", "rows.csv, line 2: expected integers, got '1.5'"),
@@ -92,14 +92,14 @@ def test_encodings_and_comments_of_text_files(run, tmp_path, encoding, ending):
         (b"-1\n%d\n" % 2**63, "rows.csv: the numbers fit neither int64 nor uint64 together"),
     ],
 )
-def test_a_text_file_of_something_else(run, tmp_path, text, sentence):
+def test_a_text_file_of_something_else(run, tmp_path, text, message):
     (tmp_path / "rows.csv").write_bytes(text)
     status, out, err = run("gather", "table.npy", "rows.csv", "-o", "out.npy")
-    assert (status, out, err) == (1, "", f"gatherum: {sentence}\n")
+    assert (status, out, err) == (1, "", f"gatherum: {message}\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ("gather table.npy rows.npy --values 0 -o o.npy", "--values takes the place of INDICES."),
         (
@@ -125,18 +125,18 @@ def test_a_text_file_of_something_else(run, tmp_path, text, sentence):
         ("check x.json --size n=1", "--size is for ONNX models."),
     ],
 )
-def test_wrong_usage(run, tmp_path, arguments, sentence):
+def test_wrong_usage(run, tmp_path, arguments, message):
     (tmp_path / "x.json").write_text("{}")
     command = arguments.split()
-    expected = f"gatherum: {sentence} See gatherum {command[0]} --help.\n"
+    expected = f"gatherum: {message} See gatherum {command[0]} --help.\n"
     assert run(*command) == (2, "", expected)
 
 
 def test_no_clobber_keeps_what_is_there(run, tmp_path):
     (tmp_path / "out.npy").write_bytes(b"old")
     arguments = "gather", "table.npy", "rows.npy", "--no-clobber"
-    sentence = "gatherum: out.npy: exists already, and --no-clobber keeps it\n"
-    assert run(*arguments, "-o", "out.npy") == (1, "", sentence)
+    message = "gatherum: out.npy: exists already, and --no-clobber keeps it\n"
+    assert run(*arguments, "-o", "out.npy") == (1, "", message)
     assert (tmp_path / "out.npy").read_bytes() == b"old"
     assert run(*arguments, "-o", "new.npy")[0] == 0
     assert np.load("new.npy").tolist() == TABLE[[2, 0]].tolist()
@@ -161,13 +161,13 @@ def test_no_array_is_made_inside_another_one(run):
 
 def test_a_missing_package_is_said_before_any_work(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
-    sentence = "gatherum: Zarr arrays need zarr: pip install zarr\n"
+    message = "gatherum: Zarr arrays need zarr: pip install zarr\n"
     for table, indices, out in (
         ("table.npy", "bad.npy", "out.zarr"),
         ("no.npy", "rows.npy", "out.zarr"),
         ("no.npy", "rows.zarr", "out.npy"),
     ):
-        assert run("gather", table, indices, "-o", out) == (1, "", sentence)
+        assert run("gather", table, indices, "-o", out) == (1, "", message)
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"dispatchables": 3}', '{"type": "GATHER"}'])

@@ -57,8 +57,8 @@ def test_commands_read_regular_files_only(folder, kind, before, name, after):
         os.mkdir(name)
     else:
         os.symlink("/dev/zero", name)
-    sentence = f"gatherum: {name}: is {kind}, not a regular file\n"
-    assert bounded(*before, name, *after) == (1, "", sentence)
+    message = f"gatherum: {name}: is {kind}, not a regular file\n"
+    assert bounded(*before, name, *after) == (1, "", message)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_checks_read_no_more_than_their_formats_hold(folder, name, limit):
         pytest.importorskip("onnx", reason="install onnx: pip install onnx")
     with open(name, "wb") as file:
         file.truncate(limit + 1)  # a sparse file
-    sentence = f"gatherum: {name}: has more than {limit} bytes, which is too much to read whole\n"
-    assert bounded("check", name) == (1, "", sentence)
+    message = f"gatherum: {name}: has more than {limit} bytes, which is too much to read whole\n"
+    assert bounded("check", name) == (1, "", message)
 
 
 def test_explain_maps_the_file_that_it_has_looked_at(folder, monkeypatch):
@@ -125,15 +125,15 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("digits", [FEW, MANY, MOST, f"-{MANY}"], ids=len)
-@pytest.mark.parametrize(("before", "sentence"), NUMBERS, ids=lambda given: str(given)[-30:])
-def test_integers_of_any_length_are_usage(run, before, sentence, digits):
-    check_usage(run(*before, digits), before[-1], sentence)
+@pytest.mark.parametrize(("before", "message"), NUMBERS, ids=lambda given: str(given)[-30:])
+def test_integers_of_any_length_are_usage(run, before, message, digits):
+    check_usage(run(*before, digits), before[-1], message)
 
 
-def check_usage(found, option, sentence):
+def check_usage(found, option, message):
     status, out, err = found
     assert (status, out) == (2, "")
-    assert err.startswith(f"gatherum: Invalid value for '{option}': {sentence}")
+    assert err.startswith(f"gatherum: Invalid value for '{option}': {message}")
     assert err.count("\n") == 1
     assert len(err) < 250
     assert not os.path.exists("out.npy")
@@ -157,8 +157,8 @@ def test_other_numbers_of_any_length_are_usage(run, digits):
     "before", [GATHER, [*EXPLAIN, "--indices", "2"]], ids=["gather", "explain"]
 )
 def test_a_fill_value_does_not_become_infinite(run, before, number):
-    sentence = "must be a number that float64 can hold, or inf, got '"
-    check_usage(run(*before, "--fill-value", number), "--fill-value", sentence)
+    message = "must be a number that float64 can hold, or inf, got '"
+    check_usage(run(*before, "--fill-value", number), "--fill-value", message)
 
 
 @pytest.mark.parametrize(
@@ -177,5 +177,5 @@ def test_the_largest_numbers_are_numbers(run):
     largest = str(2**64 - 1)
     status, out, _ = run(*EXPLAIN, "--values", largest, "--index-dtype", "uint64")
     assert (status, f"{largest}" in out) == (0, False)
-    sentence = "gatherum: gather: `axis` must be in [-1, 1), got 18446744073709551615\n"
-    assert run(*EXPLAIN, "--indices", "2", "--axis", largest) == (1, "", sentence)
+    message = "gatherum: gather: `axis` must be in [-1, 1), got 18446744073709551615\n"
+    assert run(*EXPLAIN, "--indices", "2", "--axis", largest) == (1, "", message)

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from gatherum.directml import Device, FeatureLevel, TensorDataType
 from gatherum.onnx import Evaluator, check_model
-from gatherum.onnx.mapping import Call, desc_of, objections
+from gatherum.onnx.mapping import NodeCall, desc_of, objections
 
 OPERATORS = {
     "Gather": "gather",
@@ -59,7 +59,7 @@ def nodes(draw: Any) -> Any:
 
 
 def model_of(node: Any, hidden: Any = frozenset()) -> Any:
-    """Make a model; `hidden` says which sizes, as (operand, dimension), it does not tell."""
+    """Make a model; `hidden` names the sizes, as (operand, dimension), that are left out."""
     op_type, axis, *operands = node
     operands = operands if op_type.startswith("Scatter") else operands[:2]
     inputs = []
@@ -88,7 +88,7 @@ def test_what_a_level_takes_runs_there(node: Any, level: FeatureLevel) -> None:
     }
     types = {name: TensorDataType.from_dtype(array.dtype) for name, array in arrays.items()}
     shapes = {name: array.shape for name, array in arrays.items()}
-    call = Call(OPERATORS[op_type], axis, types, shapes)
+    call = NodeCall(OPERATORS[op_type], axis, types, shapes)
     assume(objections(call, level) == [])
     desc = desc_of(call, level).with_inferred_output()
     padded = [

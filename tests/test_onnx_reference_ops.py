@@ -1,4 +1,4 @@
-"""The family inside ONNX's reference evaluator: versions, limits, sentences, string tensors."""
+"""The family inside ONNX's reference evaluator: versions, limits, messages, string tensors."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def run(op_type: str, opset: int, *operands: Any, **attributes: Any) -> Any:
     return session.run(None, dict(zip(names, operands, strict=True)), attributes={})[0]
 
 
-def says(error: type[Exception], sentence: str) -> Any:
-    return pytest.raises(error, match=f"^{re.escape(sentence)}$")
+def says(error: type[Exception], message: str) -> Any:
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -108,7 +108,7 @@ def test_a_version_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op_type", "opset", "attribute", "value", "sentence"),
+    ("op_type", "opset", "attribute", "value", "message"),
     [
         ("GatherND", 11, "batch_dims", 1, "has no attribute `batch_dims` in version 11 (none)"),
         ("ScatterND", 13, "reduction", "add", "has no attribute `reduction` in version 13 (none)"),
@@ -121,10 +121,10 @@ def test_a_version_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_attributes_of_the_version(
-    op_type: str, opset: int, attribute: str, value: Any, sentence: str
+    op_type: str, opset: int, attribute: str, value: Any, message: str
 ) -> None:
     inputs = "data indices updates" if op_type.startswith("Scatter") else "data indices"
-    with says(ValueError, f"{op_type} (node 'lookup', output 'y'): {sentence}"):
+    with says(ValueError, f"{op_type} (node 'lookup', output 'y'): {message}"):
         evaluator(op_type, opset, inputs, **{attribute: value})
 
 

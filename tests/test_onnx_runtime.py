@@ -236,8 +236,8 @@ def test_scatter_nd_races_on_duplicates(reduction: str) -> None:
 def test_gather_nd_takes_batches_that_differ() -> None:
     indices = np.zeros((6, 1), np.int64)
     assert run_theirs("GatherND", 13, D, indices, batch_dims=1).tolist() == [0, 0, 2, 2, 4, 4]
-    sentence = re.escape("must have the batch dimensions of `data`, (3,), got (6,)")
-    with pytest.raises(ValueError, match=sentence):
+    message = re.escape("must have the batch dimensions of `data`, (3,), got (6,)")
+    with pytest.raises(ValueError, match=message):
         run_ours("GatherND", 13, D, indices, batch_dims=1)
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import gatherum
 
 from . import native, verify_cases
-from .verify_cases import Call
+from .verify_cases import Case
 
 EXPECTED = Path(__file__).parent / "digests.json"
 
@@ -141,14 +141,14 @@ def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = g
     return digest.hexdigest()
 
 
-def add_answers(digest: hashlib.blake2b, calls: Iterable[Call], functions: Any = gatherum) -> None:
+def add_answers(digest: hashlib.blake2b, calls: Iterable[Case], functions: Any = gatherum) -> None:
     """Add the answers to calls, or the exceptions they raise, to a digest.
 
     Parameters
     ----------
     digest : hashlib.blake2b
         What they are added to.
-    calls : iterable of Call
+    calls : iterable of Case
         The calls.
     functions : object
         Whose attributes are the six functions: another implementation, to compare it.

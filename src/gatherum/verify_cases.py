@@ -35,7 +35,7 @@ _EXPONENT |= {"complex64": 8, "complex128": 11}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Case:
     """One call of an operator."""
 
     op: str
@@ -147,7 +147,7 @@ def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) ->
     return result.reshape(shape)
 
 
-def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
+def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
     """Yield small calls of a row: every axis or number of components, mode and index dtype."""
     seeds = count(1)
     data = values(dtype, next(seeds), (4, 5, 3), wild=True)
@@ -162,7 +162,7 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
             shape = operator.moved(data.shape, places.shape, named[operator.attribute])
             operands = (data, places, values(dtype, next(seeds), shape, wild=True))
             named |= {"reduction": reduction, "include_self": turn % 4 < 2}
-        yield Call(op, operands, attributes | named)
+        yield Case(op, operands, attributes | named)
 
 
 def _places(
@@ -191,7 +191,7 @@ def _places(
     return np.stack(found, axis=-1), {"batch_dims": batch}
 
 
-def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
+def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
     """Yield calls of a row that are long enough for several threads, one an algorithm or more."""
     item = dtype.itemsize
     operator, named = OPERATORS[op], {"reduction": reduction}
@@ -217,13 +217,13 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Call]:
 
 def _scatter(
     op: str, dtype: DType, shape: Shape, tuples: Shape, seed: int, named: dict[str, Any]
-) -> Call:
+) -> Case:
     size = shape[named.get("axis", 0)]
     places = indices("<i4", 100 + seed, tuples, size, invalid=False)
     operator = OPERATORS[op]
     given = operator.moved(shape, tuples, named.get(operator.attribute, 0))
     data = values(dtype, 200 + seed, shape, wild=False)
-    return Call(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
+    return Case(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
 
 
 # Axis, and the shapes of data and indices: scalars, rows, columns, and rows inside of batches.
@@ -235,17 +235,17 @@ _SLICES: tuple[tuple[int, Shape, Shape], ...] = (
 )
 
 
-def _large_slices(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Call]:
+def _large_slices(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Case]:
     for number, (axis, shape, places) in enumerate(_SLICES):
         attributes = {**named, "axis": axis, "include_self": number % 2 == 0}
         yield _scatter(op, dtype, shape, places, 41 + number, attributes)
 
 
-def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Call]:
+def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Case]:
     if OPERATORS[op].slices:
         table = values(dtype, 1, (3000, 40), wild=True)
-        yield Call(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
-        yield Call(op, (table, indices("<i4", 3, (3000,), 40, invalid=False)), {"axis": 1})
+        yield Case(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
+        yield Case(op, (table, indices("<i4", 3, (3000,), 40, invalid=False)), {"axis": 1})
         return
     if OPERATORS[op].tuples:
         cube = values(dtype, 4, (40, 50, 60), wild=True)
@@ -253,10 +253,10 @@ def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Call]:
             indices("<i8", 5 + c, (150_000,), n, invalid=False) for c, n in enumerate((40, 50))
         ]
         last = indices("<i8", 7, (150_000,), 60, invalid=False)
-        yield Call(op, (cube, np.stack([*found, last], axis=-1)))
+        yield Case(op, (cube, np.stack([*found, last], axis=-1)))
         return
     for axis, shape in ((1, (160, 1024)), (0, (1024 // item + 64, 1024))):
         data = values(dtype, 8 + axis, shape, wild=True)
-        yield Call(
+        yield Case(
             op, (data, indices("<i4", 10 + axis, shape, shape[axis], invalid=False)), {"axis": axis}
         )

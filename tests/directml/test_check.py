@@ -1,4 +1,4 @@
-"""Every kind of violation, by its whole sentence."""
+"""Every kind of violation, by its whole message."""
 
 import numpy as np
 import pytest

@@ -40,7 +40,7 @@ def test_01_gather_example_3_prints_two_index_dimensions_for_one():
     printed = GatherOperatorDesc(f32(3, 2), u32(1, 2), f32(3, 2), 1, 2)
     assert messages(printed) == [
         "GATHER: `InputTensor.Sizes` must start with 1 size of 1, as 1 of its dimensions must "
-        "be cropped to make room for the indices, got {3,2}"
+        "be cropped so that the indices fit, got {3,2}"
     ]
     with pytest.raises(ValueError, match=r"^GATHER: feature level 6_4 does not accept"):
         Device().compile(printed)

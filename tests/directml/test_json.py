@@ -1,4 +1,4 @@
-"""The JSON form of DxDispatch, both ways, and what `gatherum check` prints of it."""
+"""The JSON form of DxDispatch, read and written, and what `gatherum check` prints of it."""
 
 import json
 
@@ -273,7 +273,7 @@ def without(name):
         ),
     ],
 )
-def test_what_is_malformed_gets_one_sentence(text, message):
+def test_what_is_malformed_gets_one_message(text, message):
     with pytest.raises(ValueError) as raised:
         from_json(text)
     assert str(raised.value) == message

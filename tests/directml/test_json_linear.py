@@ -17,8 +17,8 @@ from gatherum.directml.jsontext import parse_json
 
 pytestmark = pytest.mark.slow
 
-# Half a million characters each: a reader that looks for an end from every beginning needs minutes
-# for one of them.
+# Half a million characters each: a reader that searches for an end from every beginning takes
+# minutes for one of them.
 PIECES = [
     *("/* ", '"\\', '"', "/*", "/**", "*/", "//", "/", "\\", '"\\"', '/*"', '"/*', "*", "/*/"),
     *("[", "{", ",", "[,", ",]", ", ", '","', "1,", "1 ", "-", "e", " ", "\n", "//\n", "/**/"),

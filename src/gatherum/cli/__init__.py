@@ -1,4 +1,4 @@
-"""The command line: six operators on files, checks, explanations, and what is installed.
+"""The command line runs the operators on files, checks and explains, and shows what is installed.
 
 Errors are one line on standard error, with exit status 2 for usage and 1 for data.
 """

@@ -1,4 +1,4 @@
-"""``gatherum check``: models and operator descs against DirectML's feature levels."""
+"""``gatherum check`` checks models and operator descs against DirectML's feature levels."""
 
 from __future__ import annotations
 

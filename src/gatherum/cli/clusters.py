@@ -1,4 +1,4 @@
-"""``--scheduler`` and ``--workers``: the operators on files, run on a cluster of Dask."""
+"""``--scheduler`` and ``--workers`` run the operators on files on a cluster of Dask."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .options import together
 if TYPE_CHECKING:
     from ..dask.clusters import Cluster
 
-# What files on one machine take, and tasks on a cluster do not.
+# Options of a run on one machine that a run on a cluster does not take.
 _ALONE = {
     "memory": "workers have limits of their own",
     "spill_dir": "workers have folders of their own",

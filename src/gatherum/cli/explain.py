@@ -1,4 +1,4 @@
-"""``gatherum explain``: what a call would do, from shapes or from files."""
+"""``gatherum explain`` shows what a call would do, from shapes or from files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Operator(click.Choice[str]):
         return find(name, "explain").name
 
 
-class Look(click.ParamType[Any]):
-    """What an operand looks like: its sizes, or the array in a file."""
+class OperandSpec(click.ParamType[Any]):
+    """An operand's specification: its sizes, or the array in a file."""
 
     name = "shape"
 
@@ -68,7 +68,7 @@ class Values(click.ParamType[Any]):
     """Indices: numbers with commas between them, or the array in a file."""
 
     name = "values"
-    shell_complete = Look.shell_complete
+    shell_complete = OperandSpec.shell_complete
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -86,7 +86,7 @@ class Values(click.ParamType[Any]):
 def _load(path: str) -> Array:
     from ..files.formats import npy
 
-    with open(path, "rb", opener=open_regular) as file:  # NumPy's sentences do not name the file
+    with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
         end = npy.header_end(path, file.read(npy.PREFIX_BYTES))
         file.seek(0)
         header = npy.parse_header(path, file.read(end), os.fstat(file.fileno()).st_size)
@@ -112,13 +112,16 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
 @commands.command()
 @click.argument("operator", type=Operator(), metavar="OP")
 @click.option(
-    "--data", type=Look(), required=True, help="The sizes of the data (2x3x4), or a .npy file."
+    "--data",
+    type=OperandSpec(),
+    required=True,
+    help="The sizes of the data (2x3x4), or a .npy file.",
 )
-@click.option("--indices", type=Look(), help="The sizes of the indices (5), or a .npy file.")
+@click.option("--indices", type=OperandSpec(), help="The sizes of the indices (5), or a .npy file.")
 @click.option("--values", type=Values(), help="The indices themselves: 0,2,2,7, or a .npy file.")
 @click.option(
     "--updates",
-    type=Look(),
+    type=OperandSpec(),
     help="The sizes of the updates, or a .npy file; by default what fits.",
 )
 @click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
@@ -217,12 +220,12 @@ def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
     """Return the operands: arrays, or shapes and dtypes."""
     data, dtype = options["data"], options["dtype"]
     dtype = data.dtype if isinstance(data, np.ndarray) else dtype
-    operands = [_look(data, dtype), _indices(operator, options)]
+    operands = [_spec(data, dtype), _indices(operator, options)]
     if OPERATORS[operator].scatters:
         updates = options["updates"]
         if updates is None:
             updates = _updates_shape(operator, operands, options)
-        operands.append(_look(updates, dtype))
+        operands.append(_spec(updates, dtype))
     else:
         for name in ("updates", "reduction", "exclude_self"):
             if options[name] not in (None, "none", False):
@@ -230,7 +233,7 @@ def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
     return operands
 
 
-def _look(given: Any, dtype: np.dtype[Any]) -> Any:
+def _spec(given: Any, dtype: np.dtype[Any]) -> Any:
     return given if isinstance(given, np.ndarray) else (given, dtype)
 
 
@@ -239,7 +242,7 @@ def _indices(operator: str, options: dict[str, Any]) -> Any:
     if values is None:
         if shape is None:
             raise click.UsageError("Missing option '--indices' (or '--values').")
-        return _look(shape, dtype)
+        return _spec(shape, dtype)
     if isinstance(shape, np.ndarray):
         raise click.UsageError("--values and a file of --indices exclude each other.")
     if not isinstance(values, np.ndarray):

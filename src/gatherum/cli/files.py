@@ -1,4 +1,4 @@
-"""``gatherum gather`` and the other five operators, on files."""
+"""``gatherum gather`` and five more commands run the operators on files."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def _run_on_files(
     if options.pop("no_clobber"):
         check_absent(locate(out), "--no-clobber")
     operator = OPERATORS[name.removesuffix("_file")]
-    bar = not quiet and sys.stderr.isatty()  # where anyone can see it
+    bar = not quiet and sys.stderr.isatty()  # only where a person can see it
     if on_cluster:
         others = as_array(operator, indices), *updates
         did = clusters.run(operator, table, others, out, options, shown=bar)

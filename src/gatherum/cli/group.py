@@ -1,4 +1,4 @@
-"""The command's group: every command ends in one line and an exit status, whatever happens."""
+"""Every command of the group ends in one line and an exit status, whatever happens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..regular_files import naming
 from ..startup import INTERRUPTED, discard, say
 from ..version import __version__
 
-# What wrong data, files or settings raise; anything else is a mistake of this package.
+# Wrong data, files or settings raise these; anything else is a bug of this package.
 DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
 OUTPUT = "standard output"
 
@@ -45,9 +45,9 @@ def _ends_in_a_line() -> Iterator[None]:
     except DATA_ERRORS as error:
         if isinstance(error, OSError) and error.filename == OUTPUT:
             discard(sys.stdout)
-            if isinstance(error, BrokenPipeError):  # whoever reads the output has seen enough
+            if isinstance(error, BrokenPipeError):  # the reader of the output has stopped
                 raise click.exceptions.Exit(1) from None
-        raise _stop(_sentence(error), 1) from error
+        raise _stop(_message(error), 1) from error
     except Exception as error:
         text = f"internal error, please report it: {type(error).__name__}: {error}"
         raise _stop(text, 1) from error
@@ -78,7 +78,7 @@ def _stop(text: str, status: int) -> click.exceptions.Exit:
     return click.exceptions.Exit(status)
 
 
-def _sentence(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):

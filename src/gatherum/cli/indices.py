@@ -1,4 +1,4 @@
-"""Row numbers that are not an array file: on the command line, or in a .csv or .txt file."""
+"""Row numbers are read from the command line, or from a .csv or .txt file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_text(path: str) -> bool:
 
 
 def as_array(operator: Operator, given: str | list[int]) -> str | Array:
-    """Return the array file that is given, or an array of numbers that are."""
+    """Return the given array file, or an array of the given numbers."""
     if isinstance(given, str) and not is_text(given):
         return given
     numbers = _read(given) if isinstance(given, str) else _array("--values", [given])
@@ -54,7 +54,7 @@ def as_array(operator: Operator, given: str | list[int]) -> str | Array:
 
 @contextmanager
 def as_file(operator: Operator, given: str | list[int]) -> Iterator[str]:
-    """Give an array file of the indices: the one that is given, or a scratch file for numbers."""
+    """Yield an array file of the indices: the given one, or a scratch file with the numbers."""
     numbers = as_array(operator, given)
     if isinstance(numbers, str):
         yield numbers

@@ -1,4 +1,4 @@
-"""Commands about this installation."""
+"""These commands report on this installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers on the command line. Out-of-range numbers are usage errors."""
+"""Numbers on the command line are parsed; those out of range are usage errors."""
 
 from __future__ import annotations
 

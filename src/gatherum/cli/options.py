@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Several commands share these options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DirectML's gather and scatter operators as DirectML describes them, on any machine.
+"""DirectML's gather and scatter operators run on any machine, as DirectML describes them.
 
 Descs are made of `BufferTensorDesc` and one of the six operator descs; `check` says which
 feature level accepts one and why not; `Device` compiles it to the plan that the functions of

@@ -1,4 +1,4 @@
-"""Flat byte buffers and arrays as the operands of a tensor desc."""
+"""Flat byte buffers and arrays become the operands of a tensor desc."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _is_of_numbers(form: str) -> bool:
 def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:
     """Return the strides in bytes of the last ``rank`` dimensions.
 
-    A dimension of size 1 takes its packed stride: the given one moves nothing and would tell
-    equal views apart.
+    A dimension of size 1 takes its packed stride: the given one moves nothing and would make
+    equal views differ.
     """
     sizes = tensor.sizes
     strides = zip(sizes, tensor.element_strides, packed_strides(sizes), strict=True)

@@ -1,4 +1,4 @@
-"""`check`: every reason why a feature level does not accept an operator desc."""
+"""`check` returns every reason why a feature level does not accept an operator desc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six operator descs, with DirectML's fields in DirectML's order."""
+"""The six operator descs have DirectML's fields, in DirectML's order."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class GatherOperatorDesc(OperatorDesc):
     index_dimensions: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Put the indices in the place of the axis, and crop leading ones to make room."""
+        """Put the indices in the place of the axis, and crop leading ones so that they fit."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         return shapes.gather_sizes(sizes, indices, self.axis, self.index_dimensions, inspection)
 

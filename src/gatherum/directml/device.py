@@ -1,4 +1,4 @@
-"""`Device` and `CompiledOperator`: operator descs, run on flat byte buffers or on arrays."""
+"""`Device` compiles operator descs and runs them on flat byte buffers or on arrays."""
 
 from __future__ import annotations
 

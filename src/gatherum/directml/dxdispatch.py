@@ -1,9 +1,9 @@
-"""The JSON form of operator descs that DirectML's DxDispatch tool reads.
+"""Operator descs are read and written in the JSON form of DirectML's DxDispatch tool.
 
-Read is what DxDispatch reads: short and full names of enumerations, fields inside ``Desc`` or
-beside ``Type``, fields left to their defaults, comments and trailing commas. Read is *not*
-what DxDispatch passes over in silence: unknown and repeated members, a DimensionCount that
-its Sizes contradict. Written is the form with everything spelled out.
+The reader takes what DxDispatch takes: short and full names of enumerations, fields inside ``Desc``
+or beside ``Type``, fields left to their defaults, comments and trailing commas. It refuses what
+DxDispatch ignores in silence: unknown and repeated members, a DimensionCount that its Sizes
+contradict. The writer spells everything out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def from_json(source: str | bytes | Mapping[str, Any]) -> OperatorDesc:
     Raises
     ------
     ValueError
-        If it is not valid JSON or not such a desc: one sentence with the member at fault.
+        If it is not valid JSON or not such a desc; the message names the member at fault.
     TypeError
         If ``source`` is neither text nor a mapping.
 

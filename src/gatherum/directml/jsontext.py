@@ -1,4 +1,4 @@
-"""JSON as DxDispatch's parser takes it: with comments and trailing commas, nothing repeated."""
+"""JSON is parsed as DxDispatch does: comments and trailing commas pass, repeats do not."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-# One token after the other, and no character is looked at more than a few times: what has no end
-# takes all the rest, so its end is looked for once. Nothing that has been matched is tried again.
+# Tokens match one after the other without backtracking, so that no character is read more than a
+# few times. A token that does not end takes the rest of the text: its end is searched for once.
 _TOKEN: Final = re.compile(
     r"""(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")"""
     r"""|(?P<blank>[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)"""
@@ -19,7 +19,7 @@ _VISIBLE: Final = re.compile(r"[^\r\n]")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a text in JSON says, or raise ValueError with one sentence.
+    """Return the value of a text in JSON, or raise ValueError with one message.
 
     ``//`` and ``/* */`` comments and a comma after the last member of an object or list are
     allowed. A member given twice, NaN and Infinity are not.
@@ -72,7 +72,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > 100:  # int() has a limit of its own, and a sentence about Python
+    if len(digits) > 100:  # int() has a limit of its own, and its message is about Python
         raise ValueError(f"unsupported JSON: an integer of {len(digits)} digits")
     return int(digits)
 

@@ -1,7 +1,6 @@
-"""The support table: which level takes which operator with which types and dimension counts.
+"""The support table says which level takes which operator, types and dimension counts.
 
-`SUPPORT` is the only place where this is written; `check`, the documentation page and the
-reasons that violations give are read from it.
+`SUPPORT` is its only copy; `check`, the documentation page and the reasons in violations read it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From an operator desc to the call of the functional API that it stands for."""
+"""An operator desc is lowered to the call of the functional API that it stands for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``gatherum check FILE.json`` prints: a file's operators against a feature level."""
+"""``gatherum check FILE.json`` checks a file's operators against a feature level."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .dxdispatch import from_json, operator_of
 from .jsontext import parse_json
 from .types import LATEST, FeatureLevel, LevelLike
 
-# Far more than any model of operators; what is read whole must have a bound.
+# Far more than any model of operators; a file that is read whole must have a bound.
 _LONGEST: Final = 64 << 20
 
 

@@ -1,4 +1,4 @@
-"""The shape rules: one function an operator, on plain sizes.
+"""The shape rules are one function per operator, on plain sizes.
 
 Each function records what is violated in an `Inspection` and returns the sizes that the
 output (for SCATTER_ND: the updates) must have, or None where no such sizes follow. ``D`` in
@@ -27,7 +27,7 @@ def gather_sizes(
 ) -> Sizes | None:
     """Return the sizes that GATHER's output must have."""
     n, d = index_dimensions, len(sizes)
-    cropped = max(n - 1, 0)  # leading ones of the input that make room for the indices
+    cropped = max(n - 1, 0)  # leading ones of the input that the indices replace
     if not _axis_fits(axis, d, inspection) or not inspection.require(
         0 <= n <= axis + 1,
         "IndexDimensions",
@@ -36,7 +36,7 @@ def gather_sizes(
         f"{inspection.page}, IndexDimensions; erratum 3",
     ):
         return None
-    why = f"{cropped} of its dimensions must be cropped to make room for the indices"
+    why = f"{cropped} of its dimensions must be cropped so that the indices fit"
     crops = _starts_with_ones("InputTensor", sizes, cropped, (why, "OutputTensor"), inspection)
     why = f"IndexDimensions is {n}"
     pads = _starts_with_ones("IndicesTensor", indices, d - n, (why, "IndexDimensions"), inspection)

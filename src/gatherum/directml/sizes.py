@@ -1,4 +1,4 @@
-"""How many elements and bytes a tensor spans, in exact integers."""
+"""A tensor's elements and bytes are counted in exact integers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final, SupportsIndex
 
 from .types import UINT32_MAX, UINT64_MAX, DataTypeLike, TensorDataType
 
-# Far more than any feature level takes. Beyond, products of sizes are not worked out: with every
-# dimension they grow, and so does the time that each takes.
+# Far more than any feature level takes. Beyond it, products of sizes are not computed: they, and
+# the time that they take, grow with every dimension.
 MOST_DIMENSIONS: Final = 64
 
 

@@ -1,7 +1,7 @@
-"""The documentation page of feature levels, rendered from the support table.
+"""The documentation page of feature levels is rendered from the support table.
 
-``python -m gatherum.directml.tables > docs/directml-levels.md`` writes it anew; a test
-compares the page with this rendering.
+``python -m gatherum.directml.tables > docs/directml-levels.md`` updates it; a test compares the
+page with this rendering.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tensor desc: where the elements of a tensor lie in a flat byte buffer."""
+"""A tensor desc says where the elements of a tensor lie in a flat byte buffer."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class BufferTensorDesc:
 
 
 def set_field(desc: object, name: str, value: object) -> None:
-    """Set a field of a frozen dataclass while it is being made."""
+    """Set a field of a frozen dataclass during its construction."""
     object.__setattr__(desc, name, value)
 
 

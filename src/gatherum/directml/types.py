@@ -1,4 +1,4 @@
-"""DirectML's enumerations, with DirectML's own names and numbers."""
+"""DirectML's enumerations have DirectML's own names and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` reports, and the collector that words it."""
+"""An `Inspection` collects and words the violations that `check` reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Violation:
         Where the rule is published: a page or header, and its section; with the number of
         the erratum if what is printed there is wrong.
     message : str
-        A sentence with the expectation and the value.
+        A message with the expectation and the value.
     expected, found : str
         The expectation and the value by themselves.
     first_level : FeatureLevel or None

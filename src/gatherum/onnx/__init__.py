@@ -1,8 +1,8 @@
-"""Gather, GatherElements, GatherND, Scatter, ScatterElements and ScatterND for ONNX's own tools.
+"""ONNX's own tools run gatherum's Gather and Scatter operators through this package.
 
-`reference_ops` hands the six operators to ONNX's reference evaluator, `Evaluator` is that
-evaluator with them in place, `backend` is ONNX's backend interface, and `check_model` says which
-nodes of a model a DirectML feature level takes.
+`reference_ops` gives ONNX's reference evaluator the six operators, `Evaluator` is that evaluator
+with all of them, `backend` is ONNX's backend interface, and `check_model` reports which nodes of a
+model a DirectML feature level takes.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""ONNX's backend interface, with the functions of ``onnx.backend.base.Backend`` on the module.
+"""The functions of ONNX's ``onnx.backend.base.Backend`` are on this module.
 
 The six gather and scatter operators are gatherum's, every other one is ONNX's reference
 implementation.
@@ -128,7 +128,7 @@ class GatherumBackend(Backend):
 
 
 def _named(names: Sequence[str], inputs: Any) -> dict[str, Array]:
-    """Return inputs by name, whichever way they were given."""
+    """Return inputs by name, whether they were given as a mapping or in order."""
     if isinstance(inputs, Mapping):
         missing = [name for name in names if name not in inputs]
         if missing:

@@ -1,4 +1,4 @@
-"""`check_model`: which gather and scatter nodes of a model a DirectML feature level takes."""
+"""`check_model` finds the gather and scatter nodes that a DirectML feature level takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..directml import FeatureLevel, TensorDataType
 from ..directml.types import LATEST, LevelLike
 from ..operators import OPERATORS
 from .graphs import Occurrence, Operand, load, occurrences
-from .mapping import Call, objections, settle
+from .mapping import NodeCall, objections, settle
 from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport
@@ -166,7 +166,7 @@ def _unknowns(occurrence: Occurrence) -> list[str]:
     return found
 
 
-def _call(occurrence: Occurrence) -> Call:
+def _call(occurrence: Occurrence) -> NodeCall:
     """Return what the node asks of DirectML, with harmless guesses for what is unknown."""
     op, operands = FAMILY[occurrence.node.op_type].op, occurrence.operands
     row = OPERATORS[op]
@@ -175,14 +175,14 @@ def _call(occurrence: Occurrence) -> Call:
     types = _types(operands)
     shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
-        return Call(op, axis, types, shapes)
+        return NodeCall(op, axis, types, shapes)
     # Ones that every rule allows, so that only types, ranks and the level are judged.
     ranks = [len(operand.shape) for operand in operands if operand.shape is not None]
     batches = min(axis, _MANY) if row.tuples and axis > 0 else 0
     ones = {operand.name: (1,) * (batches + 1) for operand in operands}
     if no_batches:
         ones["updates"] = ()
-    return Call(op, batches, types, ones, max(ranks, default=1))
+    return NodeCall(op, batches, types, ones, max(ranks, default=1))
 
 
 def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:

@@ -1,4 +1,4 @@
-"""ONNX's reference evaluator with the six operators in place."""
+"""`Evaluator` is ONNX's reference evaluator with gatherum's six operators."""
 
 from __future__ import annotations
 

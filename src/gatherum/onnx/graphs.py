@@ -1,7 +1,7 @@
-"""A walk over a model's gather and scatter nodes, with the types that shape inference finds.
+"""A walk yields a model's gather and scatter nodes, with the types that shape inference finds.
 
-Functions of a model are walked here, not by `onnx.inliner`: it renames nodes, and a report names
-them as the model does.
+`onnx.inliner` is not used for a model's functions: it renames nodes, and a report names them as
+the model does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gatherum.regular_files import read_regular
 from .reference_ops import FAMILY
 
 Dimension: TypeAlias = int | str | None
-"""A size, the name that stands for it, or nothing."""
+"""A size, its symbolic name, or None."""
 
 Functions: TypeAlias = Mapping[tuple[str, str, str], onnx.FunctionProto]
 """A model's local functions by domain, name and overload."""
@@ -28,7 +28,7 @@ Functions: TypeAlias = Mapping[tuple[str, str, str], onnx.FunctionProto]
 # Protobuf's own limit, in bytes.
 _LARGEST: Final = (2 << 30) - 1
 
-# A tensor of at most so many elements may say a shape, which inference can look into.
+# A tensor of at most this many elements may hold a shape, which inference can read.
 _SHAPE_LIKE = 64
 
 # No operator's name: inference passes over the node.

@@ -1,7 +1,7 @@
-"""How an ONNX node becomes a DirectML operator desc.
+"""An ONNX node is mapped to a DirectML operator desc.
 
-ONNX gives each tensor its own rank, DirectML one DimensionCount to all of an operator's: shapes
-are padded with leading ones to the least count that holds them and that the level takes.
+ONNX gives each tensor its own rank; DirectML gives all tensors of an operator one DimensionCount.
+Shapes are padded with leading ones to the least count that holds them and that the level takes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ PartialShape: TypeAlias = tuple[Dimension, ...]
 
 
 @dataclass(frozen=True)
-class Call:
-    """A node reduced to what DirectML asks of it. `axis` is the operator's dimension attribute."""
+class NodeCall:
+    """A node reduced to what DirectML needs of it. `axis` is the operator's dimension attribute."""
 
     op: str
     axis: int
@@ -69,8 +69,8 @@ _DESCS: dict[str, type[OperatorDesc]] = {
 }
 
 
-def desc_of(call: Call, level: FeatureLevel) -> OperatorDesc:
-    """Return the operator desc of a call, without its output, as a feature level wants it."""
+def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
+    """Return the operator desc of a call for a feature level, without its output."""
     data, indices = call.shapes["data"], call.shapes["indices"]
     rank = max(len(call.moved_shape()), *map(len, call.shapes.values()), call.least_rank)
     d = _dimension_count(call, level, rank)
@@ -96,14 +96,14 @@ def desc_of(call: Call, level: FeatureLevel) -> OperatorDesc:
     return GatherNdOperatorDesc(source, index, None, *counts)
 
 
-def _dimension_count(call: Call, level: FeatureLevel, rank: int) -> int:
+def _dimension_count(call: NodeCall, level: FeatureLevel, rank: int) -> int:
     """Return the least DimensionCount that a level takes and that holds a rank, or the rank."""
     operator = LISTED[call.desc_type.operator]
     row = SUPPORT[max(level, operator.introduced), operator.name, "InputTensor"]
     return next((count for count in sorted(row.dimension_counts) if count >= rank), rank)
 
 
-def objections(call: Call, level: FeatureLevel) -> list[str]:
+def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
     """Return a feature level's reasons against a call, empty if it takes it."""
     desc = desc_of(call, level)
     violations = [v for v in check(desc, level) if v.field != "OutputTensor"]

@@ -1,4 +1,4 @@
-"""What the six operators share inside ONNX's reference evaluator: versions, limits, sentences."""
+"""`FamilyOp` is what the six operators share in ONNX's evaluator: versions, limits, messages."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class FamilyOp(OpRun):
         return known[since]
 
     def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
-        """Run the node; a TypeError keeps its own sentence, which ONNX would wrap in another."""
+        """Run the node; a TypeError keeps its own message, which ONNX would wrap in another."""
         try:
             result: tuple[Array, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
         except TypeError as wrapped:
@@ -182,7 +182,7 @@ class FamilyOp(OpRun):
             raise ValueError(f"`updates` must have shape {expected}, got {found}")
 
     def _worded(self, error: Exception) -> str:
-        """Return the functions' sentence with the node and the input's name in the model."""
+        """Return the functions' message with the node and the input's name in the model."""
         text = str(error).removeprefix(f"{self.op}: ")
         if isinstance(error, IndexError):
             text = f"{self._input('indices')}: {text}"

@@ -1,4 +1,4 @@
-"""The six operators in all their opset versions, for ONNX's reference evaluator."""
+"""ONNX's reference evaluator gets the six operators here, in all their opset versions."""
 
 from __future__ import annotations
 

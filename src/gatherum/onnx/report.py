@@ -1,4 +1,4 @@
-"""What `check_model` found out about a node, for people and for machines."""
+"""A report says what `check_model` found about a node, for people and for machines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""String tensors: arrays of Python strings, which the operators of gatherum do not move.
+"""String tensors, which the operators of gatherum do not move, are moved by positions.
 
-Positions go through the operator in their place, and pick the strings afterwards: no array with
-references ever reaches the core.
+The operator moves the strings' positions, which then select the strings: no array with references
+ever reaches the core.
 """
 
 from __future__ import annotations

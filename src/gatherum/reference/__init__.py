@@ -1,4 +1,4 @@
-"""The six operators, and `aggregate`, as plain loops, straight from their definitions.
+"""The reference runs the six operators and `aggregate` as plain loops, from their definitions.
 
 This is the oracle that the compiled core is tested against. It is slow, it
 imports NumPy alone and it shares no code with the rest of the package. Items

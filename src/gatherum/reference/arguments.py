@@ -1,4 +1,4 @@
-"""The arguments of a call: converted, and checked."""
+"""The arguments of a call are converted and checked."""
 
 import datetime
 import operator
@@ -19,7 +19,7 @@ def _arrays_in(value: Any) -> list[Array]:
 
 
 def as_array(op: str, operand: str, value: Any) -> Array:
-    """Give an operand as an array; masked arrays and texts are refused."""
+    """Return an operand as an array; masked arrays and texts are refused."""
     if any(isinstance(array, np.ma.MaskedArray) for array in _arrays_in(value)):
         raise TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
     if operand != "updates" and isinstance(value, bytes | str):
@@ -28,7 +28,7 @@ def as_array(op: str, operand: str, value: Any) -> Array:
 
 
 def as_indices(op: str, value: Any) -> Array:
-    """Give `indices` as an array; an empty list has no dtype of its own."""
+    """Return `indices` as an array; an empty list has no dtype of its own."""
     array = as_array(op, "indices", value)
     if isinstance(value, list | tuple) and _arrays_in(value):
         raise TypeError(f"{op}: `indices` must be one array, got {type(value)} of arrays")
@@ -38,7 +38,7 @@ def as_indices(op: str, value: Any) -> Array:
 
 
 def as_updates(op: str, value: Any, dtype: DType) -> Array:
-    """Give `updates` as an array: weak scalars and lists in the dtype of `data`."""
+    """Return `updates` as an array: weak scalars and lists in the dtype of `data`."""
     array = as_array(op, "updates", value)
     scalar = isinstance(value, bool | int | float | complex | bytes | str | datetime.date)
     scalar = scalar or isinstance(value, datetime.timedelta)
@@ -50,7 +50,7 @@ def as_updates(op: str, value: Any, dtype: DType) -> Array:
 
 
 def as_axis(op: str, axis: Any, rank: int) -> int:
-    """Give `axis`, counted from the front."""
+    """Return `axis`, counted from the front."""
     axis = operator.index(axis)
     if rank == 0:
         return 0  # check_ranks refuses it, after the dtypes
@@ -60,7 +60,7 @@ def as_axis(op: str, axis: Any, rank: int) -> int:
 
 
 def as_batch_dims(op: str, batch_dims: Any, rank: int) -> int:
-    """Give `batch_dims` as an integer in its range."""
+    """Return `batch_dims` as an integer in its range."""
     batch_dims = operator.index(batch_dims)
     if rank == 0:
         return 0  # check_ranks refuses it, after the dtypes
@@ -76,7 +76,7 @@ def check_choice(op: str, name: str, value: Any, choices: Sequence[str]) -> None
 
 
 def check_boolean(op: str, name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
+    """Refuse values that are neither True nor False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{op}: `{name}` must be True or False, got {value!r}")
 
@@ -97,7 +97,7 @@ def check_ranks(op: str, *operands: Array) -> None:
         if operand.ndim > MAX_RANK:
             raise ValueError(f"{op}: `{name}` must have rank 0 to {MAX_RANK}, got {operand.ndim}")
     if operands[1 if op.endswith("_nd") else 0].ndim == 0:
-        raise ValueError(f"{op}: there is no dimension to index or to tell tuples apart")
+        raise ValueError(f"{op}: there is no dimension to index or to hold tuples")
 
 
 def check_elements(op: str, data: Array, indices: Array, axis: int) -> None:
@@ -113,7 +113,7 @@ def check_elements(op: str, data: Array, indices: Array, axis: int) -> None:
 
 
 def nd_slice(op: str, data: Array, indices: Array, b: int) -> Position:
-    """Check the shapes of an nd operator and give the shape of one slice."""
+    """Check the shapes of an nd operator and return the shape of one slice."""
     if indices.shape[:b] != data.shape[:b]:
         raise ValueError(
             f"{op}: `indices` must have the batch shape {data.shape[:b]}, got {indices.shape[:b]}"

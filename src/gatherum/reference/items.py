@@ -1,4 +1,4 @@
-"""Items of arrays as plain bytes: NumPy's own assignment may leave out their padding."""
+"""Items of arrays are moved as plain bytes: NumPy's own assignment may leave out padding."""
 
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ MAX_RANK = 64  # that of NumPy
 
 
 class _Bytes:
-    """The memory of an array, seen as items of plain bytes."""
+    """The memory of an array as items of plain bytes."""
 
     def __init__(self, array: Array) -> None:
         self.owner = array
@@ -28,7 +28,7 @@ class _Bytes:
 
 
 def as_bytes(array: Array) -> Array:
-    """See an array as items of bytes, without a copy."""
+    """View an array as items of bytes, without a copy."""
     return np.asarray(_Bytes(array))
 
 
@@ -44,7 +44,7 @@ def blank(op: str, shape: Position, dtype: DType) -> Array:
 
 
 def typed(items: Array, dtype: DType) -> Array:
-    """See items of bytes as items of a dtype, without a copy."""
+    """View items of bytes as items of a dtype, without a copy."""
     return np.ndarray(items.shape, dtype, buffer=items)
 
 

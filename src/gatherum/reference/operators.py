@@ -1,4 +1,4 @@
-"""The six operators and `aggregate`, each as its loop."""
+"""The six operators and `aggregate` are each one loop."""
 
 import operator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Index values as positions; they are Python integers, which cannot overflow."""
+"""Index values become positions, as Python integers, which cannot overflow."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What becomes of the updates that arrive at one element."""
+"""A reduction folds the updates that arrive at one element."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Python's own values in the dtype of an array: weak ones, and fill values."""
+"""Python's own values take the dtype of an array: weak scalars and fill values."""
 
 import math
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
 
 def _to_odd(leaf: Any) -> Any:
     """Round to float32 so that rounding to fewer bits gives what one rounding would: a number
-    between two goes to the one whose last bit is 1. ml_dtypes rounds to float32 on its way.
+    between two goes to the one whose last bit is 1. ml_dtypes rounds to float32 first.
     """
     near = np.float32(leaf)
     if float(near) == leaf or not math.isfinite(near) or near.view(np.int32) % 2:
@@ -78,7 +78,7 @@ def _to_odd(leaf: Any) -> Any:
 
 
 def kind_of(dtype: DType) -> int | None:
-    """Tell what kind of number a dtype holds."""
+    """Return the kind of number that a dtype holds."""
     if dtype.kind in "biufc":
         return {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT, "c": COMPLEX}[dtype.kind]
     # ml_dtypes reports most of its types as void, but names them after their kind.
@@ -90,7 +90,7 @@ def kind_of(dtype: DType) -> int | None:
 
 
 def kind_of_leaf(leaf: Any) -> int | None:
-    """Tell what kind of number one value is."""
+    """Return the kind of number that a value is."""
     if type(leaf) is int:
         return INTEGER  # NumPy has no dtype for one of more than 64 bits
     array = np.asarray(leaf)
@@ -103,7 +103,7 @@ def _integer_range(dtype: DType) -> tuple[int, int]:
 
 
 def fill_item(op: str, fill_value: Any, dtype: DType, mode: str) -> Array:
-    """Give the bytes that an invalid index reads; the other modes never look at it."""
+    """Return the bytes that an invalid index reads; the other modes ignore the fill value."""
     blank = np.zeros((), f"V{dtype.itemsize}")
     if isinstance(fill_value, np.ndarray) and fill_value.ndim == 0:
         fill_value = fill_value[()]

@@ -151,7 +151,7 @@ def test_progress_of_dask_where_anyone_looks(run, address, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         (["-o", "out.npy"], "gather: the output out.npy cannot be written on a cluster, whose "
          "workers write Zarr directories such as 'x.zarr'"),
@@ -164,26 +164,26 @@ def test_progress_of_dask_where_anyone_looks(run, address, monkeypatch):
     ],
 )  # fmt: skip
 def test_data_is_status_1_one_line_and_nothing_half_written(
-    run, address, folder, arguments, sentence
+    run, address, folder, arguments, message
 ):
     before = files(folder)
     command = "gather", "t2.zarr", "rows.npy", *arguments, "--scheduler", address
     status, _, err = run(*command)
     assert status == 1
-    assert err.startswith(f"gatherum: {sentence}") and err.count("\n") == 1
+    assert err.startswith(f"gatherum: {message}") and err.count("\n") == 1
     assert files(folder) == before
 
 
 def test_operands_that_cannot_be_read(run, address, folder):
     np.savez_compressed("packed.npz", one=TABLE)
-    for table, sentence in (
+    for table, message in (
         ("none.npy", "none.npy: No such file or directory"),
         ("packed.npz:one", "from_file: packed.npz:one is compressed, so that no part of it can "),
     ):
         command = "gather", table, "rows.npy", "-o", "out.zarr", "--scheduler", address
         status, _, err = run(*command)
         assert status == 1
-        assert sentence in err and err.count("\n") == 1
+        assert message in err and err.count("\n") == 1
     assert not (folder / "out.zarr").exists()
 
 
@@ -191,7 +191,7 @@ ON = ["gather", "table.npy", "rows.npy", "-o", "out.zarr"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ([*ON, "--workers", "0"], "Invalid value for '--workers': must be at least 1, got 0."),
         ([*ON, "--workers", "-3"], "Invalid value for '--workers': must be at least 1, got -3."),
@@ -202,10 +202,10 @@ ON = ["gather", "table.npy", "rows.npy", "-o", "out.zarr"]
         ([*ON, "--scheduler", "x", "--resume"], "--scheduler resumes runs with --in-place only."),
     ],
 )
-def test_usage_is_status_2_and_one_line(run, arguments, sentence):
+def test_usage_is_status_2_and_one_line(run, arguments, message):
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
-    assert err.startswith(f"gatherum: {sentence}") and err.count("\n") == 1
+    assert err.startswith(f"gatherum: {message}") and err.count("\n") == 1
     assert err.endswith(" See gatherum gather --help.\n")
 
 

@@ -84,8 +84,8 @@ def into(path, function):
 def test_a_task_raises(tmp_path):
     with session("shuffle") as at:
         path = store(tmp_path)
-        sentence = r"^scatter_nd: index 1000000000 is out of bounds .* \(indices\[3603.*\]\)$"
-        with pytest.raises(IndexError, match=sentence):
+        message = r"^scatter_nd: index 1000000000 is out of bounds .* \(indices\[3603.*\]\)$"
+        with pytest.raises(IndexError, match=message):
             at.pool.submit(into, path, wrong).result(LONGEST)
         assert stored(path) == BEFORE
 

@@ -73,7 +73,7 @@ def failing(call, path, why):
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_task_raises(strategy, call, why, tmp_path):
-    sentence = {
+    message = {
         "index": r"^\w+: index 1000000000 is out of bounds for axis 0 of size 6400 "
         r"\(indices\[3603(, 0)?\]\)$",
         "file": "^updates.npy: changed since it was opened$",
@@ -81,7 +81,7 @@ def test_a_task_raises(strategy, call, why, tmp_path):
     with session(strategy) as at:
         path = store(tmp_path)
         running = at.pool.submit(failing, call, path, why)
-        with pytest.raises({"index": IndexError, "file": OSError}[why], match=sentence):
+        with pytest.raises({"index": IndexError, "file": OSError}[why], match=message):
             running.result(LONGEST)
         assert stored(path) == BEFORE
 
