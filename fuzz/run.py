@@ -190,7 +190,7 @@ def load_core_counters() -> ctypes.CDLL | None:
 
 
 def lend(counters: ctypes.CDLL) -> None:
-    """Let libFuzzer look at the core's counters."""
+    """Let libFuzzer read the core's counters."""
     engine = find_spec("atheris.core_with_libfuzzer")
     libfuzzer = ctypes.CDLL(str(engine and engine.origin))
     counters.lend(libfuzzer.__sanitizer_cov_8bit_counters_init, libfuzzer.__sanitizer_cov_pcs_init)

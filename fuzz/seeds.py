@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import corpus  # noqa: E402
 from targets import TARGETS, target  # noqa: E402
 
-# Seeds that are tried, and inputs that are kept of what looks alike.
+# Seeds that are tried, and inputs that are kept of those with equal labels.
 TRIED = 12_000
 ALIKE = {"calls": 1, "readers": 12, "stores": 1, "descs": 4, "dispatch": 1, "models": 2}
 
@@ -29,12 +29,12 @@ def main() -> None:
         inputs = {
             kept: data for kept, data in corpus.read(name).items() if not kept.startswith("seed-")
         }
-        seen: dict[str, int] = {}
+        counted: dict[str, int] = {}
         for data in islice(target(name).seeds(), TRIED):
             label = target(name).run(data)
-            seen[label] = seen.get(label, 0) + 1
-            if seen[label] <= ALIKE[name]:
-                number = seen[label]
+            counted[label] = counted.get(label, 0) + 1
+            if counted[label] <= ALIKE[name]:
+                number = counted[label]
                 inputs[f"seed-{label.strip().replace(' ', '-')}-{number}"] = data
         corpus.write(name, inputs)
         print(f"{name}: {len(inputs)} inputs, {sum(map(len, inputs.values()))} bytes")

@@ -23,7 +23,7 @@ Bytes = NDArray[np.uint8]
 GUARD = 64
 
 # Dtypes whose items are one native number each, those whose items are bytes of another kind, those
-# of which NumPy makes no buffer, and those that hold objects, by whichever way.
+# of which NumPy makes no buffer, and those that hold objects, directly or nested.
 PLAIN = "BbfidqQHhIeLl?"
 BYTES: tuple[Any, ...] = (
     ">i4", "F", "D", "g", "S3", "U2", "V5", [("a", "u1"), ("b", "<f4")],
@@ -67,9 +67,9 @@ def drawn_buffer(source: Source, content: bytes, needed: int, within: Given | No
     makers = (*(_array,) * 10, *(_view,) * 7, *(_owner,) * 4, *(_ctypes,) * 2, _strange)
     content = content[:size].ljust(size, b"\x07")
     given = source.choice(makers)(source, size, content, within)
-    room = given.memory[given.start :][: given.size]
-    if within is None and given.fits is not False and room.flags.writeable:
-        room[: len(content)] = np.frombuffer(content, np.uint8)[: len(room)]
+    space = given.memory[given.start :][: given.size]
+    if within is None and given.fits is not False and space.flags.writeable:
+        space[: len(content)] = np.frombuffer(content, np.uint8)[: len(space)]
     return given
 
 
@@ -78,7 +78,7 @@ def drawn_buffer(source: Source, content: bytes, needed: int, within: Given | No
 
 def _arena(source: Source, size: int, within: Given | None, item: int) -> tuple[Bytes, int, int]:
     """Return memory, where a buffer begins in it, and its size: items as many as are asked for, or
-    as there is room for.
+    as there is space for.
     """
     size = -(-size // item) * item
     if within is not None and len(within.memory) and within.memory.flags.writeable:

@@ -60,12 +60,12 @@ def _found(call: Call) -> Any:
     if call.out is not None:
         kwargs["out"] = call.out
     try:
-        if call.door == "plan":
+        if call.entry == "plan":
             fill = {key: kwargs.pop(key) for key in ("fill_value",) if key in kwargs}
             plan = gatherum.plan(call.op, *call.args, **kwargs)
             return plan.run(*call.args, out=kwargs.get("out"), **fill)
         found = getattr(gatherum, call.op)(*call.args, **kwargs)
-        if call.door == "twice" and call.out is None:
+        if call.entry == "twice" and call.out is None:
             again = getattr(gatherum, call.op)(*call.args, **kwargs)
             assert same_bits(found, again), "the plan kept gives another result"
         return found
@@ -117,7 +117,7 @@ def _same_outcome(call: Call, expected: Any, found: Any) -> None:
 
 
 def _expect_refusal(call: Call, expected: Any, found: Any) -> None:
-    """An `out` that must be refused is, before any index is looked at."""
+    """An `out` that must be refused is, before any index is read."""
     kinds: tuple[type[Exception], ...] = (_refusal(call),)
     if isinstance(expected, (TypeError, ValueError)):
         kinds = (type(expected),)

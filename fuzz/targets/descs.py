@@ -1,7 +1,7 @@
 """Operator descs in JSON: read, checked at a feature level, compiled and dispatched.
 
 Even first bytes are followed by a text in JSON, odd ones by choices that make a desc of the right
-form. The reader answers with a desc or one sentence, the check with its reasons, and a desc that it
+form. The reader answers with a desc or one message, the check with its reasons, and a desc that it
 accepts runs on buffers of the sizes that it names, whatever the indices hold.
 """
 

@@ -91,7 +91,7 @@ def _indices(source: Source, rng: np.random.Generator, desc: Any, needed: int) -
 
 
 def _check_report(compiled: Any, indices: Given) -> None:
-    """`index_report` looks at the buffer of indices alone, by the same rules."""
+    """`index_report` checks the buffer of indices alone, by the same rules."""
     must, may = _faults(compiled, {"IndicesTensor": indices})
     before = indices.memory.copy()
     found = None
@@ -215,7 +215,7 @@ def _argument(name: str) -> str:
 
 
 def _culprit(compiled: Any, given: dict[str, Given], found: Exception) -> str:
-    """Return the kind of the buffer that an error is about, as far as its type tells."""
+    """Return the kind of the buffer that an error is about, as far as its type says."""
     for name, buffer in given.items():
         small = buffer.size < compiled.desc.tensors[name].required_bytes
         if (buffer.fits is not True) if isinstance(found, TypeError) else small:

@@ -79,11 +79,11 @@ class Call:
     kind: str = ""
     memories: list[Memory] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
-    door: str = "function"
+    entry: str = "function"
     spoiled: bool = False
 
     def __str__(self) -> str:
-        return f"{self.op}{self.args, self.kwargs} out {self.kind!r} {self.sizes} by {self.door}"
+        return f"{self.op}{self.args, self.kwargs} out {self.kind!r} {self.sizes} by {self.entry}"
 
 
 def drawn(source: Source) -> Call:
@@ -92,7 +92,7 @@ def drawn(source: Source) -> Call:
     scatters = op in SCATTERS
     call = Call(op, (), {})
     call.sizes = source.choice(SIZES)
-    call.door = source.choice(("function", "function", "plan", "twice"))
+    call.entry = source.choice(("function", "function", "plan", "twice"))
     wrong = source.choice(("",) * 12 + ("attribute", "shape", "indices", "updates"))
     kwargs = call.kwargs
     if source.once_in(2):
@@ -118,8 +118,8 @@ def drawn(source: Source) -> Call:
     if wrong:
         call.spoiled = True
         _spoil(source, call, wrong)
-    if call.door == "plan" and not all(isinstance(a, np.ndarray) for a in call.args):
-        call.door = "function"
+    if call.entry == "plan" and not all(isinstance(a, np.ndarray) for a in call.args):
+        call.entry = "function"
     _draw_out(source, rng, call, data_shape if scatters else moved, dtype)
     return call
 
@@ -387,8 +387,8 @@ def _draw_refused(source: Source, call: Call, shape: Shape, dtype: Any) -> None:
     call.kind = source.choice(
         ("read-only", "another shape", "another dtype", "no array", "masked", "overlaps itself")
     )
-    if call.door == "plan":
-        call.door = "function"
+    if call.entry == "plan":
+        call.entry = "function"
     out = _destination(source, call, shape, dtype)
     if call.kind == "read-only":
         out.flags.writeable = False

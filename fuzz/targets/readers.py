@@ -1,9 +1,9 @@
 """Files that are not what they claim to be, through the functions on files and the command line.
 
-The first four bytes choose the format, the operand whose file it is, the operator and the door; all
-others are the file: a `.npy`, `.npz` or `.safetensors` file, or the metadata of a Zarr array. The
-call gives a result that the format's own package reads, or one of the documented exceptions in one
-line, and leaves nothing else behind. Nothing is unpickled.
+The first four bytes choose the format, the operand whose file it is, the operator and the entry
+point; the others are the file: a `.npy`, `.npz` or `.safetensors` file, or the metadata of a Zarr
+array. The call gives a result that the format's own package reads, or one of the documented
+exceptions in one line, and leaves nothing else behind. Nothing is unpickled.
 """
 
 import io
@@ -28,7 +28,7 @@ ROLES = ("table", "indices", "updates")
 OPERATORS = (
     *("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements", "scatter_slices"),
 )
-DOORS = ("function", "function", "command", "in place")
+ENTRIES = ("function", "function", "command", "in place")
 # What a mutated shape may ask of a run that is to end soon.
 MOST = 1 << 20
 
@@ -49,8 +49,8 @@ def run(data: bytes) -> str:
     """Give the bytes to a call as one of its files, and return what came of it."""
     source = Source(data)
     form, role = source.choice(FORMATS), source.choice(ROLES)
-    op, door = source.choice(OPERATORS), source.choice(DOORS)
-    if role == "updates" or door == "in place":
+    op, entry = source.choice(OPERATORS), source.choice(ENTRIES)
+    if role == "updates" or entry == "in place":
         op = op if op in SCATTERS else "scatter_nd"
     content = source.rest()
     if not _is_small(form, content):
@@ -58,16 +58,16 @@ def run(data: bytes) -> str:
     with own_folder() as folder, no_pickle():
         paths = _written(folder, op, role, form, content)
         before = contents(folder)
-        out = paths["table"] if door == "in place" else str(folder / "out.npy")
-        if door == "command":
+        out = paths["table"] if entry == "in place" else str(folder / "out.npy")
+        if entry == "command":
             label = by_command(op, paths, out)
         else:
-            label = by_function(op, paths, out, in_place=door == "in place")
+            label = by_function(op, paths, out, in_place=entry == "in place")
         after = contents(folder)
         if label != "result":
             assert after == before, f"{label} left {set(after) ^ set(before)}: {content!r}"
             return f"{form} {label}"
-        if door == "in place":
+        if entry == "in place":
             more = {name for name in set(after) - set(before) if "table.zarr/" not in name}
             assert not more and set(before) <= set(after), f"left {more}: {content!r}"  # but chunks
         else:
@@ -81,7 +81,7 @@ def seeds() -> Iterator[bytes]:
     with own_folder() as folder:
         for form in range(len(FORMATS)):
             for content in _valid(FORMATS[form], folder):
-                for role, op, door in (
+                for role, op, entry in (
                     (0, 0, 0),
                     (1, 0, 2),
                     (2, 1, 0),
@@ -92,7 +92,7 @@ def seeds() -> Iterator[bytes]:
                     if (role == 1) == (
                         b"i8" in content or b"int64" in content or b"I64" in content
                     ):
-                        yield bytes([form, role, op, door]) + content
+                        yield bytes([form, role, op, entry]) + content
 
 
 # --- The call, and what must hold
@@ -107,7 +107,7 @@ def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, ro
     try:
         given = np.load(paths[role].partition(":")[0], allow_pickle=False)
         arrays[role] = given if form == "npy" else given["a"]
-    except Exception:  # NumPy is stricter at times, and says so in many ways
+    except Exception:  # NumPy is stricter at times, and its messages differ
         return
     expected = getattr(gatherum, op)(*(arrays[name] for name in paths))
     assert expected.dtype == found.dtype and expected.shape == found.shape, (expected, found)

@@ -1,9 +1,9 @@
 """Zarr stores that are not what they should be: special files, links, folders, sizes, bombs.
 
 The first bytes choose the store's form and codec, the operand that it is, the operator and the
-door; the others damage it, step by step: which name, and what it becomes. The call ends soon and
-takes little memory, with a result, or with one of the documented exceptions in one line; then
-nothing has changed. A store that was not damaged gives the answer of the call in memory.
+entry point; the others damage it, step by step: which name, and what it becomes. The call ends
+soon and takes little memory, with a result, or with one of the documented exceptions in one line;
+then nothing has changed. A store that was not damaged gives the answer of the call in memory.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from .source import Source
 FORMS = ("zarr3", "zarr2", "shards")
 CODECS = ("none", "gzip", "zstd", "blosc", "crc32c", "zlib", "lz4")
 ROLES = ("table", "indices", "updates")
-DOORS = ("function", "command", "in place")
+ENTRIES = ("function", "command", "in place")
 OPERATORS = ("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements")
 PLACES = ("chunk", "metadata", "attributes", "folder", "beside", "other chunk", "journal")
 # What a mutated shape may ask of a run that is to end soon.
@@ -77,15 +77,15 @@ def run(data: bytes) -> str:
     """Give a store to a call as one of its operands, and return what came of it."""
     source = Source(data)
     form, codec = source.choice(FORMS), source.choice(CODECS)
-    role, op, door = source.choice(ROLES), source.choice(OPERATORS), source.choice(DOORS)
-    if role == "updates" or door == "in place":
+    role, op, entry = source.choice(ROLES), source.choice(OPERATORS), source.choice(ENTRIES)
+    if role == "updates" or entry == "in place":
         op = "scatter_nd" if op in GATHERS else op
     with own_folder() as folder, no_pickle(), _watched():
         paths = _written(folder, op, role, form, codec)
         done = [_damage(source, folder, Path(paths[role])) for _ in range(source.below(4))]
         if not _is_small(Path(paths[role])):
             return "too large to run"
-        label = _called(folder, op, paths, door, done)
+        label = _called(folder, op, paths, entry, done)
         return f"{done[0] if len(done) == 1 else len(done) or form} {label}"
 
 
@@ -93,13 +93,13 @@ def seeds() -> Iterator[bytes]:
     """Yield every damage of every place, in every form, and pairs of them."""
     for form in range(len(FORMS)):
         for codec in range(len(CODECS)):
-            for door in range(len(DOORS)):
-                yield bytes([form, codec, 0, door, door, 0])
+            for entry in range(len(ENTRIES)):
+                yield bytes([form, codec, 0, entry, entry, 0])
         for place in range(len(PLACES)):
             for damage in range(len(DAMAGES)):
-                role, door = damage % 3, place % 3
+                role, entry = damage % 3, place % 3
                 op, codec = (damage + place) % 5, damage % len(CODECS)
-                yield bytes([form, codec, role, op, door, 1, place, damage, 5, 3, 2, 1, 9])
+                yield bytes([form, codec, role, op, entry, 1, place, damage, 5, 3, 2, 1, 9])
     rng = np.random.RandomState(7)
     for _ in range(600):
         yield rng.bytes(6) + rng.bytes(rng.randint(4, 40))
@@ -122,13 +122,13 @@ def _watched() -> Iterator[None]:
     assert grown < MEBIBYTES, f"took {grown} MiB"
 
 
-def _called(folder: Path, op: str, paths: dict[str, str], door: str, done: list[str]) -> str:
+def _called(folder: Path, op: str, paths: dict[str, str], entry: str, done: list[str]) -> str:
     before = contents(folder)
-    out = paths["table"] if door == "in place" else str(folder / "out.npy")
-    if door == "command":
+    out = paths["table"] if entry == "in place" else str(folder / "out.npy")
+    if entry == "command":
         label = by_command(op, paths, out)
     else:
-        label = by_function(op, paths, out, in_place=door == "in place")
+        label = by_function(op, paths, out, in_place=entry == "in place")
     after = contents(folder)
     if before.get(JOURNAL) == NOTHING:  # it may be used, and removed
         del before[JOURNAL]
@@ -138,12 +138,12 @@ def _called(folder: Path, op: str, paths: dict[str, str], door: str, done: list[
         assert done, f"a store that is as it should be was refused: {label}"
         return label
     left = set(after) - set(before)
-    if door == "in place":
+    if entry == "in place":
         assert not any(".partial" in name for name in left), f"left {left}"
     else:
         assert left == {"out.npy"} and {*after} >= {*before}, f"left {left}"
         assert all(after[name] == before[name] for name in before), "an input was changed"
-    if door != "in place" and not done:
+    if entry != "in place" and not done:
         expected = getattr(gatherum, op)(*OPERANDS[op].values())
         found = np.load(out, allow_pickle=False)
         assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes()), found
@@ -209,7 +209,7 @@ def _damage(source: Source, folder: Path, store: Path) -> str:
             shutil.rmtree(path)
         elif os.path.lexists(path):
             path.unlink()
-    # what an earlier step has left may be in the way, or be no metadata any more
+    # what an earlier step has left may exist already, or be no metadata any more
     with contextlib.suppress(OSError, ValueError, TypeError, IndexError):
         DAMAGES[damage](source, path, store)
     return f"{place}-{damage}"

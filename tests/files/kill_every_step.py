@@ -1,4 +1,4 @@
-"""Kill a run at every call that changes the disk, resume it, and look at what is there.
+"""Kill a run at every call that changes the disk, resume it, and check what is there.
 
 Started as a program by test_kills.py with a scenario and a folder. Runs are forked from one
 process, so that a few hundred of them take seconds; each is killed by SIGKILL before the n-th

@@ -179,7 +179,7 @@ def test_a_stream_with_dictionaries(tmp_path: Path) -> None:
     options = pyarrow.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
     with pyarrow.ipc.new_stream(path, table.schema, options=options) as writer:
         writer.write_table(table, 70)
-        more = pyarrow.array(["a", "b", "c"]).dictionary_encode()  # new words on the way
+        more = pyarrow.array(["a", "b", "c"]).dictionary_encode()  # new words in between
         writer.write_table(pyarrow.table({"words": more, "numbers": np.arange(300, 303)}))
     indices = np.array([302, 0, 150, 299])
     assert files.gather_file(f"{path}:numbers", indices).tolist() == indices.tolist()

@@ -155,12 +155,12 @@ def test_a_new_output_keeps_the_mode_of_the_old_one(tmp_path: Path) -> None:
 def test_statistics_and_progress(tmp_path: Path) -> None:
     table = np.zeros((4096, 256), np.float32)
     paths = put(tmp_path, "t", table), put(tmp_path, "i", np.arange(0, 4096, 64))
-    seen: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     stats = files.gather_file(
-        *paths, tmp_path / "o.npy", progress=lambda done, expected: seen.append((done, expected))
+        *paths, tmp_path / "o.npy", progress=lambda done, expected: reports.append((done, expected))
     )
-    assert seen[-1] == (64 * 1024, 64 * 1024)
-    assert all(done <= expected for done, expected in seen)
+    assert reports[-1] == (64 * 1024, 64 * 1024)
+    assert all(done <= expected for done, expected in reports)
     assert stats.rows == 64
     assert 64 * 1024 <= stats.bytes_read <= 64 * 1024 + 5000  # headers and indices
     assert stats.bytes_written == 64 * 1024 + 128

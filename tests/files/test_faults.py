@@ -123,7 +123,7 @@ def test_a_full_disk_leaves_a_table_that_is_changed_in_place(
 @pytest.mark.parametrize("role", ["table", "indices", "updates"])
 @pytest.mark.parametrize("fault", ["truncated", "touched", "vanished", "replaced"])
 @pytest.mark.parametrize("in_place", [False, True])
-def test_an_input_that_changes_under_way(
+def test_an_input_that_changes_during_the_run(
     inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, fault: str, in_place: bool
 ) -> None:
     table, indices, updates, out = inputs
@@ -156,7 +156,7 @@ def test_an_input_that_changes_under_way(
 
 @pytest.mark.parametrize("role", ["table", "indices"])
 @pytest.mark.parametrize("spilled", [-1000, 10**6])
-def test_a_gather_whose_input_is_truncated_under_way(
+def test_a_gather_whose_input_is_truncated_during_the_run(
     inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, spilled: int
 ) -> None:
     monkeypatch.setattr(gathering, "SPILLED", spilled)
@@ -297,7 +297,7 @@ def test_two_runs_on_one_output_do_not_mix(
 def test_a_file_that_is_not_ours_is_not_removed(inputs: tuple[str, ...]) -> None:
     table, indices, _, out = inputs
     Path(out + ".partial").write_text("precious")
-    with pytest.raises(FileExistsError, match="is in the way and was not made by gatherum"):
+    with pytest.raises(FileExistsError, match="exists already and was not made by gatherum"):
         files.gather_nd_file(table, indices, out)
     assert Path(out + ".partial").read_text() == "precious"
     assert not Path(out + ".partial.journal").exists()

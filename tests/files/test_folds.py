@@ -1,4 +1,4 @@
-"""Folds in slices that need care: NaNs that are copied, and threads that round in other ways."""
+"""Folds in slices that need care: NaNs that are copied, and threads that round differently."""
 
 import ctypes
 import platform
@@ -60,7 +60,7 @@ def test_a_nan_that_is_copied_keeps_its_payload(
 def another_float_mode(flush: bool) -> Iterator[None]:
     """Flush subnormals to zero on this thread, or round upwards."""
     if platform.machine() not in MODES or not sys.platform.startswith("linux"):
-        pytest.skip("no way to set the floating-point mode is known here")
+        pytest.skip("the floating-point mode cannot be set here")
     libm, saved = ctypes.CDLL("libm.so.6"), (ctypes.c_uint32 * 16)()
     libm.fegetenv(saved)
     changed = type(saved)(*saved)

@@ -182,7 +182,7 @@ def test_a_chunk_that_inflates_to_more_than_its_size(tmp_path: Path) -> None:
     assert re.fullmatch(re.escape(where) + r"of 65\d{3} bytes for 480", refused_row(path, 50))
     with h5py.File(path, "a") as file:
         file["x"].id.write_direct_chunk((30, 4), zlib.compress(bytes(1 << 19), 9))
-    files.gather_file(f"{path}:x", np.array([5]))  # which does not look there
+    files.gather_file(f"{path}:x", np.array([5]))  # which does not read there
     assert refused_row(path, 50) == f"{where}inflates to more than its 480 bytes"
     with h5py.File(path, "a") as file:
         file["x"].id.write_direct_chunk((30, 4), b"damaged")

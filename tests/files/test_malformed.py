@@ -98,10 +98,10 @@ def test_npy(tmp_path: Path, content: bytes, line: str) -> None:
 @pytest.mark.parametrize("text", ["{'shape': (1if 1 else 2)}", r"{'shape': '\d'}", "(1j, 0x10)"])
 def test_no_warning_comes_of_a_header(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.npy").write_bytes(npy_bytes(text))
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         line = refused(tmp_path, str(tmp_path / "t.npy"))
-    assert (line, seen) == ("t.npy: the .npy header is not a Python literal", [])
+    assert (line, warned) == ("t.npy: the .npy header is not a Python literal", [])
 
 
 # NumPy reads the numbers of some types as Python, which raises a SyntaxError, or warns of them.
@@ -115,10 +115,10 @@ def test_no_warning_comes_of_a_header(tmp_path: Path, text: str) -> None:
 )  # fmt: skip
 def test_a_dtype_is_never_read_as_python(tmp_path: Path, descr: str) -> None:
     (tmp_path / "t.npy").write_bytes(npy_bytes(described(descr=descr)))
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         line = refused(tmp_path, str(tmp_path / "t.npy"))
-    assert seen == []
+    assert warned == []
     assert line == f"t.npy: the header's dtype {ast.literal_eval(descr)!r} is not understood"
 
 
@@ -141,7 +141,7 @@ def test_whatever_names_the_fields_have(tmp_path: Path) -> None:
     table = np.zeros(4, dtype)
     table["it's"] = np.arange(8).reshape(4, 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy tells that the file is not of version 1
+        warnings.simplefilter("ignore")  # NumPy warns that the file is not of version 1
         np.save(tmp_path / "t.npy", table)
     np.save(tmp_path / "i.npy", np.array([2, 0]))
     files.gather_file(tmp_path / "t.npy", tmp_path / "i.npy", tmp_path / "o.npy")

@@ -198,9 +198,9 @@ def test_a_bar(
     if not rich:
         files.gather_file(table, indices, progress=True)
         assert capsys.readouterr().err == "moved 16 B of 16 B\n"
-    seen: list[tuple[int, int]] = []
-    files.gather_file(table, indices, progress=lambda *moved: seen.append(moved))
-    assert seen[-1] == (16, 16)
+    reports: list[tuple[int, int]] = []
+    files.gather_file(table, indices, progress=lambda *moved: reports.append(moved))
+    assert reports[-1] == (16, 16)
 
 
 @pytest.mark.parametrize("shape", [(0,), (1, 0)])

@@ -83,7 +83,7 @@ def test_a_journal_that_says_nothing_lets_nothing_be_deleted(
     with pytest.raises((FileExistsError, ValueError)) as caught:
         files.gather_file(*paths, out, resume=resume)
     if content != b"dear":
-        line = f"{foreign}: is in the way and was not made by gatherum"
+        line = f"{foreign}: exists already and was not made by gatherum"
         assert str(caught.value) == line
     assert foreign.read_bytes() == b"dear"
     assert journal.read_bytes() == content

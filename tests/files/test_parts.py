@@ -70,7 +70,7 @@ def test_when_parts_are_read(tmp_path: Path) -> None:
     assert not in_parts(np.repeat(everywhere[:128], 99))
     assert not in_parts(everywhere[:0])
     assert in_parts(everywhere[everywhere < (1 << 18) * 10 // 11 + 1024])
-    # of few requests in so many, more are looked at
+    # of few requests in so many, more are sampled
     assert in_parts(np.r_[np.repeat(0, 1 << 20), everywhere, 0])
     before = table.array.file.meter.bytes_read
     into = np.empty((1024, 1), "<i4")

@@ -185,7 +185,7 @@ def test_rows_that_lie_near_share_a_request(web: Web, count: int, step: int, req
 
 
 @pytest.mark.parametrize("chunks", [None, (100, 128), (4000, 4)])
-def test_requests_under_way_are_bounded(web: Web, chunks: tuple[int, int] | None) -> None:
+def test_requests_at_once_are_bounded(web: Web, chunks: tuple[int, int] | None) -> None:
     table = RNG.random((4000, 128))
     path = put(web.folder, "t", table)
     if chunks is not None:
@@ -247,7 +247,7 @@ SENTENCES = {
 
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_stays_is_one_sentence(web: Web, fault: str, after: int) -> None:
+def test_a_fault_that_stays_is_one_message(web: Web, fault: str, after: int) -> None:
     url, out = web.url(put(web.folder, "t", TABLE)), web.folder / "o.npy"
     np.save(out, np.arange(3))
     web.fail(fault, times=ALWAYS, after=after)
@@ -299,7 +299,7 @@ def test_a_server_that_is_not_there(web: Web) -> None:
 @pytest.mark.parametrize("after", [1, 2])
 def test_content_that_changes_is_an_error(web: Web, marks: bool, after: int) -> None:
     path = put(web.folder, "t", TABLE)
-    web.marks = marks  # without any, only the size tells
+    web.marks = marks  # without any, only the size differs
     changed = TABLE + 1 if marks else TABLE[:-1]
 
     def change(answer: Any) -> None:
@@ -447,7 +447,7 @@ def test_no_error_and_no_log_shows_a_secret(
         url = url.replace("t.", "other.")
     else:
         web.fail(fault, times=ALWAYS, after=1)
-    call = files.run.Call("gather", {"table": _secret(url), "indices": np.arange(9)}, None,
+    call = files.run.FileCall("gather", {"table": _secret(url), "indices": np.arange(9)}, None,
                           {"axis": 0, "mode": "raise", "negative": True}, **_options())  # fmt: skip
     try:
         call.run()

@@ -1,4 +1,4 @@
-"""The core's reads of file rows: the right bytes in the right places, whatever it is told."""
+"""The core's reads of file rows: the right bytes in the right places, whatever the arguments."""
 
 import errno
 import os
@@ -51,7 +51,7 @@ def ask(
     numbers: Any,
     places: Any = None,
     *,
-    room: int | None = None,
+    space: int | None = None,
     waste: float = 1.0,
     once: bool = False,
     scratch: int = 1 << 20,
@@ -59,7 +59,7 @@ def ask(
     """Read rows into memory with canaries around it; return it, and how many reads it took."""
     numbers = np.asarray(numbers, np.int64)
     places = places if places is None else np.asarray(places, np.int64)
-    into = guarded((numbers.size if room is None else room, stored.item), np.uint8)
+    into = guarded((numbers.size if space is None else space, stored.item), np.uint8)
     into[...] = UNTOUCHED
     try:
         runs = file.read_rows(
@@ -91,11 +91,11 @@ def test_any_rows_come_to_any_places(file: DiskFile, seed: int) -> None:
     if kind == "pieces":
         numbers = (numbers[0] + np.arange(count) + np.arange(count) // 50 * 7) % extent
     places = None if rng.random() < 0.4 else rng.permutation(numbers.size + 9)[: numbers.size]
-    room = None if places is None else numbers.size + 9
+    space = None if places is None else numbers.size + 9
     waste, scratch = rng.choice([1.0, 1.15, 9.0]), rng.choice([0, 4096, 40_000, 1 << 22])
     into, _ = ask(
         file, stored, numbers, places,
-        room=room, waste=float(waste), once=rng.random() < 0.3, scratch=int(scratch),
+        space=space, waste=float(waste), once=rng.random() < 0.3, scratch=int(scratch),
     )  # fmt: skip
     where = np.arange(numbers.size) if places is None else places
     assert np.array_equal(into[where], rows[numbers])
@@ -105,7 +105,7 @@ def test_any_rows_come_to_any_places(file: DiskFile, seed: int) -> None:
 
 def test_the_last_of_two_requests_for_one_place_wins_among_equals(file: DiskFile) -> None:
     stored = StoredRows(128, 512, 512, EXTENT)
-    into, _ = ask(file, stored, [7, 7, 7], [0, 0, 2], room=3)
+    into, _ = ask(file, stored, [7, 7, 7], [0, 0, 2], space=3)
     assert np.array_equal(into[[0, 2]], rows_of(file, stored)[[7, 7]])
 
 
@@ -175,7 +175,7 @@ def test_numbers_and_places_that_lie(
     (numbers if who == "number" else places)[at] = lie
     message = f"request {at} is for a row that does not exist"
     with pytest.raises(OSError, match=message):
-        ask(file, StoredRows(128, 512, 512, EXTENT), numbers, places, room=500, scratch=scratch,
+        ask(file, StoredRows(128, 512, 512, EXTENT), numbers, places, space=500, scratch=scratch,
             waste=waste)  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_memory_with_fewer_rows_than_requests(file: DiskFile) -> None:
     stored = StoredRows(128, 512, 512, EXTENT)
     for numbers in (np.arange(100), np.arange(100)[::-1].copy(), np.zeros(100, np.int64)):
         with pytest.raises(OSError, match="request 60 is for a row that does not exist"):
-            ask(file, stored, numbers, room=60)
+            ask(file, stored, numbers, space=60)
     flat = guarded((60 * 512 + 511,), np.uint8)
     with pytest.raises(OSError, match="request 60 is"):
         file.read_rows(stored, np.arange(61), None, flat, waste=1.0, once=False, scratch=0)
@@ -255,7 +255,7 @@ def test_rows_wanted_once_leave_the_cache_as_it_was(tmp_path: Path) -> None:
             os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
         into, _ = ask(file, stored, numbers, waste=1.1, once=once, scratch=8 << 20)
         assert np.array_equal(into, expected)
-        # looking must not bring pages in
+        # asking must not bring pages in
         os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_RANDOM)
         return file.cached_share(samples)
 
@@ -399,7 +399,7 @@ def test_ctrl_c_ends_a_long_read(file: DiskFile) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_numbers_that_change_under_way_reach_no_foreign_memory(file: DiskFile) -> None:
+def test_numbers_that_change_while_they_are_read_reach_no_foreign_memory(file: DiskFile) -> None:
     """Another thread writes lies into the arrays while the core works with them."""
     import threading
 

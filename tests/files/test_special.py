@@ -1,4 +1,4 @@
-"""What is no regular file, and what is much larger than it looks: refused at once, in one line."""
+"""Special files and files larger than they claim are refused at once, in one line."""
 
 import contextlib
 import gzip

@@ -73,7 +73,7 @@ def test_the_next_batch_is_read_ahead() -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note how many indices each call gathers, where no batch is taken before there is no room."""
+    """Note how many indices each call gathers; batches are taken once they fill the space."""
     noted: list[int] = []
     gathered, take = stream.gathered, ahead.Batches.take
 
@@ -171,14 +171,14 @@ def test_batches_may_come_in_the_same_memory(monkeypatch: pytest.MonkeyPatch, si
 
 
 def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
-    for wrong, error, sentence in [
+    for wrong, error, message in [
         ([3, 300], IndexError, r"index 300 is out of bounds .* \(indices\[1\]\)"),
         ([0.5], TypeError, "`indices` must have an integer dtype"),
     ]:
         found = files.rows(TABLE, [[0], [1], [2], [1], wrong, [4]])
         for row in (0, 1, 2, 1):
             assert np.array_equal(next(found), TABLE[[row]])
-        with pytest.raises(error, match=sentence):
+        with pytest.raises(error, match=message):
             next(found)
     calls.clear()
 
@@ -344,7 +344,9 @@ def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> No
         files.rows(TABLE, [], spill_dir="/nowhere")
 
 
-def test_a_table_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_changes_during_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = put(tmp_path, "t", TABLE)
     found = files.rows(path, [[1]])
     next(found)
@@ -369,18 +371,18 @@ def test_a_table_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_batches_are_given_back() -> None:
-    seen: list[weakref.ref[Any]] = []
+    batches_made: list[weakref.ref[Any]] = []
 
     def batches() -> Iterator[Any]:
         for number in range(20):
             batch = np.array([number])
-            seen.append(weakref.ref(batch))
+            batches_made.append(weakref.ref(batch))
             yield batch
 
     found = files.rows(TABLE, batches())
     for _ in range(10):
         next(found)
-    assert sum(batch() is not None for batch in seen) <= 4
+    assert sum(batch() is not None for batch in batches_made) <= 4
     found.close()
 
 

@@ -1,4 +1,4 @@
-"""A server of a folder that gives ranges, and that can be told to fail in many ways."""
+"""A server of a folder that gives ranges, and that can be set to fail differently."""
 
 import re
 import threading
@@ -30,7 +30,7 @@ class Web:
         self.only = ""  # what is in the paths of those that fail
         self.asked: list[tuple[str, str | None]] = []
         self.headers: list[dict[str, str]] = []
-        self.under_way = self.most = 0
+        self.pending = self.most = 0
         self.pause = 0.0
         self.marks = True  # whether answers say which version they are of
         self.stopped = threading.Event()
@@ -85,8 +85,8 @@ class Answer(BaseHTTPRequestHandler):
         with self.web.lock:
             self.web.asked.append((path, self.headers.get("Range")))
             self.web.headers.append(dict(self.headers))
-            self.web.under_way += 1
-            self.web.most = max(self.web.most, self.web.under_way)
+            self.web.pending += 1
+            self.web.most = max(self.web.most, self.web.pending)
         try:
             file = self.web.folder / path.lstrip("/")
             self.content = file.read_bytes() if file.is_file() else None
@@ -100,7 +100,7 @@ class Answer(BaseHTTPRequestHandler):
             self.close_connection = True
         finally:
             with self.web.lock:
-                self.web.under_way -= 1
+                self.web.pending -= 1
 
     do_HEAD = do_GET
 

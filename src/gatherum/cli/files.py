@@ -197,7 +197,7 @@ def _run_on_files(
     out: str,
     options: dict[str, Any],
 ) -> None:
-    """Run a function of `gatherum.files` and say what it did."""
+    """Run a function of `gatherum.files` and print its statistics."""
     from .. import files
     from ..files.formats import locate
     from ..files.run import check_absent

@@ -27,7 +27,7 @@ class Commands(click.Group):
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, and turn what it raises into a line and an exit status."""
+        """Run a command, and turn an exception into a line and an exit status."""
         with _ends_in_a_line():
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -65,7 +65,7 @@ class Output:
             return self.stream.write(text)
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Flush the output."""
         with naming(OUTPUT):
             self.stream.flush()
 

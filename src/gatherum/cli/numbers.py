@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-# What indices, axes and sizes can be: from int64's least value to uint64's greatest.
+# Bounds of indices, axes and sizes: int64's least value and uint64's greatest.
 LEAST, GREATEST = -(2**63), 2**64 - 1
 _LONGEST = 40
 

@@ -31,7 +31,7 @@ from .strategy import (
 
 @dataclass(frozen=True)
 class Cost:
-    """What a call costs.
+    """The predicted cost of a call.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Cost:
     routes : int
         Bytes of routes, which stay until the rows have moved.
     task : int
-        Bytes that a task holds at most: what it takes, what it gives, and what it needs meanwhile.
+        Bytes that a task holds at most: its inputs, its result, and its scratch memory.
     """
 
     tasks: int

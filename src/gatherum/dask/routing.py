@@ -23,7 +23,7 @@ Ints = NDArray[Any]
 
 
 class Invalid(NamedTuple):
-    """The first invalid entry of a block: where it is among all entries, and what is there."""
+    """The first invalid entry of a block: its position among all entries, and its value."""
 
     where: Shape
     component: int
@@ -31,7 +31,7 @@ class Invalid(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a run of owners is asked for: rows by owner, and where each owner's start."""
+    """The rows that a run of owners is asked for, by owner, and where each owner's rows start."""
 
     starts: Ints
     rows: Ints

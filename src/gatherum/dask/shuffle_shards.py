@@ -45,7 +45,7 @@ def packed(sender: int, rows: Array, values: Array) -> Shard:
 
 
 def _bytes(array: Array) -> Array:
-    """Return the bytes of an array; what is sent keeps nothing else alive."""
+    """Return the bytes of an array, in memory that keeps nothing else alive."""
     if array.base is None and array.flags.c_contiguous and array.nbytes:
         return array.reshape(-1).view(np.uint8)
     return np.frombuffer(array.tobytes(), np.uint8)
@@ -102,7 +102,7 @@ _TOGETHER, _OPEN = 64, 4
 
 
 class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not typed
-    """One run on one worker; everything but what is in a file is as in rechunking."""
+    """One run on one worker; it differs from rechunking in the contents of its files."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -110,7 +110,7 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not type
         self._opening = Lock()
 
     def read(self, path: Path) -> tuple[Batches, int]:
-        """Return what is in a file, without reading more of it than where the shards are."""
+        """Return the shards in a file, of which only their places are read."""
         with path.open("r+b") as file:
             found = mmap.mmap(file.fileno(), 0)
         return Batches(found), len(found)

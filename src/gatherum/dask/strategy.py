@@ -14,13 +14,13 @@ from .dask_call import DaskCall
 from .layout import Layout, groups
 from .partials import can_be_partial
 
-# What is small: a table that every task may hold whole, or updates that go to every chunk.
+# A table is small if every task may hold it whole; updates are if they may go to every chunk.
 SMALL_BYTES = 64 << 20
 # Pairs of tasks that exchange rows: with more of them, and a cluster, rows move by shuffles.
 MOST_PAIRS = 256
 # How many chunks of updates one step of a fold takes.
 FOLD_STEP = 2
-# What a route takes for an entry while it is made: five int64 and two narrow integers.
+# Bytes for each entry while a route is made: five int64 and two narrow integers.
 ROUTING = 48
 # How many tables of updates one task merges.
 MERGED = 8

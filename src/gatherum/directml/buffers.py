@@ -17,8 +17,8 @@ from .violations import listing
 # Bound on the search for a shared byte of two strided tensors; beyond it they count as sharing.
 _OVERLAP_WORK: Final[Any] = 10_000  # the stubs of NumPy differ on what may stand here
 
-# Formats as PEP 3118 has them: names of fields, and all that may stand beside them. What is left
-# out (O, &, X, P, z, a Z by itself) is an object or a pointer; what is not known is refused too.
+# Formats of PEP 3118: names of fields, and the characters beside them. Those left out (O, &, X, P,
+# z, a Z by itself) are objects or pointers; unknown ones are refused too.
 _NAME: Final = re.compile(r":[^:]*:")
 _NUMBERS: Final = re.compile(r"(?:T\{|Z[fdg]|[}0-9(), @=<>!^?cbBhHiIlLqQnNefdgFDGspuwx])*")
 

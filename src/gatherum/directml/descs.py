@@ -13,7 +13,7 @@ from .violations import TENSOR_PAGE, Inspection, listing
 
 @dataclass(frozen=True)
 class OperatorDesc:
-    """What the six operator descs share; DirectML's C API has no such type."""
+    """The base of the six operator descs; DirectML's C API has no such type."""
 
     operator: ClassVar[str]
 

@@ -42,7 +42,7 @@ _TYPE_PREFIX: Final = "DML_TENSOR_DATA_TYPE_"
 _FLAG_PREFIX: Final = "DML_TENSOR_FLAG_"
 _BUFFER: Final = "DML_TENSOR_TYPE_BUFFER"
 
-# What a dispatchable of a DxDispatch model says besides its desc; no part of the operator.
+# Members of a dispatchable of a DxDispatch model besides its desc: they are not of the operator.
 _DISPATCHABLE_MEMBERS: Final = ("dmlCompileType", "executionFlags", "bindings")
 _TENSOR_MEMBERS: Final = (
     "DataType",
@@ -284,7 +284,7 @@ def _unsigned(value: object, where: str, limit: int) -> int:
 
 
 def _only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
-    """Return which of two spellings of a member is there."""
+    """Return the present one of two spellings of a member."""
     if first in source and second in source:
         raise ValueError(f"{where} must have one of '{first}' and '{second}', got both")
     return first if first in source else second if second in source else None

@@ -15,7 +15,7 @@ from .types import FeatureLevel, TensorDataType
 _FLOATS_TO_32: Final = ("FLOAT32", "FLOAT16")
 _INTEGERS_TO_32: Final = ("INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8")
 
-# Each level keeps what it has until a later one replaces it; names are in the pages' order.
+# Each level keeps its rows until a later one replaces them; names are in the pages' order.
 _DATA_TYPES: Final = {
     "1_0": _FLOATS_TO_32,
     "2_1": (*_FLOATS_TO_32, *_INTEGERS_TO_32),

@@ -21,7 +21,7 @@ from .types import FeatureLevel
 
 @dataclass(frozen=True)
 class Lowered:
-    """An operator of the functional API, its attributes, and what it is given of the tensors.
+    """An operator of the functional API, its attributes, and the dimensions that it takes.
 
     ``ranks`` has, by DirectML's names, the number of trailing dimensions that each tensor
     keeps; those to the left of them are sizes of 1.

@@ -106,7 +106,7 @@ class BufferTensorDesc:
 
     @cached_property
     def implied_size(self) -> int:
-        """What `calc_buffer_tensor_size` gives; 0 where no size follows."""
+        """The size that `calc_buffer_tensor_size` returns; 0 if it has none."""
         return -(-self.spanned_bytes // 4) * 4 if self.measurable else 0
 
     @property

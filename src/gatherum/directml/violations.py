@@ -81,7 +81,7 @@ class Inspection:
 
 
 def listing(numbers: tuple[int, ...]) -> str:
-    """Return sizes as DirectML's pages write them, such as ``{1,4,6}``; the first of very many."""
+    """Return sizes as DirectML's pages write them, such as ``{1,4,6}``; long lists are cut."""
     shown = [number(n) for n in numbers[:_MOST_LISTED]]
     more = [f"... {len(numbers)} in all"] if len(numbers) > _MOST_LISTED else []
     return "{" + ",".join(shown + more) + "}"

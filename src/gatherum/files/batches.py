@@ -1,4 +1,4 @@
-"""Batches of indices, asked for ahead of time, and taken as many together as have come."""
+"""A thread fetches batches of indices ahead of time; those that have come are taken together."""
 
 import sys
 from collections import deque
@@ -17,17 +17,16 @@ TOGETHER = 1024  # batches of a group
 
 
 class Batches:
-    """What is asked for in a thread of its own, and was not taken yet.
+    """Batches that a thread of its own has fetched and that have not been taken yet.
 
-    The thread asks as long as there is room, and holds nothing when there is none, so that the
-    garbage collector never finds it waiting for somebody who takes. Nobody waits for its end: it
-    may be inside of an iterator that waits for what will not come.
+    The thread fetches as long as there is space. Otherwise it holds no reference, so that the
+    garbage collector can collect this object. Nothing waits for its end: it may be inside an
+    iterator that waits forever.
 
     Parameters
     ----------
     batches : iterator
-        Index arrays. They are copied: whoever makes them may write the next one into the same
-        memory.
+        Index arrays. They are copied: the iterator may reuse the memory for the next one.
     nbytes : int
         The bytes of a row, which one index takes from the table.
     most : int
@@ -40,7 +39,7 @@ class Batches:
         Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
         self._come: deque[NDArray[Any]] = deque()
-        self._held = 0  # bytes of what has come
+        self._held = 0  # bytes of the fetched batches and their rows
         self._asking = self._ended = False
         self._error: BaseException | None = None
 
@@ -48,17 +47,17 @@ class Batches:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask for no more batches; the one that is being asked for is not waited for."""
+        """Fetch no more batches, without waiting for the pending one."""
         if not sys.is_finalizing():  # or the thread may stand still, and hold the lock
             with self._changed:
                 self._ended = True
             self._tasks.put(None)
 
     def take(self, wait: bool = True) -> list[NDArray[Any]]:
-        """Return what has come since the last time, if it is something or is not waited for.
+        """Return the batches fetched since the last call, after waiting for one with `wait`.
 
-        A group has batches of one dtype, and at most `most` bytes, or one batch. Nothing is behind
-        the last one, but the error that ended the batches.
+        A group has batches of one dtype, and at most `most` bytes, or one batch. After the last
+        one, the error that ended the batches is raised, if there was one.
         """
         with self._changed:
             self._ask_on()
@@ -78,13 +77,13 @@ class Batches:
         return group
 
     def _ask_on(self) -> None:
-        """Let the thread ask for more, unless it does so already."""
-        if not self._asking and self._has_room():
+        """Let the thread fetch more, unless it already does."""
+        if not self._asking and self._has_space():
             self._asking = True
             self._tasks.put(self._ask)
 
     def _ask(self) -> None:
-        """Ask for batch after batch, as long as there is room."""
+        """Fetch batch after batch, as long as there is space."""
         try:
             for batch in self._batches:
                 indices = as_indices("gather", batch).copy()
@@ -92,16 +91,16 @@ class Batches:
                     self._come.append(indices)
                     self._held += self._size(indices)
                     self._changed.notify()
-                    self._asking = self._has_room()
+                    self._asking = self._has_space()
                     if not self._asking:
                         return
-        except BaseException as error:  # raised when all that came before it was taken
+        except BaseException as error:  # raised once all batches before it have been taken
             self._error = error
         with self._changed:
             self._ended = True
             self._changed.notify()
 
-    def _has_room(self) -> bool:
+    def _has_space(self) -> bool:
         return not self._ended and self._held < self._most and len(self._come) < TOGETHER
 
     def _size(self, indices: NDArray[Any]) -> int:

@@ -1,4 +1,4 @@
-"""The memory a run may use, and how it is shared out."""
+"""A budget divides the memory that a run may use."""
 
 import re
 from dataclasses import dataclass

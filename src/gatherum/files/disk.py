@@ -1,4 +1,4 @@
-"""One file, read and written at positions, every byte counted and every change noticed."""
+"""A DiskFile is read and written at positions; it counts every byte and notices every change."""
 
 import errno
 import os
@@ -55,7 +55,7 @@ class DiskFile:
 
     @classmethod
     def scratch(cls, directory: str, meter: Meter) -> "DiskFile":
-        """Return an unnamed file: it is gone with the process, however that ends."""
+        """Return an unnamed file, which disappears with the process, however that ends."""
         file = cls.__new__(cls)
         with tempfile.TemporaryFile(dir=directory, buffering=0) as unnamed:
             file.fd = os.dup(unnamed.fileno())
@@ -69,7 +69,7 @@ class DiskFile:
             self.fd = -1
 
     def stop(self) -> None:
-        """Give up what is under way: a disk needs no telling."""
+        """Do nothing: reads of a disk are never pending."""
 
     @property
     def size(self) -> int:
@@ -102,7 +102,7 @@ class DiskFile:
 
         Neighbouring requests for neighbouring rows, in ascending order, are read at once, and gaps
         between them with them as long as no more than `waste` times the pages that hold wanted
-        rows are read. `once`: no page is wanted again, so the system need not keep what it did
+        rows are read. `once`: no page is wanted again, so the system need not keep those it did
         not have. `scratch` bytes of memory may be used. Returns the number of reads that this took.
         """
         if numbers.size == 0:
@@ -130,7 +130,7 @@ class DiskFile:
         raise MemoryError(f"{self.path}: no memory to read rows into")
 
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
-        """Return which share of some positions waits in memory; 0 where that cannot be said."""
+        """Return the share of some positions that is in the page cache; 0 if unknown."""
         flags = getattr(os, "RWF_NOWAIT", None)
         if flags is None or offsets.size == 0:
             return 0.0
@@ -170,7 +170,7 @@ class DiskFile:
             with naming(self.path):
                 done += write_some(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
         if done >= WRITE_BEHIND and self._identity is not None:
-            # on the way to the disk from now on, so that `sync` has less to wait for
+            # start writing to the disk now, so that `sync` waits less
             native.start_writing(self.fd, offset, done)
         self.meter.wrote(done)
 
@@ -190,7 +190,7 @@ class DiskFile:
             os.fsync(self.fd)
 
     def state(self) -> list[int]:
-        """Return what tells this file from another or a changed one, as the journal keeps it."""
+        """Return the file's identity and version, as the journal keeps them."""
         return list(self._identity or ())
 
     def fresh_state(self) -> list[int]:

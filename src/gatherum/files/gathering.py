@@ -1,4 +1,4 @@
-"""Gathers: which of two ways is cheaper."""
+"""A gather chooses the cheaper of its two strategies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import PAGE
 from gatherum.files.durable.context import Context
-from gatherum.files.table_pass import Passing
+from gatherum.files.table_pass import TablePass
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.partition import Buckets
 from gatherum.files.tables.table import Panel, RowTable
@@ -18,26 +18,26 @@ from gatherum.files.windows import Windows, valid
 __all__ = ["Gather"]
 
 Ints = NDArray[np.int64]
-CHECKED = 1 << 16  # indices looked at together, few enough to stay in the cache
-SPILLED = 3  # cost of an output byte that is parked and fetched back, in bytes read
-PARKED = 128  # and of a row: it is put in order twice
+CHECKED = 1 << 16  # indices checked together, few enough to stay in the cache
+SPILLED = 3  # cost of parking an output byte and fetching it back, in bytes read
+PARKED = 128  # cost of parking a row, which is put in order twice
 
 
 @dataclass
 class Survey:
-    """What the first look at all indices found: none is refused, and how they are spread."""
+    """The result of checking all indices: how they are spread; none is refused."""
 
     buckets: Buckets
     windowed_bytes: int
     passed_bytes: int
-    cached: float  # the share of the wanted rows that waits in memory
+    cached: float  # the share of the wanted rows that is in the page cache
 
 
 class Gather:
     """One gather: `table` rows to `out`, through windows of the output.
 
-    Two ways give the same bytes: window by window, or in one pass over the table where windows
-    would read the same rows again and again from the disk.
+    Two strategies give the same bytes: window by window, or in one pass over the table, if windows
+    would read the same rows repeatedly from the disk.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Gather:
         self.context.meter.expect(self.requests.count * self.windows.row_bytes)
         with Writer(self.table.width, self.table.dtype) as writer:
             if self._passes(survey):
-                Passing(self.windows, survey.buckets, writer).run()
+                TablePass(self.windows, survey.buckets, writer).run()
             else:
                 self.windows.run(survey.cached, writer)
 
     def _passes(self, survey: Survey) -> bool:
-        """Whether one pass over the table is cheaper; a run that is resumed keeps its way."""
+        """Whether one pass over the table is cheaper; a resumed run keeps its strategy."""
         if self.windows.number == 1 or not self.windows.whole:
             return False
         if records := self.context.build.records():
@@ -72,13 +72,13 @@ class Gather:
         return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached) > parked
 
     def survey(self) -> Survey:
-        """Look at every index once, before anything is written."""
+        """Check every index once, before anything is written."""
         buckets = Buckets(self.table.extent, self.table.quantum)
         if self.windows.number == 1:
             numbers = self.windows.keep_numbers()
             return Survey(buckets, 0, 0, self.table.cached_share(numbers))
         cached = self.table.cached_share(self.windows.numbers(0, self.windows.length)[0])
-        # rows that wait in memory are never parked: nothing need be counted
+        # rows in the page cache are never parked, so nothing needs to be counted
         settled = cached == 1 and SPILLED > 0 and not self.context.build.records()
         windowed = 0
         for start, stop in self.requests.windows(CHECKED if settled else self.windows.length):

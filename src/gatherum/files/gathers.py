@@ -1,4 +1,4 @@
-"""The three gathers on files."""
+"""The three gathers run on files."""
 
 from collections.abc import Mapping
 from typing import Any, Unpack, overload
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import GatherOptions
-from gatherum.files.run import Call
+from gatherum.files.run import FileCall
 from gatherum.files.stats import Progress, Stats
 from gatherum.names import ModeName
 
@@ -82,13 +82,13 @@ def gather_file(
     TypeError, ValueError, IndexError
         As `gatherum.gather`; ValueError also for a file that is not what it claims to be.
     OSError
-        A file cannot be read or written, or changed under way; a server does not answer.
+        A file cannot be read or written, or changed during the run; a server does not answer.
 
     Examples
     --------
     >>> gather_file("table.npy", "rows.npy", "picked.npy", memory="256MiB")  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = Call(
+    answer: Stats | NDArray[Any] = FileCall(
         "gather",
         {"table": table, "indices": indices},
         out,
@@ -157,7 +157,7 @@ def gather_elements_file(
     --------
     >>> gather_elements_file("x.npy", "order.npy", "sorted.npy", axis=-1)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = Call(
+    answer: Stats | NDArray[Any] = FileCall(
         "gather_elements",
         {"table": table, "indices": indices},
         out,
@@ -232,7 +232,7 @@ def gather_nd_file(
     --------
     >>> gather_nd_file("volume.zarr", "points.npy", "values.npy")  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = Call(
+    answer: Stats | NDArray[Any] = FileCall(
         "gather_nd",
         {"table": table, "indices": indices},
         out,

@@ -1,4 +1,4 @@
-"""An array in memory in the place of a file, and an output that no journal is kept for."""
+"""An array in memory takes the place of a file; its output keeps no journal."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ class MemoryFile(DiskFile):
 
 
 class MemoryBuild(Build):
-    """An output that is gone with the process: nothing is recorded."""
+    """An output that disappears with the process: nothing is recorded."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -88,7 +88,7 @@ class MemoryBuild(Build):
         return False
 
     def records(self) -> list[Record]:
-        """Return what is finished."""
+        """Return the records of the finished parts."""
         return []
 
     def finish(self, record: Record, nbytes: int) -> None:

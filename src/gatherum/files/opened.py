@@ -1,4 +1,4 @@
-"""The opened operands of a call, and what any output asks of them."""
+"""The opened operands of a call give every kind of output what it needs."""
 
 import copy
 import math
@@ -34,9 +34,9 @@ class Inputs:
     attributes : dict
         The operator's attributes.
     fill_value : scalar
-        What an invalid index gives in mode ``fill``.
+        The value for an invalid index in mode ``fill``.
     opening : Opening
-        What they are opened with.
+        The settings that they are opened with.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Inputs:
     def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
         """Return the same call on other indices, of the same shape and dtype.
 
-        What the table and these alone decide is known already.
+        Results that depend only on the table and these are reused.
         """
         other = copy.copy(self)
         other.sources, other.opening, other._laid = sources, opening, {}
@@ -102,7 +102,7 @@ class Inputs:
         return self._laid[role]
 
     def context(self, build: Build) -> Context:
-        """Return what the steps of a run work with."""
+        """Return the context of a run's steps."""
         attributes, rank = self.attributes, len(self.table.shape)
         requests = Requests(
             self.op,
@@ -118,7 +118,7 @@ class Inputs:
         return Context(requests, self.budget, build, opening.spill_dir, self.meter, opening.at_end)
 
     def scatter(self, context: Context, target: Target) -> None:
-        """Hand every changed block of the table to a target."""
+        """Give every changed block of the table to a target."""
         layout = target.layout
         for panel in layout.panels():
             store = target.store(panel)

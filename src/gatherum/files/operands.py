@@ -1,4 +1,4 @@
-"""Operands: a path, or an array in the place of one."""
+"""An operand is a path, or an array in its place."""
 
 import math
 import os
@@ -140,7 +140,7 @@ class SlicedArray:
 
 
 class Unwatched:
-    """What the caller holds, and can change as they like."""
+    """An array that the caller holds, and may change."""
 
     def state(self) -> list[Any]:
         """Return nothing: no journal is kept of it."""

@@ -1,4 +1,4 @@
-"""The options that the functions share, for type checkers."""
+"""Type checkers find here the options that the functions share."""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -11,7 +11,7 @@ __all__ = ["GatherOptions", "ScatterOptions"]
 
 
 class Options(TypedDict, total=False):
-    """What every function takes."""
+    """Options of every function."""
 
     memory: str | int
     mode: ModeName
@@ -24,13 +24,13 @@ class Options(TypedDict, total=False):
 
 
 class GatherOptions(Options, total=False):
-    """What gathers take, too."""
+    """Options of gathers."""
 
     fill_value: Any
 
 
 class ScatterOptions(Options, total=False):
-    """What scatters take, too."""
+    """Options of scatters."""
 
     reduction: ReductionName
     include_self: bool

@@ -1,7 +1,7 @@
-"""What systems do differently with open files: the one place of `files` that asks which it is.
+"""Systems differ in their calls on open files; `files` asks for the system only here.
 
 Python has no reads and writes at positions on Windows, so the core has them. Windows locks bytes,
-not files, forces no directory to the disk, and neither replaces nor removes a file that is open.
+not files, has no fsync of directories, and neither replaces nor removes an open file.
 """
 
 import os
@@ -20,7 +20,7 @@ __all__ = [
     "sync_file", "write_some",
 ]  # fmt: skip
 
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # opens no symbolic link, where that can be said
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # opens no symbolic link, where the system has the flag
 LOCKED_BYTE = 1 << 30  # behind the end of every journal: a locked byte of Windows cannot be read
 
 

@@ -1,4 +1,4 @@
-"""How far a run has come, shown to people."""
+"""Progress lines show people how far a run has come."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ PAUSE = 1.0  # seconds between two lines
 
 @contextmanager
 def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
-    """Give what is called with the bytes moved and expected: a bar on standard error for True.
+    """Yield the function called with the bytes moved and expected: for True, it shows a bar.
 
     Where `rich` is not installed, a line a second takes the place of the bar.
     """

@@ -1,4 +1,4 @@
-"""Results as arrays: a gather into memory, a scatter on a copy in memory."""
+"""Results become arrays: a gather into memory, a scatter on a copy in memory."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,9 +1,9 @@
-"""What a call asks of its table: one row for every index, numbered in row-major order.
+"""A call requests one row of its table for every index, numbered in row-major order.
 
-Every operator becomes the same thing here. The table's leading dimensions are *keyed*: a
-request gives a coordinate for each of them, from its own position (the dimensions before
-`axis`, batch dimensions, all other dimensions of the elements operators) or from the value of
-an index. The trailing dimensions are the row that is moved.
+All operators use the same form. The table's leading dimensions are *keyed*: a request gives a
+coordinate for each of them, from its own position (the dimensions before `axis`, batch
+dimensions, all other dimensions of the elements operators) or from the value of an index. The
+trailing dimensions are the row that is moved.
 """
 
 import math
@@ -86,7 +86,7 @@ class Requests:
     indices : FlatArray
         The index file.
     rule : IndexRule
-        What an index value means.
+        How an index value is resolved.
     axis, batch_dims : int
         As in the functional API, `axis` not negative.
     resident : int
@@ -181,7 +181,7 @@ class Requests:
         return found, invalid
 
     def check(self, length: int) -> None:
-        """Look at every index, also when no request uses it; raise IndexError as `coordinates`."""
+        """Check every index, also when no request uses it; raise IndexError as `coordinates`."""
         for start in range(0, self.cycle, length):
             stop = min(start + length, self.cycle)
             entries = self.indices.read(start * self.tuple_size, stop * self.tuple_size)

@@ -1,4 +1,4 @@
-"""One call on files from its arguments to its statistics: open, check, work, put in place."""
+"""A FileCall runs one call on files: it opens, checks, works, and puts the output in place."""
 
 import hashlib
 import os
@@ -25,12 +25,12 @@ from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
 
-__all__ = ["Call", "check_absent"]
+__all__ = ["FileCall", "check_absent"]
 
 
 @dataclass(frozen=True)
-class Call:
-    """What a user asked for; `run` does it. URLs may hold credentials, so none is shown."""
+class FileCall:
+    """One call on files, which `run` runs. URLs may hold credentials, so none is shown."""
 
     op: str
     operands: dict[str, Operand] = field(repr=False)
@@ -51,7 +51,7 @@ class Call:
         Returns
         -------
         Stats or ndarray
-            What was done; the result itself where no file takes it.
+            Statistics of the run; the result itself if there is no output file.
         """
         budget, options = Budget.parse(self.memory), checked_options(self.storage_options)
         with ExitStack() as stack, shown(self.progress) as progress:
@@ -66,7 +66,7 @@ class Call:
             operands = {role: find(role, operand) for role, operand in self.operands.items()}
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
-                    where.require()  # what is not installed is said before any work
+                    where.require()  # raise for a missing package before any work
             opening = Opening(meter, budget, spill_dir, stack.callback, storage_options=options)
             if out is not None:
                 return Session(self, out, operands, opening).run()
@@ -78,7 +78,7 @@ class Call:
             return result
 
     def _check_array(self, operands: dict[str, Location | Held]) -> None:
-        """Refuse what only makes sense with an output file."""
+        """Refuse options that need an output file."""
         if self.in_place:
             raise ValueError(
                 f"{self.op}: in place the output is the table, {operands['table']}, got None"
@@ -91,7 +91,7 @@ class Session:
     """A call whose result goes to a file."""
 
     def __init__(
-        self, call: Call, out: Location, operands: dict[str, Location | Held], opening: Opening
+        self, call: FileCall, out: Location, operands: dict[str, Location | Held], opening: Opening
     ) -> None:
         self.call, self.op, self.out, self.opening = call, call.op, out, opening
         self.budget, self.meter = opening.budget, opening.meter
@@ -107,7 +107,7 @@ class Session:
             self._check_in_place(operands)
 
     def _check_held(self, operands: dict[str, Location | Held]) -> None:
-        """Refuse arrays where only files will do."""
+        """Refuse arrays where only files are allowed."""
         held = [role for role, where in operands.items() if isinstance(where, Held)]
         if self.call.resume and held:
             raise ValueError(
@@ -205,7 +205,7 @@ class Session:
 
 
 def check_absent(out: Location, reason: str) -> None:
-    """Raise FileExistsError where there is an output that `reason` keeps."""
+    """Raise FileExistsError if there is an output that `reason` keeps."""
     if os.path.lexists(out.file):
         raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
 

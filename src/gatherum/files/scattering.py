@@ -1,4 +1,4 @@
-"""Scatters: updates grouped by destination, each touched block read, changed and stored once."""
+"""A scatter groups updates by destination and reads, changes and stores each block once."""
 
 import math
 from collections.abc import Iterator
@@ -115,7 +115,7 @@ class Scatter:
             self._by_bucket(buckets)
 
     def survey(self) -> Buckets:
-        """Look at every index once, before anything is written."""
+        """Check every index once, before anything is written."""
         buckets = Buckets(self.table.extent, self.table.quantum)
         for start, stop in self.requests.windows(self.most):
             buckets.count(self._numbers(start, stop)[0])

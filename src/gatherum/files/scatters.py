@@ -1,4 +1,4 @@
-"""The three scatters on files."""
+"""The three scatters run on files."""
 
 from collections.abc import Mapping
 from typing import Any, Unpack, overload
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import ScatterOptions
-from gatherum.files.run import Call
+from gatherum.files.run import FileCall
 from gatherum.files.stats import Progress, Stats
 from gatherum.names import ModeName, ReductionName
 
@@ -81,7 +81,7 @@ def scatter_slices_file(
     --------
     >>> scatter_slices_file("x.npy", "rows.npy", "new.npy", "y.npy", 1)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = Call(
+    answer: Stats | NDArray[Any] = FileCall(
         "scatter_slices",
         {"table": table, "indices": indices, "updates": updates},
         out,
@@ -174,7 +174,7 @@ def scatter_elements_file(
     --------
     >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = Call(
+    answer: Stats | NDArray[Any] = FileCall(
         "scatter_elements",
         {"table": table, "indices": indices, "updates": updates},
         out,
@@ -265,7 +265,7 @@ def scatter_nd_file(
     --------
     >>> scatter_nd_file("t.npy", "rows.npy", "new.npy", "t.npy", in_place=True)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = Call(
+    answer: Stats | NDArray[Any] = FileCall(
         "scatter_nd",
         {"table": table, "indices": indices, "updates": updates},
         out,

@@ -1,4 +1,4 @@
-"""What a run has done: counted while it goes on, reported at its end."""
+"""A meter counts what a run does, and `Stats` reports it at the end."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Stats:
-    """What a run on files did.
+    """The statistics of a run on files.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Stats:
     peak_memory : int
         The largest resident set of the process so far, in bytes.
     requests, bytes_requested : int
-        Requests to what is at URLs, and the bytes asked of it, those asked again included.
+        Requests to URLs, and the bytes that they asked for, repeated requests included.
     """
 
     rows: int
@@ -53,7 +53,7 @@ class Stats:
 
 
 class Meter:
-    """Counts bytes and chunks, and tells `progress` how far the run has come."""
+    """Counts bytes and chunks, and reports to `progress` how far the run has come."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.rows = 0

@@ -1,4 +1,4 @@
-"""Rows of a table for one batch of indices after another, the next one read ahead."""
+"""Rows of a table are read for one batch of indices after another, the next one ahead."""
 
 import math
 import os
@@ -29,14 +29,14 @@ from gatherum.names import ModeName
 
 __all__ = ["rows"]
 
-PAUSE = 1.0  # seconds between two looks at whether the table is still the same
+PAUSE = 1.0  # seconds between two checks that the table is unchanged
 SHARE = 32  # of the memory, for the rows of small batches that one call gathers
 CACHED = 2 << 20  # bytes, where rows of a page and more share no page with others
 Group: TypeAlias = list[NDArray[Any]]
 
 
-class Found(NamedTuple):
-    """The rows of batches, and the error behind them, if there is one."""
+class GroupRows(NamedTuple):
+    """The rows of a group of batches, and the error after them, if there is one."""
 
     rows: list[NDArray[Any]]
     error: Exception | None = None
@@ -66,7 +66,7 @@ def rows(
         Index arrays, each of any shape. It is iterated in a thread of its own, ahead of the rows
         that have been yielded: by two batches, or by up to 3072 small ones, which are read
         together. A batch must not depend on rows of earlier ones, unless the iterator waits until
-        it is told of them. For one batch, pass ``[indices]``.
+        it receives them. For one batch, pass ``[indices]``.
     axis, memory, mode, negative, fill_value, spill_dir, storage_options
         As in `gather_file`.
 
@@ -81,12 +81,12 @@ def rows(
         As `gatherum.gather`, when the batch's turn comes; those before it have been yielded. A note
         says which batch it was.
     OSError
-        The table cannot be read, or changed under way.
+        The table cannot be read, or changed during the run.
 
     Notes
     -----
     Held at a time are ``memory``, the rows of two batches (or an eighth of ``memory``, if they are
-    smaller), and the indices of those that wait. What is returned is closed, with the table, when
+    smaller), and the indices of those that wait. The generator is closed, with the table, when
     it is deleted or by its method ``close``; the iterator may have been asked for batches that are
     not yielded then.
 
@@ -129,11 +129,11 @@ def _opened(
 
 
 def _ahead(
-    asked: Batches, read: Callable[[Group], Found], stop: Callable[[], object]
+    asked: Batches, read: Callable[[Group], GroupRows], stop: Callable[[], object]
 ) -> Iterator[NDArray[Any]]:
-    """Yield rows; what comes meanwhile is read while they are used."""
+    """Yield rows; the next batches are read while these are used."""
     with ThreadPoolExecutor(1) as thread, stopped_early(stop):
-        reading: Future[Found] | None = None
+        reading: Future[GroupRows] | None = None
         while reading is not None or (group := asked.take()):
             found = (reading or thread.submit(read, group)).result()
             reading = None
@@ -154,21 +154,21 @@ class Reader:
         self.table, self.opening = table, opening
         self.attributes, self.fill_value = attributes, fill_value
         self.inputs: Inputs | None = None
-        self.looked, self.done = time.monotonic(), 0
+        self.checked, self.done = time.monotonic(), 0
 
-    def read(self, group: Group) -> Found:
+    def read(self, group: Group) -> GroupRows:
         """Gather all batches of a group at once, or, where one is refused, each."""
-        if time.monotonic() - self.looked > PAUSE:
+        if time.monotonic() - self.checked > PAUSE:
             self.table.opened.check_unchanged()
-            self.looked = time.monotonic()
+            self.checked = time.monotonic()
         number, self.done = self.done, self.done + len(group)
         if len(group) > 1:
             try:
                 rows = self.gather(np.concatenate([indices.reshape(-1) for indices in group]))
-                return Found(_cut(rows, group, range(rows.ndim)[self.attributes["axis"]]))
+                return GroupRows(_cut(rows, group, range(rows.ndim)[self.attributes["axis"]]))
             except Exception:  # the batch that caused it says so when its turn comes
                 pass
-        found = Found([])
+        found = GroupRows([])
         for indices in group:
             try:
                 found.rows.append(self.gather(indices))
@@ -179,7 +179,7 @@ class Reader:
 
     def gather(self, indices: NDArray[Any]) -> NDArray[Any]:
         """Gather the rows of one array of indices."""
-        with ExitStack() as stack:  # what a call opens is closed with it
+        with ExitStack() as stack:  # the call closes the files that it opens
             own = replace(self.opening, at_end=stack.callback)
             operand = open_all({"indices": find("indices", indices)}, own)
             sources = {"table": self.table, **operand}
@@ -191,7 +191,7 @@ class Reader:
 
 
 def _bytes_of_a_row(table: Source, axis: int) -> int:
-    """Return what one index takes; an axis that the table has not is left to the call to refuse."""
+    """Return the bytes of one index's row; the call itself refuses an axis out of range."""
     shape = list(table.shape)
     with suppress(IndexError, TypeError):
         del shape[axis]

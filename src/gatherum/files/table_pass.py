@@ -1,8 +1,8 @@
-"""One pass over a table whose rows a gather's windows would read again and again.
+"""One pass over a table reads rows that a gather's windows would read repeatedly.
 
-Each row is parked in the part of the output file that belongs to its window; then each window is
-put in order. Parked windows lie further back in the file than final ones, so that ordering a window
-never destroys what a killed run would need again.
+Each row is parked in its window's part of the output file; then each window is put in order. Parked
+windows lie behind the final ones in the file, so that ordering a window never destroys data that a
+killed run would need again.
 """
 
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ from gatherum.files.tables.table import RowTable, Wanted, ahead
 from gatherum.files.tables.writer import Writer
 from gatherum.files.windows import Windows
 
-__all__ = ["Passing"]
+__all__ = ["TablePass"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 SETBACK_BYTES = 256 << 20
 
 
-class Passing:
-    """The second way of a gather.
+class TablePass:
+    """One pass over the table, the second strategy of a gather.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Gathers window by window: rows fetched in the order of the storage, placed as requested."""
+"""Windows of a gather fetch rows in the order of the storage and place them as requested."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -19,18 +19,18 @@ __all__ = ["Windows", "best_order", "valid"]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 ENTRY = 48  # bytes for a request, as in Budget.entries
-CACHED_SHARE = 0.95  # from here on, rows are taken for cached
+CACHED_SHARE = 0.95  # from here on, rows count as cached
 PIECE = 1 << 20  # bytes that are written while they are still in the processor's cache
-ALONE = 8  # pieces that one thread reads and writes sooner than two
-FEW = 4096  # rows are sorted in less time than it takes to ask where they wait
+ALONE = 8  # up to so many pieces, one thread is faster than two
+FEW = 4096  # up to so many rows, sorting is faster than asking whether they are cached
 
 
 class Windows:
-    """The windows of a gather's output, and the way to fill them one after another.
+    """The windows of a gather's output, filled one after another.
 
-    For each window, its requests are sorted by row number, those rows read, and placed; where the
-    table waits in memory and they lie far apart, a piece of the window at a time is, and rows of a
-    page and more are read in the order of the requests.
+    For each window, its requests are sorted by row number, and those rows are read and placed. If
+    the table is in the page cache and the rows lie far apart, this is done for a piece of the
+    window at a time, and rows of a page or more are read in the order of the requests.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Windows:
         pieces = self._pieces(
             longest, Wanted.as_asked if in_pieces and is_long(self.table) else self.table.ordered
         )
-        # Where nothing, or little, goes on beside it, no thread is started.
+        # A thread is started only if it has enough to do.
         alone = (ALONE if in_pieces else 1) * longest >= self.requests.count
         do = _at_once if alone else writer.put
         with closing(pieces if alone else ahead(pieces)) as prepared:
@@ -115,7 +115,7 @@ class Windows:
     def _pieces(
         self, longest: int, order: Callable[[Ints, Ints | None], Wanted]
     ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
-        """Cut the windows into pieces: start, stop, what is wanted, and what has no row.
+        """Cut the windows into pieces: start, stop, the wanted rows, and the requests without one.
 
         Nothing is wanted of a window that an earlier run has finished.
         """

@@ -63,7 +63,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What a graph sees: its place, its opset, and the types and small constants by name."""
+    """The scope of a graph: its place, its opset, and the types and small constants by name."""
 
     path: str
     opset: int

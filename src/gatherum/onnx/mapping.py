@@ -115,8 +115,8 @@ def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
 def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict[str, Shape] | None:
     """Return sizes for the unknown ones such that as few rules as possible are broken.
 
-    A size that has to equal a known one takes it, any other is 1. What is still broken then is
-    broken whatever the unknown sizes are. None if a rank, or the tuples' length, is unknown.
+    A size that must equal a known one takes it, any other is 1. A rule that is still broken then is
+    broken for all unknown sizes. None if a rank, or the tuples' length, is unknown.
     """
     sizes = {name: None if shape is None else list(shape) for name, shape in known.items()}
     lists = {name: shape for name, shape in sizes.items() if shape is not None}

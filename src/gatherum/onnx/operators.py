@@ -42,7 +42,7 @@ def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
 
 
 def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[str]:
-    """Return what is wrong with a node's attributes by a version of its operator."""
+    """Return the faults of a node's attributes by a version of its operator."""
     known, faults = schema.attributes, []
     kind = onnx.AttributeProto.AttributeType.Name
     for attribute in node.attribute:

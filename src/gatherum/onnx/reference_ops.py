@@ -110,7 +110,7 @@ class _ScatterAlongAxis(FamilyOp):
 
 
 class Scatter(_ScatterAlongAxis):
-    """What opset 11 renamed to ScatterElements."""
+    """The operator that opset 11 renamed to ScatterElements."""
 
 
 class Scatter_9(Scatter):

@@ -1,4 +1,4 @@
-"""An output under construction: the `.partial` file, its journal, and the final replacement."""
+"""A build makes an output in a `.partial` file with a journal, then replaces the target."""
 
 import os
 import shutil
@@ -70,12 +70,12 @@ class Build:
             raise
 
     def _start_over(self) -> None:
-        """Remove what an earlier run left, and nothing that is not known to be its own."""
+        """Remove an earlier run's files, and only those known to be its own."""
         if self.journal.found:
             self._remove_parts()
         for path in self._parts():
             if os.path.lexists(path):
-                raise FileExistsError(f"{path}: is in the way and was not made by gatherum")
+                raise FileExistsError(f"{path}: exists already and was not made by gatherum")
         self.journal.begin()
 
     @property
@@ -93,7 +93,7 @@ class Build:
         return record in self._pending or self.journal.has(record)
 
     def records(self) -> list[Record]:
-        """Return what is finished."""
+        """Return the records of the finished parts."""
         return self.journal.records + self._pending
 
     def finish(self, record: Record, nbytes: int) -> None:
@@ -146,7 +146,7 @@ class Build:
     def replace(self) -> None:
         """Put the complete partial output in the place of the target."""
         if self.data is not None and not os.path.isdir(self.partial):
-            self._complete()  # a file is replaced in one step: no record need tell how far it came
+            self._complete()  # a file is replaced in one step, so no record of progress is needed
         else:
             self.seal()
         self._close_data()  # or Windows neither replaces nor removes it
@@ -157,7 +157,7 @@ class Build:
             self.clear()
 
     def clear(self) -> None:
-        """Remove the journal and what is left beside the output."""
+        """Remove the journal and all partial files beside the output."""
         self._close_data()
         self._remove_parts()
         self.journal.remove()
@@ -187,8 +187,8 @@ def replace_path(partial: str, target: str) -> None:
             os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(partial, target)
         return
-    # a directory with files in it cannot be replaced in one step: the old one steps aside,
-    # and a run that is killed between the two is completed from the journal
+    # a directory with files in it cannot be replaced in one step: the old one is renamed first,
+    # and a run that is killed between the two steps is completed from the journal
     if os.path.lexists(target):
         remove_path(target + ASIDE)
         os.rename(target, target + ASIDE)
@@ -200,7 +200,7 @@ def replace_path(partial: str, target: str) -> None:
 
 
 def put_back(target: str) -> None:
-    """Put a directory back in its place that stepped aside for one that did not come."""
+    """Rename a directory back that was renamed for a replacement that was not made."""
     if os.path.lexists(target + ASIDE) and not os.path.lexists(target):
         os.rename(target + ASIDE, target)
 

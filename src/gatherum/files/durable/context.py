@@ -1,4 +1,4 @@
-"""What every step of a call works with."""
+"""Every step of a call works with one context."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ __all__ = ["Context"]
 
 @dataclass(frozen=True)
 class Context:
-    """One call under way.
+    """One running call.
 
     Attributes
     ----------
     requests : Requests
-        What the call asks of its table.
+        The rows that the call requests.
     budget : Budget
         The memory that it may use.
     build : Build
@@ -26,7 +26,7 @@ class Context:
     spill_dir : str
         Where scratch data go.
     meter : Meter
-        Counts what is done.
+        Counts rows and bytes.
     at_end : callable
         Takes a function to be called when the call ends, however it does.
     """

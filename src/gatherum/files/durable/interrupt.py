@@ -1,4 +1,4 @@
-"""Work that is finished before a Ctrl-C takes effect."""
+"""Work in an `uninterrupted` block is finished before a Ctrl-C takes effect."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""The journal of an unfinished output: what it is made from, and which parts are on the disk."""
+"""The journal of an unfinished output records its inputs and the parts that are on the disk."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Journal:
     path : str
         The journal file; created when it is not there.
     fingerprint : dict
-        What the output is made from.
+        The call and its inputs.
     resume : bool
         Whether to go on with the records that are there.
 
@@ -129,7 +129,7 @@ class Journal:
             )
 
     def has(self, record: Record) -> bool:
-        """Whether an equal record is there."""
+        """Whether the journal has an equal record."""
         return _key(record) in self._known
 
     def add(self, *records: Record) -> None:
@@ -163,7 +163,7 @@ class Journal:
             self.close()
 
     def remove(self) -> None:
-        """Delete the journal: the output is complete, or given up."""
+        """Delete the journal: the output is complete, or abandoned."""
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             remove_locked(self.path, descriptor)

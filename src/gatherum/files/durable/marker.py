@@ -1,10 +1,10 @@
-"""A note on a table that says which in-place run was the last to complete.
+"""A note on a table says which in-place run was the last to complete.
 
-A run that is killed after its journal is gone, but before it could say so, is complete. Resuming it
+A run that is killed after it removed its journal, but before it returned, is complete. Resuming it
 must not apply the updates a second time. The note is an extended attribute of the file and holds
-for the table exactly as that run left it. A run that cannot keep its note fails before it changes
-anything. Where the file system has no such attributes there is no note, and a resume that would
-need it is refused.
+for the table exactly as that run left it. A run that cannot write its note fails before it changes
+anything. On file systems without such attributes there is no note, and a resume that would need it
+is refused.
 """
 
 import errno
@@ -77,7 +77,7 @@ def _set(path: str, name: str, value: bytes) -> bool:
     return True
 
 
-# What does not change the outcome of a run: the budget, and by which name the table was given.
+# These do not change the outcome of a run: the budget, and the name of the table.
 _WITHOUT_EFFECT = ("table_state", "memory", "output", "table")
 
 

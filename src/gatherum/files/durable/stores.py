@@ -1,4 +1,4 @@
-"""Where a scatter's changed blocks go: a copy of the table, or a patch to be laid over it.
+"""A scatter's changed blocks go to a copy of the table, or to a patch laid over it later.
 
 A patch holds every changed block before the table itself is touched. Until it is complete the
 table is as it was; from then on, laying it over the table can be repeated until it is done.
@@ -30,7 +30,7 @@ class BlockStore(Protocol):
     """Takes the changed blocks of one panel."""
 
     def prepare(self) -> None:
-        """Bring everything that no update touches."""
+        """Copy everything that no update touches."""
 
     def store(self, block: Block) -> None:
         """Take one changed block of rows."""
@@ -40,7 +40,7 @@ class BlockStore(Protocol):
 
 
 class Target(Protocol):
-    """What a scatter changes: a copy of its table."""
+    """The target of a scatter's changes: a copy of its table."""
 
     @property
     def layout(self) -> Layout:
@@ -60,10 +60,10 @@ class PatchTarget(Target, Protocol):
         """Lay the complete patch over the table; doing so again changes nothing."""
 
     def state(self) -> list[Any]:
-        """Return what tells the table as it is now from a changed one."""
+        """Return the table's current version."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the open files."""
 
 
 class FlatTarget:
@@ -132,7 +132,7 @@ class FlatCopy:
 
 
 class PatchLog(DiskFile):
-    """A file that takes writes for another one and keeps them, one after another."""
+    """A log of the writes to another file, one after another."""
 
     end = 0
 
@@ -142,20 +142,20 @@ class PatchLog(DiskFile):
         self._waiting_bytes = 0
 
     def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
-        """Keep `buffer` as what belongs at position `offset` of the other file."""
+        """Log a write of `buffer` at position `offset` of the other file."""
         self._waiting += [PIECE_HEADER.pack(offset, len(buffer)), bytes(buffer)]
         self._waiting_bytes += PIECE_HEADER.size + len(buffer)
         if self._waiting_bytes >= BUFFERED:
             self.flush()
 
     def flush(self) -> None:
-        """Hand everything kept so far to the file system."""
+        """Write everything kept so far to the file system."""
         super().write_from(self.end, b"".join(self._waiting))
         self.end += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
 
     def pieces(self, longest: int) -> Iterator[tuple[int, bytes]]:
-        """Return what is kept, in order, in pieces of at most `longest` bytes."""
+        """Return the kept writes, in order, in pieces of at most `longest` bytes."""
         raw = open(self.fd, "rb", closefd=False, buffering=BUFFERED)  # noqa: SIM115
         with raw as stream, naming(self.path):
             stream.seek(0)
@@ -194,7 +194,7 @@ class FlatPatchTarget:
         lay_patch(self._log, replace(self.table, file=self._file), self.context.budget.block)
 
     def state(self) -> list[Any]:
-        """Return what tells the table as it is now from a changed one."""
+        """Return the table's current version."""
         return self._file.fresh_state()
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class FlatPatch:
         self.build, self.log, self.rows = build, log, rows
 
     def prepare(self) -> None:
-        """Drop what was written after the last recorded part."""
+        """Drop everything after the last recorded part."""
         ends = [int(record[LOG_END]) for record in self.build.records() if LOG_END in record]
         self.log.end = max(ends, default=0)
         self.log.resize(self.log.end)

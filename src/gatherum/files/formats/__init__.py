@@ -1,4 +1,4 @@
-"""The formats of files that are read and written, one class each: a new one is a row here."""
+"""Each file format is one class, and a row of the table here."""
 
 import os
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ UNREAD = {
 def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> Location:
     """Read a path or a URL such as ``model.safetensors:tensor``.
 
-    Nothing is opened where the suffix says what it is. Otherwise the first bytes of the file do.
+    The suffix decides the format, without opening the file; otherwise the file's first bytes do.
 
     Parameters
     ----------
     path : str, path-like or Location
-        The operand as a user writes it; what has been read is returned as it is.
+        The operand as a user writes it; a Location is returned unchanged.
     name : str, optional
         The name of its format, whatever the file's own name and first bytes say.
 
@@ -47,7 +47,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     ValueError
         `path` has none of the known forms.
     OSError
-        What it names is no regular file, or cannot be read.
+        The file is not a regular file, or cannot be read.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _splits(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _given(text: str, form: Format, *, local: bool) -> Location:
-    """Return what a path names whose format is given."""
+    """Return the location of a path whose format is given."""
     for file, member in _splits(text) if form.members and local else ():
         if os.path.lexists(file):
             return Location(text, file, form, member)
@@ -102,7 +102,7 @@ def _given(text: str, form: Format, *, local: bool) -> Location:
 
 
 def _by_content(text: str) -> Location:
-    """Return what a path names whose first bytes say which format it has."""
+    """Return the location of a path whose format follows from the file's first bytes."""
     for file, member in _splits(text):
         if not os.path.lexists(file) or os.path.isdir(file):
             continue
@@ -129,7 +129,7 @@ def _check_alone(form: Format, file: str, behind: str | None) -> None:
 
 
 def _at_url(found: Location, remote: Address) -> Location:
-    """Return what a URL names, as `found` by what is shown of it."""
+    """Return the location of a URL, from the location `found` for its shown form."""
     if not found.format.remote:
         raise ValueError(f"{found}: {found.format.name} files are not read from URLs; download it")
     member = found.member

@@ -1,4 +1,4 @@
-"""Columns of Parquet and Arrow (Feather) files, by pyarrow; read only.
+"""Columns of Parquet and Arrow (Feather) files are read by pyarrow, and never written.
 
 A column of numbers is an array of one dimension, one of lists of equal length an array of two, and
 so on. Rows are read by the groups that the file stores them in.
@@ -69,7 +69,7 @@ class Arrow(Format):
 
 
 def _groups(location: Location, file: DiskFile, raw: Any) -> Groups:
-    """Return the groups of rows of a file, whose first bytes say what it is."""
+    """Return the groups of rows of a file, whose first bytes decide its format."""
     start = file.read_bytes(0, 8)
     if start.startswith(FEATHER1):
         raise ValueError("Feather's version 1 is not read; write it anew as version 2")

@@ -1,4 +1,4 @@
-"""What formats keep of a dtype, and what becomes of types that NumPy itself does not have."""
+"""Formats keep a dtype as far as they can, also types that NumPy itself does not have."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
     Raises
     ------
     TypeError
-        Bytes would not say that such a number is in another byte order than the machine's.
+        Such a number is in another byte order than the machine's, which plain bytes cannot record.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype

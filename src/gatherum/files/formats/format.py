@@ -1,4 +1,4 @@
-"""What a file format is to the engine, and what every format can leave as it is here."""
+"""A file format has this interface for the engine, with defaults for what formats share."""
 
 import os
 import re
@@ -26,7 +26,7 @@ __all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "in_z
 
 @dataclass(frozen=True)
 class Opening:
-    """What an input is opened with: what counts its bytes, what it may take, who closes it.
+    """The settings that an input is opened with: its meter, its budget, and what closes it.
 
     `watched`: somebody will ask whether it changed meanwhile. `storage_options` is what fsspec's
     filesystems take for URLs, and is never shown.
@@ -90,18 +90,18 @@ class Location:
 
 
 class Format(Protocol):
-    """A way to store arrays in files.
+    """A file format for arrays.
 
     A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. One that is
-    written has `header` as well, which is all that stands before the elements of its only array,
-    and what it must check before it replaces a file. What else is here suits both.
+    written also has `header`, all bytes before the elements of its only array, and the checks
+    before it replaces a file. The other methods suit both.
 
     Attributes
     ----------
     name : str
         A short name, such as ``"npy"``.
     form : str
-        How a path of this format looks, as an error says it.
+        How an error writes a path of this format.
     suffixes : tuple of str
         How the names of such files end, without the dot.
     members : bool
@@ -232,7 +232,7 @@ def split_member(text: str, suffix: str) -> tuple[str, str] | None:
 def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, str | None] | None:
     """Return the file and the member that a path names by its suffix; None where it has another.
 
-    What is a directory, or lies in a Zarr directory, is Zarr's.
+    A directory, and any path in a Zarr directory, is Zarr's.
     """
     for suffix in suffixes:
         if members and (parts := split_member(text, suffix)):

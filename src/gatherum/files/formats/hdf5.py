@@ -1,4 +1,4 @@
-"""HDF5 datasets, by h5py: read in place where they lie in one piece, else by their chunks.
+"""HDF5 datasets are read in place if they lie in one piece, otherwise by their chunks.
 
 A dataset in one piece is a flat file: its rows are read without h5py, and changed in place. A new
 file holds the one dataset in one piece. Chunks are decompressed within their own size, as Zarr's

@@ -1,13 +1,13 @@
-"""Compressed chunks, decompressed within a limit.
+"""Compressed chunks are decompressed within a limit.
 
-A few bytes can stand for billions. What a codec gives is therefore bounded by the size that a chunk
-has before it is compressed (`encoded_size` adds that up), and no more memory than that is taken:
+A few bytes can stand for billions. A codec's output is therefore bounded by the size that a chunk
+has before it is compressed (`encoded_size` adds that up), and takes no more memory than that:
 
 - gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.
-- blosc, lz4 and zstd announce a size, which is looked at first; they give exactly as much.
-- zstd that announces no size is decompressed into exactly the chunk's size. Where that is not
-  known, behind a filter or another compressor, its blocks of at most 128 KiB are counted first.
-- Checksums, shuffles and filters give a fixed multiple of what they take, once their dtypes are
+- blosc, lz4 and zstd announce a size, which is checked first; they give exactly as much.
+- zstd that announces no size is decompressed into exactly the chunk's size. If that is not known,
+  behind a filter or another compressor, its blocks of at most 128 KiB are counted first.
+- Checksums, shuffles and filters give a fixed multiple of their input, once their dtypes are
   numbers of at most 16 bytes.
 
 Every other codec is refused: it might give anything.
@@ -53,7 +53,7 @@ def check_codec(name: str, config: Mapping[str, Any]) -> None:
 
 
 def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, bool]:
-    """Return how many bytes a codec makes of `size` at most, and whether always so many."""
+    """Return how many bytes a codec makes of `size` at most, and whether that is exact."""
     if name in INFLATING:
         return size + size // 8 + GROWTH, False
     if name in CHECKSUMS:
@@ -70,7 +70,7 @@ def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, 
 
 
 def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
-    """Return what a codec makes of `data`.
+    """Decompress `data` by a codec.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: 
     Returns
     -------
     bytes-like
-        What was compressed.
+        The compressed bytes.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) 
 
 
 def _announced(name: str, data: memoryview) -> tuple[int, bool]:
-    """Return how large the data are at most when decompressed, and whether they say exactly so."""
+    """Return the largest size of the data when decompressed, and whether it is exact."""
     if name == "zstd":
         return _zstd_size(data)
     if name == "lz4" and len(data) >= 4:

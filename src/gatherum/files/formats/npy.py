@@ -1,4 +1,4 @@
-"""`.npy` files: headers read strictly, and written as NumPy writes them.
+"""`.npy` headers are read strictly, and written as NumPy writes them.
 
 NumPy's own reader is less strict: it takes booleans for sizes, checks no size against the file, and
 has no public function for format 3.
@@ -25,7 +25,7 @@ MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
 LONGEST_HEADER = 1 << 20
 ALIGNMENT = 64
-# What a header may consist of. Python's parser writes warnings of other literals to standard error.
+# Tokens that a header may have. Python's parser writes warnings of others to standard error.
 _ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _LITERALS = re.compile(
     rf"""(?:[\s()\[\]{{}},:]|-?\d++(?:\.\d++|L)?(?![\w.])|(?:True|False|None)(?!\w)
@@ -68,7 +68,7 @@ class Npy(Format):
 
 @dataclass(frozen=True)
 class ArrayHeader:
-    """What a header says: shape, dtype, storage order and where the data begin."""
+    """A parsed header: shape, dtype, storage order and the offset of the data."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -163,7 +163,7 @@ def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = F
             body = text.encode(encoding)
         except UnicodeEncodeError:
             continue
-        # NumPy leaves room for the first extent to grow to 21 digits
+        # NumPy leaves space for the first extent to grow to 21 digits
         body += b" " * max(0, 21 - len(repr(shape[-1 if fortran else 0]))) if shape else b""
         padding = -(8 + length_bytes + len(body) + 1) % ALIGNMENT
         body += b" " * padding + b"\n"

@@ -1,4 +1,4 @@
-"""Members of `.npz` files: read in place where stored, laid out in a spill file where deflated."""
+"""Members of `.npz` files are read in place if stored, and from a spill file if deflated."""
 
 import errno
 import struct

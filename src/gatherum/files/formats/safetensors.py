@@ -1,4 +1,4 @@
-"""`.safetensors` files: headers read with full checks, and written; no package is needed.
+"""`.safetensors` headers are read with full checks, and written; no package is needed.
 
 A file is the header's length in 8 bytes, a JSON header, and the tensors' bytes, which must follow
 one another without gaps or overlaps to the file's end.

@@ -1,4 +1,4 @@
-"""What lies behind an opened array: rows as the storage has them, whatever the format."""
+"""A storage gives the rows of an opened array, whatever the format."""
 
 import math
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Storage(Protocol):
 
     @property
     def duplicates(self) -> bool:
-        """Whether there is a shorter way to a copy in the same format than through a flat file."""
+        """Whether a copy in the same format can be made without a flat file in between."""
 
     def layout(self, depth: int, budget: Budget) -> Layout:
         """Return the array's rows, for a call that keys its leading `depth` dimensions."""
@@ -47,24 +47,24 @@ class Storage(Protocol):
         """Return what takes changes of the array itself, until they are complete."""
 
     def duplicate(self, context: Context) -> Target | None:
-        """Return such a copy, None where there is no shorter way."""
+        """Return such a copy, None if it needs a flat file in between."""
 
 
 class Opened(Protocol):
-    """What must not change while it is read."""
+    """An opened input, which must not change while it is read."""
 
     def state(self) -> list[Any]:
-        """Return what tells it from another or a changed one, as the journal keeps it."""
+        """Return its identity and version, as the journal keeps them."""
 
     def check_unchanged(self) -> None:
         """Raise OSError when it changed since it was opened."""
 
     def stop(self) -> None:
-        """Give up what is under way, where that may take long, as the call is over."""
+        """Cancel pending work that may take long, as the call is over."""
 
 
 class Address(Protocol):
-    """Where an operand is; as text, what messages call it."""
+    """Where an operand is; its text is the name in messages."""
 
     @property
     def path(self) -> str:
@@ -84,7 +84,7 @@ class Source:
     location : Address
         Where it is.
     shape, dtype
-        What it is.
+        Its shape and dtype.
     storage : Storage
         Its elements.
     opened : Opened
@@ -150,7 +150,7 @@ class FlatStorage:
         return _laid_out(boxes, chunks, spill_dir, self.array.file.meter)
 
     def _fetched(self, spill_dir: str, budget: Budget) -> "FlatStorage":
-        """Return the same array in a scratch file: what is far away is read once."""
+        """Return the same array in a scratch file, so that a remote file is read once."""
         file, nbytes = self.array.file, self.array.nbytes
         with closed_on_error(DiskFile.scratch(spill_dir, file.meter)) as scratch:
             buffer = memoryview(bytearray(min(budget.window, nbytes)))
@@ -190,7 +190,7 @@ class BoxStorage:
         return _laid_out(array, chunks, spill_dir, self.meter)
 
     def patch(self, context: Context) -> PatchTarget:
-        """Refuse: a format that can do this says how."""
+        """Refuse: formats that can do this override it."""
         raise NotImplementedError(self.cannot_change)
 
     def duplicate(self, context: Context) -> Target | None:
@@ -211,7 +211,7 @@ def _laid_out(
 
 @contextmanager
 def closed_on_error(file: DiskFile) -> Iterator[DiskFile]:
-    """Close a file where what is done with it fails."""
+    """Close a file if the block fails."""
     try:
         yield file
     except BaseException:

@@ -1,4 +1,4 @@
-"""A file at a URL, read like one on a disk: in parts, several at once."""
+"""A RemoteFile is read like one on a disk, in parts, several at once."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -31,11 +31,11 @@ class RemoteFile(DiskFile):
     meter : Meter
         Counts requests and bytes.
     options : mapping
-        What fsspec's filesystem takes.
+        Options of fsspec's filesystem.
     """
 
     local = False
-    # With others under way, a request takes about as much time as 64 KiB: smaller gaps are read.
+    # Beside other requests, one takes about as much time as 64 KiB: smaller gaps are read.
     waste = 16.0
 
     def __init__(self, address: Address, meter: Meter, options: Mapping[str, Any]) -> None:
@@ -45,15 +45,15 @@ class RemoteFile(DiskFile):
         self._version, count = self._remote.wait(self._remote.begin(memoryview(head)))
         self._head = bytes(head[:count])
         meter.read(count)
-        # what is at a URL without any mark of its version is known by the URL alone
+        # an object without any mark of its version is identified by its URL alone
         self._mark = address.digest()
 
     def close(self) -> None:
-        """Stop what is under way."""
+        """Cancel pending requests."""
         self.stop()
 
     def stop(self) -> None:
-        """Give up what is under way: a server may take its time."""
+        """Cancel pending requests: a server may be slow."""
         self._remote.stop()
 
     @property
@@ -147,16 +147,16 @@ class RemoteFile(DiskFile):
         return 0.0
 
     def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
-        """Refuse: what is at a URL is only read."""
+        """Refuse: URLs are only read."""
         raise NotImplementedError(self.path)
 
     def state(self) -> list[Any]:
-        """Return what tells this object from another or a changed one, as the journal keeps it."""
+        """Return the object's version, as the journal keeps it."""
         size, tag, modified = self._version
         return [size, tag or modified or self._mark]
 
     def check_unchanged(self) -> None:
-        """Raise OSError when the object is gone, or another one by now."""
+        """Raise OSError if the object is gone or has been replaced."""
         if self._version.is_other(self._remote.wait(self._remote.version())):
             raise OSError(f"{self.path}: changed while it was being read")
 

@@ -1,4 +1,4 @@
-"""Requests to one place: a few at a time, tried again with growing pauses, for a bounded time."""
+"""A Remote makes a few requests at a time and repeats failed ones for a bounded time."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ from gatherum.files.stats import Meter
 __all__ = ["AT_ONCE", "Pipeline", "Remote"]
 
 T = TypeVar("T")
-AT_ONCE = 16  # requests under way
+AT_ONCE = 16  # requests at the same time
 TRIES = 6
 FIRST_PAUSE = 0.2  # seconds; each pause is about twice the one before
 LONGEST = 120.0  # seconds that all tries of a request may take together
@@ -38,14 +38,14 @@ class Remote:
     meter : Meter
         Counts requests and bytes.
     options : mapping
-        What fsspec's filesystem takes.
+        Options of fsspec's filesystem.
     """
 
     def __init__(self, address: Address, meter: Meter, options: Mapping[str, Any]) -> None:
         self.address, self.meter = address, meter
         self._transport: Transport = open_transport(address, options)
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._under_way = set[Future[Any]]()
+        self._pending = set[Future[Any]]()
         self._stopped = False
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -54,14 +54,14 @@ class Remote:
             work.close()
             raise OSError(f"{self.address}: the run was given up")
         future = asyncio.run_coroutine_threadsafe(work, self._transport.loop)
-        self._under_way.add(future)
-        future.add_done_callback(self._under_way.discard)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
         return future
 
     def stop(self) -> None:
-        """Give up all work, and begin none any more: whoever waits for it is let go."""
+        """Cancel all work and begin no more, so that nothing waits for it."""
         self._stopped = True
-        for future in list(self._under_way):
+        for future in list(self._pending):
             future.cancel()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -107,7 +107,7 @@ class Remote:
         return found
 
     async def _tried(self, address: Address, nbytes: int, request: Callable[[], Awaitable[T]]) -> T:
-        """Make a request for so many bytes, and make it again where that may help."""
+        """Make a request for so many bytes, and repeat it if that may help."""
         until, turn, pause = 0.0, 0, FIRST_PAUSE
         while True:
             turn += 1
@@ -134,7 +134,7 @@ class Remote:
 
 
 class Pipeline:
-    """Work under way, a few pieces at once; what is to be done with each is done in order.
+    """Pieces of work, a few at the same time; their results are handled in order.
 
     Parameters
     ----------

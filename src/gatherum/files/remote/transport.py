@@ -1,6 +1,6 @@
-"""One request, by fsspec: what its answer must be, and what it means where it is not.
+"""A transport makes one request by fsspec and checks its answer.
 
-Of what a server, aiohttp or a filesystem says, no text is passed on: it may hold the URL.
+No text of a server, aiohttp or a filesystem is passed on: it may hold the URL.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ UNREACHED = "the server cannot be reached"
 
 
 class Failed(Exception):
-    """A request failed in a way that another try may change."""
+    """A request failed, and another try may succeed."""
 
     def __init__(self, why: str, pause: float = 0.0) -> None:
         super().__init__(why)
@@ -33,7 +33,7 @@ class Failed(Exception):
 
 
 class Refused(Exception):
-    """A request will never be answered as it must be."""
+    """A request failed, and no other try can succeed."""
 
     raised: type[Exception] = OSError  # what the caller gets
 
@@ -57,14 +57,14 @@ class Unfit(Refused):
 
 
 class Version(NamedTuple):
-    """What tells an object from a changed one."""
+    """The version of an object: it differs once the object has changed."""
 
     size: int
     tag: str | None = None
     modified: str | None = None
 
     def is_other(self, later: "Version") -> bool:
-        """Whether a later answer is of another object; what one of the two leaves out is equal."""
+        """Whether a later answer is of another object; missing marks compare equal."""
         return self.size != later.size or any(
             None not in pair and pair[0] != pair[1]
             for pair in zip(self[1:], later[1:], strict=True)
@@ -72,7 +72,7 @@ class Version(NamedTuple):
 
 
 class Transport(Protocol):
-    """How objects are asked for. All of it runs in fsspec's event loop.
+    """Requests for objects. All of them run in fsspec's event loop.
 
     Each call is one request, and raises Failed or Refused with words that show no URL.
     """
@@ -82,13 +82,13 @@ class Transport(Protocol):
     async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning; return its version, and how many there were.
 
-        An object that is shorter gives what it has.
+        A shorter object gives all its bytes.
         """
 
     async def part(
         self, address: Address, start: int, buffer: memoryview
     ) -> tuple[Version | None, int]:
-        """Fill `buffer` from byte `start`; return the version, where it is told, and the number."""
+        """Fill `buffer` from byte `start`; return the version, if known, and the number."""
 
     async def version(self, address: Address) -> Version:
         """Return the object's version as it is now."""
@@ -324,7 +324,7 @@ class Filesystem:
         return None, len(content)
 
     async def version(self, address: Address) -> Version:
-        """Return the object's size, and what else tells it from a changed one."""
+        """Return the object's size and the other marks of its version."""
         self._filesystem.invalidate_cache()
         about = await self._call("info", address)
         if about.get("type") == "directory" or not isinstance(about.get("size"), int):

@@ -1,4 +1,4 @@
-"""URLs, and how they are shown: never with what may be a credential.
+"""URLs are shown without anything that may be a credential.
 
 A password stands before the ``@`` of the host, a signature in the query. Neither is in what
 messages, journals and representations show. Nothing here imports fsspec.
@@ -25,7 +25,7 @@ class Address:
     Attributes
     ----------
     protocol : str
-        What stands before ``://``, in small letters.
+        The text before ``://``, in small letters.
     shown : str
         The URL without user, password and query, for messages, journals and formats.
     member : str or None
@@ -67,12 +67,12 @@ class Address:
 
 
 def address_of(text: str) -> Address | None:
-    """Read a URL; None for what is none.
+    """Read a URL; None if the text is not one.
 
     Parameters
     ----------
     text : str
-        What a user has given as a path. A ``#`` in an ``http`` URL begins the name of an array.
+        A path from the user. A ``#`` in an ``http`` URL begins the name of an array.
 
     Returns
     -------

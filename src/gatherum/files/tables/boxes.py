@@ -1,4 +1,4 @@
-"""Flat files read and written in boxes: arrays in Fortran order, and the way to and from Zarr."""
+"""Flat files are read and written in boxes: Fortran order, and copies to and from Zarr."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rows of a flat file: one reader, the core's, for every shape of them."""
+"""The core reads the rows of a flat file, whatever their shape."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from gatherum.files.tables.table import Block, Ints, Panel, Wanted
 __all__ = ["FlatArray", "FlatRows"]
 
 SAMPLES = 256
-LIKE = 8  # of few rows, each that is looked at stands for so many
+LIKE = 8  # of few rows, one in so many is sampled
 FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
-ANY = np.iinfo(np.int64).max  # pages between two rows, where the core reads whole parts
+ANY = np.iinfo(np.int64).max  # pages between two rows: the core reads whole parts
 SCRATCH = 1 << 20  # bytes for rows that are read with their neighbours
 
 
@@ -136,11 +136,11 @@ class FlatRows:
         )
 
     def stop(self) -> None:
-        """Give up what is under way, as the call is over."""
+        """Cancel pending work, as the call is over."""
         self.array.file.stop()
 
     def cached_share(self, numbers: Ints) -> float:
-        """Return about which share of some rows waits in memory; 0 where that cannot be said."""
+        """Return about which share of some rows is in the page cache; 0 if unknown."""
         sample = numbers[:: max(LIKE, numbers.size // SAMPLES)] * np.int64(self._per_row)
         return self.array.file.cached_share(self._stored.base + sample * self._stored.stride)
 

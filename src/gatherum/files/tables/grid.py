@@ -1,4 +1,4 @@
-"""Rows of an array that is read in boxes: numbered chunk by chunk, read by whole chunks."""
+"""Rows of a chunked array are numbered chunk by chunk and read by whole chunks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -40,13 +40,13 @@ class BoxArray(Protocol):
 
 @runtime_checkable
 class Announced(Protocol):
-    """An array that reads better when it knows what is wanted next."""
+    """An array that reads faster when it knows the next boxes."""
 
     def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
-        """Learn which boxes are read next, in this order."""
+        """Prepare to read these boxes next, in this order."""
 
     def stop(self) -> None:
-        """Give up what is under way, as the call is over."""
+        """Cancel pending work, as the call is over."""
 
 
 class GridRows:
@@ -100,12 +100,12 @@ class GridRows:
         return touched
 
     def stop(self) -> None:
-        """Give up what is under way, as the call is over."""
+        """Cancel pending work, as the call is over."""
         if isinstance(self.array, Announced):
             self.array.stop()
 
     def cached_share(self, numbers: Ints) -> float:
-        """Return 0: chunks are decoded anew, wherever they wait."""
+        """Return 0: chunks are decoded again, cached or not."""
         return 0.0
 
     def is_far_apart(self, count: int) -> bool:

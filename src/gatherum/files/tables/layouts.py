@@ -1,4 +1,4 @@
-"""Tables as numbered rows: which numbering and which panels suit a table's storage."""
+"""A layout chooses the row numbers and the panels that suit a table's storage."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Requests sorted into buckets of neighbouring rows, in memory or in an unnamed spill file."""
+"""Requests are sorted into buckets of neighbouring rows, in memory or in a spill file."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tables as numbered rows, whatever stores them: what the engine asks of one.
+"""Tables give numbered rows to the engine, whatever stores them.
 
 A row is what one request moves. Rows are numbered so that rows that are stored together have
 numbers close together: sorting requests by number puts them in the order of the storage.
@@ -107,7 +107,7 @@ class Wanted:
 
     @classmethod
     def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
-        """Leave rows in the order of the requests: best where they wait in memory and are long."""
+        """Leave rows in the order of the requests: best for long rows in the page cache."""
         return cls(numbers, places, False)
 
 
@@ -133,7 +133,7 @@ class RowTable(Protocol):
         """Put requests in the order that is cheapest to read them in."""
 
     def cached_share(self, numbers: Ints) -> float:
-        """Return about which share of some rows waits in memory; 0 where that cannot be said."""
+        """Return about which share of some rows is in the page cache; 0 if unknown."""
 
     def is_far_apart(self, count: int) -> bool:
         """Whether so many rows lie too far apart for sorting to bring any of them together."""
@@ -142,7 +142,7 @@ class RowTable(Protocol):
         """Return the runs to read (first, count) for sorted distinct `numbers`."""
 
     def stop(self) -> None:
-        """Give up what is under way, where that may take long, as the call is over."""
+        """Cancel pending work that may take long, as the call is over."""
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read runs of rows; a block may be used until the next but one is read."""
@@ -165,7 +165,7 @@ class Layout(Protocol):
 
 @contextmanager
 def stopped_early(stop: Callable[[], object]) -> Iterator[None]:
-    """Call `stop` where the work inside ends early, before a thread that does it is waited for."""
+    """Call `stop` if the block ends early, before its thread is joined."""
     try:
         yield
     except BaseException:

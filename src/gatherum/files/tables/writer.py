@@ -1,4 +1,4 @@
-"""Rows written by a second thread while the next ones are read."""
+"""A second thread writes rows while the next ones are read."""
 
 from collections import deque
 from collections.abc import Callable

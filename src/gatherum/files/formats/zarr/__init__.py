@@ -1,4 +1,4 @@
-"""Zarr arrays in a directory, formats 2 and 3: read and written by whole chunks or shards."""
+"""The Zarr format reads and writes whole chunks or shards of arrays in a directory."""
 
 import os
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Zarr(Format):
     remote = True
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the directory that a path names: one that is there, or has a part ``x.zarr``."""
+        """Return the directory that a path names: one that exists, or has a part ``x.zarr``."""
         if not (in_zarr(text) or os.path.isdir(text)):
             return None
         return text.rstrip(f"/{os.sep}"), None

@@ -1,4 +1,4 @@
-"""Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
+"""Zarr arrays in a directory, formats 2 and 3, are read and written by whole chunks or shards."""
 
 import hashlib
 import itertools
@@ -42,7 +42,7 @@ class ZarrArray:
     writable : bool
         Whether chunks may be replaced.
     watched : bool
-        Whether `state` and `check_unchanged` will be asked, for which every file is looked at.
+        Whether `state` and `check_unchanged` will be called, which check every file.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class ZarrArray:
         bounds, path = import_bounded(), self.path
         if budget is not None:
             budget.check_item(path, item)  # before zarr makes one
-        # chunks of fill values are written too: a missing one could not be told from a lost one
+        # chunks of fill values are written too: a missing chunk could be a lost one
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
             array = bounds.zarr.open_array(store, mode="r+" if writable else "r")
             self.dtype: np.dtype[Any] = np.dtype(array.dtype)
@@ -90,7 +90,7 @@ class ZarrArray:
         return tree_state(self.path, self._root)
 
     def state(self) -> list[str]:
-        """Return what tells this array from a changed one, as the journal keeps it."""
+        """Return the array's version, as the journal keeps it."""
         return [self._identity]
 
     def check_unchanged(self) -> None:
@@ -101,7 +101,7 @@ class ZarrArray:
             raise OSError(f"{self.path}: changed while it was being read")
 
     def stop(self) -> None:
-        """Give up what is under way: a disk needs no telling."""
+        """Do nothing: reads of a disk are never pending."""
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
@@ -197,7 +197,7 @@ def import_bounded() -> Any:
 
 @contextmanager
 def _plain_errors(path: str) -> Iterator[None]:
-    """Turn whatever a codec or the metadata parser raises into one line about this array."""
+    """Turn any exception of a codec or the metadata parser into one line about this array."""
     try:
         with naming(path), warnings.catch_warnings():
             # a dtype without a written specification is still read as it was written
@@ -291,7 +291,7 @@ def _announced_item(dtype: str) -> int:
 def tree_state(path: str, root: str) -> str:
     """Return a digest of the directory's files.
 
-    A link that leads out of `root` is a ValueError, and what is not a regular file an OSError.
+    A link that leads out of `root` is a ValueError; a special file is an OSError.
     """
     digest = hashlib.sha256()
     folders = [path]

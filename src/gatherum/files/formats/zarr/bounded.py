@@ -1,6 +1,6 @@
-"""The `zarr` package within bounds: a store of regular files, and codecs that keep to a limit.
+"""The `zarr` package is kept within bounds: regular files only, and codecs with a limit.
 
-Whoever imports this module has `zarr`.
+Import this module only where `zarr` is installed.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from gatherum.regular_files import naming, open_regular
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 
 METADATA_KEYS = (*METADATA, ".zattrs", ".zgroup", ".zmetadata")
-SLACK = 64 << 10  # what a file may have beside its chunk
+SLACK = 64 << 10  # bytes that a file may have besides its chunk
 
 
 class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
     """A directory whose keys are regular files inside of it, and are read up to a limit.
 
-    A key that is missing is None, as in any store. What is there and no regular file, a folder
-    above all, is a ValueError: another store takes it for missing, and gives fill values.
+    A key that is missing is None, as in any store. A key that is not a regular file, such as a
+    folder, is a ValueError: other stores treat it as missing, and give fill values.
     """
 
     limit = 0  # of chunks; no more is known before the metadata are read
@@ -54,15 +54,15 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
         return store
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return what is stored under `key`, or a part of it."""
+        """Return the value of `key`, or a part of it."""
         return await asyncio.to_thread(self._read, key, prototype, byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return what is stored under `key`, or a part of it."""
+        """Return the value of `key`, or a part of it."""
         return self._read(key, prototype, byte_range)
 
     async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> list[Any]:
-        """Return parts of what is stored under several keys."""
+        """Return parts of the values of several keys."""
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     def _read(self, key: str, prototype: Any, byte_range: Any) -> Any:
@@ -96,7 +96,7 @@ def _opened(path: str, within: str) -> int | None:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise ValueError(str(error)) from None  # it is there, and no regular file
+        raise ValueError(str(error)) from None  # it exists and is not a regular file
 
 
 def _content(descriptor: int, start: int, stop: int) -> bytes:
@@ -163,8 +163,8 @@ def inner_chunks(metadata: Any) -> int:
 def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tuple[int, bool]]:
     """Return how many bytes there are before each codec and after the last one, at most.
 
-    With each number: whether there are always so many. A shard has its index, and of each of its
-    chunks what that chunk's own codecs make of it.
+    Each number comes with whether it is exact. A shard has its index, and each of its chunks as
+    encoded by its own codecs.
     """
     number = math.prod(shape)
     found = [(number * item, True)]

@@ -1,6 +1,6 @@
-"""Zarr arrays at URLs: chunks are asked for several at once, before they are decoded.
+"""Zarr arrays at URLs request several chunks at once, before they decode them.
 
-Whoever imports this module has `zarr`.
+Import this module only where `zarr` is installed.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class RemoteZarrArray(ZarrArray):
         return hashlib.sha256(content).hexdigest()
 
     def tree(self) -> str:
-        """Return a digest of the metadata as they are now; chunks are not looked at."""
+        """Return a digest of the current metadata; chunks are not checked."""
         return self._digest(self._metadata()[1])
 
     def check_unchanged(self) -> None:
@@ -72,7 +72,7 @@ class RemoteZarrArray(ZarrArray):
             raise OSError(f"{self.path}: changed while it was being read")
 
     def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
-        """Learn which boxes are read next; the first are asked for at once."""
+        """Prepare to read these boxes next; the first are requested at once."""
         self._store.forget()
         self._coming = boxes
         self._fetch_ahead()
@@ -92,13 +92,13 @@ class RemoteZarrArray(ZarrArray):
             self._fetch_ahead()
 
     def stop(self) -> None:
-        """Give up what is under way: a server may take its time."""
+        """Cancel pending requests: a server may be slow."""
         self._coming = iter(())
         self._remote.stop()
 
 
 class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
-    """What `zarr` reads from: metadata that were checked, and chunks that are being fetched."""
+    """A store for `zarr` of checked metadata and of chunks that are being fetched."""
 
     limit = 0  # of chunks; no more is known before the metadata are read
     supports_writes = supports_deletes = supports_partial_writes = supports_listing = False
@@ -156,7 +156,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     # ------------------------------------------------------- what `zarr` calls
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return what is stored under `key`, or a part of it."""
+        """Return the value of `key`, or a part of it."""
         if key in METADATA_KEYS:
             content = self._known.get(key)
         else:
@@ -168,7 +168,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
         return (prototype or default_buffer_prototype()).buffer.from_bytes(part)
 
     async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> Sequence[Any]:
-        """Return parts of what is stored under several keys."""
+        """Return parts of the values of several keys."""
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     async def exists(self, key: str) -> bool:

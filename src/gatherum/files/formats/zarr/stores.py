@@ -1,4 +1,4 @@
-"""A scatter's changed chunks: beside copies of all others, or alone as a patch."""
+"""A scatter's changed chunks go beside copies of all others, or alone into a patch."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ class ZarrPatchTarget(ZarrCopyTarget):
         lay_chunks(self.context.build.partial, self.table.path)
 
     def state(self) -> list[Any]:
-        """Return what tells the table as it is now from a changed one."""
+        """Return the table's current version."""
         return [self.table.tree()]
 
     def close(self) -> None:
