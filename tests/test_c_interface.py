@@ -50,7 +50,7 @@ def _plan_of(case):
         operands.append(case.updates)
     operands = [a.copy() for a in operands]
     if case.updates is not None:
-        shape = gatherum.plan(case.op, *operands, **_attributes(case)).signature.updates.shape
+        shape = gatherum.plan(case.op, *operands, **_attributes(case)).call.updates.shape
         operands[2] = np.broadcast_to(operands[2], shape).copy()
     return gatherum.plan(case.op, *operands, **_attributes(case)), operands
 

@@ -75,7 +75,7 @@ def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read,
     program = read(plan)
     memory = {name: memory_of(array) for name, array in operands.items()}
     assert refused(core, program, memory) is None
-    copied = {"data", "out"} if plan.signature.operator.scatters else set()
+    copied = {"data", "out"} if plan.call.operator.scatters else set()
     empty = operands["indices"].size == 0
     for name, array in operands.items():
         for side in (1, 2):

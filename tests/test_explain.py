@@ -454,7 +454,7 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     made_up = "The indices are an example, for only shapes are given." in words
     assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
     reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
-    scene = scene_of(found.plan.signature)
+    scene = scene_of(found.plan.call)
     assert reduced == (scene.form.data != call[1] or scene.form.indices != call[2])
     assert len(texts_of(picture)) < 260
 
@@ -473,7 +473,7 @@ def test_what_is_drawn_is_what_the_operator_does(data):
     """The operator moves the names that are in the cells to where the picture has them."""
     call = data.draw(calls(data_dtypes=[np.dtype("f4")]))
     found = explanation_of(call)
-    s = found.plan.signature
+    s = found.plan.call
     scene = scene_of(s, found.indices)
     cells = fill_cells(scene, CallValues(indices=found.indices))
     check_picture(found.svg())
@@ -596,7 +596,7 @@ def test_values_are_drawn_where_they_fit():
 def test_what_is_filled_is_written_as_the_dtype_holds_it(data, fill_value, text):
     found = gatherum.explain("gather", data, [1, 7], mode="fill", fill_value=fill_value)
     operands = CallValues(found.data, found.indices, None, fill_value)
-    cells = fill_cells(scene_of(found.plan.signature, found.indices), operands)
+    cells = fill_cells(scene_of(found.plan.call, found.indices), operands)
     assert cells.moved[1].lines == [text]
     check_picture(found.svg())
 
@@ -727,7 +727,7 @@ def luminance(colour):
 def test_a_small_call_is_of_the_form_of_the_large_one():
     for call in SHAPES:
         plan = explained(*call).plan
-        full = Form.of(plan.signature)
+        full = Form.of(plan.call)
         small = reduce(full)
         assert excess(small) == 0 or len(call[1]) > 6
         for role in ("outer", "named", "inner", "suffix"):

@@ -25,6 +25,7 @@ ROWS = [
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives"},
     {"checks", "places"},
+    {"call"},
     {"operators"},
     {"lowering"},
     {"native", "shapes", "narrow"},

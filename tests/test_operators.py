@@ -55,7 +55,7 @@ def test_rows_are_values():
 def test_a_row_says_how_large_things_are(operator):
     args = operands(operator)
     made = gatherum.plan(operator.name, *args)
-    assert made.signature.operator is operator
+    assert made.call.operator is operator
     assert getattr(gatherum, operator.name)(*args).shape == made.shape
     moved = operator.moved(TABLE.shape, args[1].shape, 0)
     assert made.shape == (TABLE.shape if operator.scatters else moved)
@@ -68,7 +68,7 @@ def test_every_spelling_of_an_operator(operator):
     made = gatherum.plan(operator.name, *args)
     for spelling in (operator.command, getattr(gatherum, operator.name), np.str_(operator.name)):
         assert gatherum.plan(spelling, *args) == made
-        assert gatherum.plan(spelling, *args).signature.op == operator.name
+        assert gatherum.plan(spelling, *args).call.op == operator.name
         assert gatherum.explain(spelling, *args).plan == made
         report = gatherum.index_report(spelling, TABLE.shape, args[1])
         assert report == gatherum.index_report(operator.name, TABLE.shape, args[1])

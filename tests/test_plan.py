@@ -204,7 +204,7 @@ def test_more_names_than_a_plan_is_looked_up_by():
 
 def test_an_empty_list_is_of_integers_as_for_the_operator():
     made = gatherum.plan("gather", np.zeros(3), [])
-    assert made.signature.indices.dtype == np.int64
+    assert made.call.indices.dtype == np.int64
     assert made.shape == gatherum.gather(np.zeros(3), []).shape
 
 

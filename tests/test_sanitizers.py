@@ -29,10 +29,10 @@ class Wild:
         gatherum.plan(*plan)
         self.program = original(**specs[0] | changed)
 
-# A plan runs on what it was made for only because a hook checks that: without it, anything goes.
+# A callback checks that a plan runs on what it was made for: without it, anything goes.
 planner = sys.modules["gatherum.callbacks"]
 native.set_callbacks(
-    planner._normalise, planner.conversion.normalise_attributes, planner._make_plan,
+    planner._normalise, planner._plain_attributes, planner._make_plan,
     lambda *operands: None, planner.check_out,
     planner._make_fill, planner.raise_invalid, planner._raise_changed,
 )

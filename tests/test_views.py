@@ -176,9 +176,9 @@ import gatherum
 before = gatherum.plan("gather", ((4,), "bfloat16"), ((3,), "i8"))
 import ml_dtypes
 data = np.arange(4).astype(ml_dtypes.bfloat16)
-assert type(before.signature.data.dtype) is not np.dtype
+assert type(before.call.data.dtype) is not np.dtype
 print(before.run(data, np.array([3, 0, 1])).astype(int))
-assert gatherum.plan("gather", ((4,), "bfloat16"), ((3,), "i8")).signature.data.dtype == data.dtype
+assert gatherum.plan("gather", ((4,), "bfloat16"), ((3,), "i8")).call.data.dtype == data.dtype
 """
 
 

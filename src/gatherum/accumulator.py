@@ -24,7 +24,8 @@ from .accumulator_state import (
     checked_arrays,
     checked_state,
 )
-from .checks import Array, Operand, Signature, check_out
+from .call import Array, ArraySpec, Attributes, Call
+from .checks import check_out
 from .dtypes import MODES, DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
 from .plan import Plan, apply, build
@@ -227,13 +228,14 @@ class Accumulator:
         plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
         _, _, where, values, axis, *_ = plain
         pins = conversion.pinned(where, values)
-        specs = Operand.of(where), Operand.of(values)
-        plan = _planned(Signature(op, self._operand, *specs, plain[4], *how, None))
+        specs = ArraySpec.of(where), ArraySpec.of(values)
+        attributes = Attributes(op, plain[4], self._mode, self._negative, *how[:2])
+        plan = _planned(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
-            specs = specs[0], Operand.of(values)
+            specs = specs[0], ArraySpec.of(values)
             byte = _contiguous(self._shape, values.dtype)
-            plan = _planned(Signature(op, byte, *specs, plain[4], *how, None))
+            plan = _planned(Call(attributes, byte, *specs))
         with self._whole():
             self._expect(where.size)
             self._fold.accumulate(plan, self._sums, self._counts, where, values)
@@ -352,7 +354,7 @@ class Accumulator:
         """Return `out` as a plain array, or raise as a scatter would."""
         op = f"{NAME}.finish"
         plain = np.asarray(conversion.as_out(op, out))
-        check_out(op, self._shape, self._dtype, Operand.of(plain))
+        check_out(op, self._shape, self._dtype, ArraySpec.of(plain))
         if not plain.flags.writeable:
             raise errors.out_read_only(op)
         return plain
@@ -414,9 +416,9 @@ def can_merge(dtype: DType, reduction: str) -> bool:
 
 @native.emptied_at_exit
 @lru_cache(maxsize=256)
-def _planned(signature: Signature) -> Plan:
-    return build(signature)
+def _planned(call: Call) -> Plan:
+    return build(call)
 
 
-def _contiguous(shape: tuple[int, ...], dtype: DType) -> Operand:
-    return Operand(shape, dtype, shapes.contiguous_strides(shape, dtype.itemsize))
+def _contiguous(shape: tuple[int, ...], dtype: DType) -> ArraySpec:
+    return ArraySpec(shape, dtype, shapes.contiguous_strides(shape, dtype.itemsize))

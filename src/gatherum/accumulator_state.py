@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import conversion, errors, shapes
-from .checks import Array
+from .call import Array
 from .dtypes import MODES, DType, check_movable, is_reducible
 from .plan import apply
 from .reductions import REDUCTIONS

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, native, shapes
+from .call import Array, ArraySpec
 from .callbacks import shares_memory
-from .checks import Array, Operand, check_out
+from .checks import check_out
 from .dtypes import MODES, check_movable, is_index, is_reducible
 from .edge_lists import Edges, End
 from .names import FoldName, ModeName
@@ -192,7 +193,7 @@ def _as_out(
 ) -> Array:
     """Return `out` as a plain array, or raise where the result cannot go there."""
     plain = np.asarray(conversion.as_out(NAME, out))
-    check_out(NAME, shape, table.dtype, Operand.of(plain))
+    check_out(NAME, shape, table.dtype, ArraySpec.of(plain))
     if not plain.flags.writeable:
         raise errors.out_read_only(NAME)
     inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]

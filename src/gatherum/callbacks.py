@@ -1,5 +1,7 @@
-"""What the core asks of Python during a call: arguments it cannot read, plans it has not seen, and
-the messages of errors (see `callbacks.hpp`).
+"""The Python functions that the core calls: they convert arguments, make plans, and raise errors.
+
+The core calls them for arguments that it cannot read, for calls without a plan, and for errors (see
+`callbacks.hpp`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import numpy as np
 
 from . import conversion, errors, frameworks, native, shapes
 from ._core import DType as DTypeCode
-from .checks import Array, Operand, Signature, check, check_before_updates, looks_alike
+from .call import Array, ArraySpec, Attributes, Call, same_spec
+from .checks import check, check_before_updates
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .operators import OPERATORS
@@ -20,7 +23,7 @@ from .plan import Plan, build
 def _normalise(*call: object) -> object:
     if type(call[1]) not in frameworks.COMMON and (room := frameworks.room_for(type(call[1]))):
         op, data, indices, updates, *attributes, fill_value, out = call
-        plain_attributes = conversion.normalise_attributes(str(op), *attributes)
+        plain_attributes = conversion.as_attributes(str(op), *attributes).positional
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         frameworks.check_one_framework(str(op), operands)
         return room(op, data, indices, updates, *plain_attributes[1:], fill_value, out)
@@ -32,71 +35,59 @@ def _normalise(*call: object) -> object:
     return plain
 
 
-def _normalise_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
-    plain = conversion.normalise_attributes(op, axis, *rest)
-    if not -(2**63) <= plain[1] < 2**63:  # the core has 64 bits for it; no shape has so many
+def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
+    attributes = conversion.as_attributes(op, axis, *rest)
+    if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits; no shape has so many
         tuples, rank = OPERATORS[op].tuples, shapes.MAX_RANK
         low, name = (0 if tuples else -rank), OPERATORS[op].attribute
-        raise errors.out_of_range(op, name, plain[1], low, rank)
-    return plain
+        raise errors.out_of_range(op, name, attributes.axis, low, rank)
+    return attributes.positional
 
 
-# What an operand looks like to the core: an array, or (shape, dtype, strides) of one that is not
-# NumPy's.
-_Look: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
+# An operand as the core passes it: an array, or (shape, dtype, strides) of one that is not NumPy's.
+_Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
 
 
-def _operand(look: _Look) -> Operand:
-    if isinstance(look, tuple):
-        shape, code, strides = look
-        return Operand(shape, dtype_of(code), strides)
-    return Operand.of(look)
+def _spec(operand: _Operand) -> ArraySpec:
+    if isinstance(operand, tuple):
+        shape, code, strides = operand
+        return ArraySpec(shape, dtype_of(code), strides)
+    return ArraySpec.of(operand)
 
 
-def _make_plan(op: str, data: _Look, *rest: Any) -> Plan:
+def _make_plan(op: str, data: _Operand, *rest: Any) -> Plan:
     if not isinstance(data, tuple):
         return _plan_of(op, data, *rest)
-    with errors.for_tensors():  # they alone are seen as views
+    with errors.for_tensors():  # they alone are passed as tuples
         return _plan_of(op, data, *rest)
 
 
 def _plan_of(
     op: str,
-    data: _Look,
-    indices: _Look,
-    updates: _Look | None,
+    data: _Operand,
+    indices: _Operand,
+    updates: _Operand | None,
     axis: int,
     reduction: str,
     include_self: bool,
     mode: str,
     negative: bool,
-    out: _Look | None,
+    out: _Operand | None,
 ) -> Plan:
-    to, of = _operand(data), _operand(indices)
+    to, of = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
         raise errors.no_array(op, "updates", None)
-    return build(
-        Signature(
-            op,
-            to,
-            of,
-            None if updates is None else _operand(updates),
-            axis,
-            reduction,
-            include_self,
-            mode,
-            negative,
-            None if out is None else _operand(out),
-        )
-    )
+    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
+    others = (None if operand is None else _spec(operand) for operand in (updates, out))
+    return build(Call(attributes, to, of, *others))
 
 
 def _check_operands(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
 ) -> None:
-    """Raise for arrays that look different from what a plan was made for."""
-    s = plan.signature
+    """Raise for arrays that differ from what a plan was made for."""
+    s = plan.call
     given = (
         ("data", s.data, data),
         ("indices", s.indices, indices),
@@ -106,10 +97,10 @@ def _check_operands(
     for name, expected, array in given:
         if array is not None and not conversion.is_plain(array):
             raise errors.not_an_operand(s.op, name, array)
-        found = None if array is None else Operand.of(array)
+        found = None if array is None else ArraySpec.of(array)
         if found is not None:
             check_units(s.op, name, found.dtype)
-        if not looks_alike(expected, found):
+        if not same_spec(expected, found):
             raise errors.other_layout(s.op, name, expected, found)
     if s.data.dtype.names is not None:
         check(s)  # fields can have been renamed since the plan was made
@@ -121,7 +112,7 @@ _OVERLAP_WORK = 10_000
 
 def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
     """Do what `check_memory` does for a call of a plan."""
-    check_memory(plan.signature.op, data, indices, updates, out)
+    check_memory(plan.call.op, data, indices, updates, out)
 
 
 def check_memory(op: str, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
@@ -151,17 +142,17 @@ def shares_memory(a: Array, b: Array) -> bool:
 
 
 def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
-    return conversion.fill_item(plan.signature.op, dtype, fill_value)
+    return conversion.fill_item(plan.call.op, dtype, fill_value)
 
 
 def invalid_index(
-    s: Signature, component: int, value: object, where: tuple[object, ...] | None
+    s: Call, component: int, value: object, where: tuple[object, ...] | None
 ) -> IndexError:
     """Return what to raise for an invalid index of a call: a component of the tuple at a place
     among the index tuples, None where the indices have changed meanwhile.
     """
     shape = s.indices.shape
-    axis = s.operator.indexed(shape, s.operator.resolve(s.data.shape, shape, s.axis))[component]
+    axis = s.operator.indexed(shape, s.resolved_axis)[component]
     if where is not None and s.operator.tuples:
         where = (*where, component)
     return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
@@ -169,7 +160,7 @@ def invalid_index(
 
 def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
     """Raise IndexError for the invalid index at a linear position among the index tuples."""
-    s = plan.signature
+    s = plan.call
     if s.indices.dtype.kind == "u":
         value %= 1 << 8 * s.indices.dtype.itemsize
     where: Shape | None = None
@@ -182,12 +173,12 @@ def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoRe
 def _raise_changed(plan: Plan, number: int) -> NoReturn:
     """Raise ValueError for an operand that user code has moved or reshaped during the call."""
     name = ("data", "indices", "updates", "out")[number]
-    raise errors.operand_changed(plan.signature.op, name)
+    raise errors.operand_changed(plan.call.op, name)
 
 
 native.set_callbacks(
     _normalise,
-    _normalise_attributes,
+    _plain_attributes,
     _make_plan,
     _check_operands,
     check_out,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import Array
+from .call import Array
 from .dtypes import DType
 
 # How far each kind of plain Python value reaches: bool < int < float < complex.

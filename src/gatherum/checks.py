@@ -1,21 +1,16 @@
-"""What a call looks like, apart from its data, and the checks that need no more than that."""
+"""The checks of a call that need no data: attributes, dtypes, shapes, and `out`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from . import errors, shapes
+from .call import ArraySpec, Call
 from .dtypes import (
     MODES,
     AnyDType,
-    DType,
     check_movable,
     check_units,
-    code_of,
     is_index,
     is_reducible,
 )
@@ -24,87 +19,8 @@ from .operators import OPERATORS, Operator
 from .reductions import REDUCTIONS
 from .shapes import Layout
 
-Array = NDArray[Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """What a plan knows of an array: shape, dtype, and strides in bytes."""
-
-    shape: Shape
-    dtype: AnyDType
-    strides: Shape
-
-    @classmethod
-    def of(cls, array: Array) -> Operand:
-        """Describe an array, by what NumPy knows of it: a subclass may answer otherwise."""
-        plain = np.asarray(array)
-        return cls(plain.shape, plain.dtype, plain.strides)
-
-    @property
-    def layout(self) -> Layout:
-        """Shape and strides alone."""
-        return Layout(self.shape, self.strides)
-
-    @property
-    def description(self) -> tuple[Shape, str | DType, Shape]:
-        """The same as plain values, which `plan` takes."""
-        dtype = self.dtype if isinstance(self.dtype, np.dtype) else self.dtype.name
-        return self.shape, dtype, self.strides
-
-    def __str__(self) -> str:
-        contiguous = shapes.contiguous_strides(self.shape, self.dtype.itemsize)
-        strides = "" if self.strides == contiguous else f", strides {self.strides}"
-        return f"{self.dtype} {self.shape}{strides}"
-
-
-def looks_alike(one: Operand | None, other: Operand | None) -> bool:
-    """Whether a plan of the one runs on the other: the dtype of a package, once it is imported, is
-    the one that a plan was made for before.
-    """
-    if one is None or other is None or one.layout != other.layout:
-        return one is other
-    code = code_of(one.dtype)
-    return one.dtype == other.dtype or (code is not None and code == code_of(other.dtype))
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """Everything that a plan depends on. `axis` is the operator's dimension attribute."""
-
-    op: str
-    data: Operand
-    indices: Operand
-    updates: Operand | None
-    axis: int
-    reduction: str
-    include_self: bool
-    mode: str
-    negative: bool
-    out: Operand | None
-
-    @property
-    def operator(self) -> Operator:
-        """The operator's row."""
-        return OPERATORS[self.op]
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The operator's arguments but operands, `out` and the fill value, by their names."""
-        found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
-        if self.operator.scatters:
-            found |= {"reduction": self.reduction, "include_self": self.include_self}
-        return found
-
-
-def is_description(value: object) -> bool:
-    """Whether a tuple describes an operand: a shape, a dtype, perhaps strides."""
-    if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
-        return False
-    return isinstance(value[1], (str, type, np.dtype))
-
-
-class Checked(NamedTuple):
+class Resolved(NamedTuple):
     """What the checks have found out: the axis counted from the front, the result's shape, and the
     layouts that the loops step through: D (a scatter's output), and U (a gather's output, or a
     scatter's updates, broadcast).
@@ -134,92 +50,94 @@ def check_before_updates(
         raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].tuples)
 
 
-def check_symbolic(s: Signature) -> tuple[int, Shape]:
+def check_symbolic(call: Call) -> tuple[int, Shape]:
     """Check attributes, dtypes and shapes, but no limits of ranks, sizes and addresses: sizes may
     be symbols. Return the axis counted from the front, and the shape that moves.
     """
-    _check_attributes(s)
-    _check_dtypes(s)
-    axis = s.operator.resolve(s.data.shape, s.indices.shape, s.axis)
-    moved = s.operator.moved(s.data.shape, s.indices.shape, axis)
-    if s.updates is not None and not shapes.broadcasts(s.updates.shape, moved):
-        raise _other_updates(s, axis, moved, s.updates.shape)
+    _check_attributes(call)
+    _check_dtypes(call)
+    axis = call.resolved_axis
+    moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
+    if call.updates is not None and not shapes.broadcasts(call.updates.shape, moved):
+        raise _other_updates(call, axis, moved, call.updates.shape)
     return axis, moved
 
 
-def _check_attributes(s: Signature) -> None:
-    if s.reduction not in REDUCTIONS:
-        raise errors.not_one_of(s.op, "reduction", s.reduction, REDUCTIONS)
-    if s.mode not in MODES:
-        raise errors.not_one_of(s.op, "mode", s.mode, MODES)
+def _check_attributes(call: Call) -> None:
+    if call.reduction not in REDUCTIONS:
+        raise errors.not_one_of(call.op, "reduction", call.reduction, REDUCTIONS)
+    if call.mode not in MODES:
+        raise errors.not_one_of(call.op, "mode", call.mode, MODES)
 
 
-def check(s: Signature) -> Checked:
+def check(call: Call) -> Resolved:
     """Check attributes, dtypes, shapes and `out`, in this order."""
-    _check_attributes(s)
-    _check_dtypes(s)
-    axis = s.operator.resolve(s.data.shape, s.indices.shape, s.axis)
-    moved = _moved_shape(s, axis)
-    if s.updates is None:
-        target = _check_out(s, moved)
-        return Checked(axis, moved, s.data.layout, target)
-    shapes.check_rank(s.op, "`updates`", max(len(moved), len(s.updates.shape)))
-    shapes.check_size(s.op, "updates", s.updates.shape, s.updates.dtype.itemsize)
-    if not shapes.broadcasts(s.updates.shape, moved):
-        raise _other_updates(s, axis, moved, s.updates.shape)
-    strides = shapes.broadcast_strides(s.op, "updates", s.updates.shape, s.updates.strides, moved)
-    shapes.check_result(s.op, s.data.shape, s.data.dtype)
-    return Checked(axis, s.data.shape, _check_out(s, s.data.shape), Layout(moved, strides))
+    _check_attributes(call)
+    _check_dtypes(call)
+    axis = call.resolved_axis
+    moved = _moved_shape(call, axis)
+    if call.updates is None:
+        target = _check_out(call, moved)
+        return Resolved(axis, moved, call.data.layout, target)
+    shapes.check_rank(call.op, "`updates`", max(len(moved), len(call.updates.shape)))
+    shapes.check_size(call.op, "updates", call.updates.shape, call.updates.dtype.itemsize)
+    if not shapes.broadcasts(call.updates.shape, moved):
+        raise _other_updates(call, axis, moved, call.updates.shape)
+    strides = shapes.broadcast_strides(call.op, "updates", *call.updates.layout, moved)
+    shapes.check_result(call.op, call.data.shape, call.data.dtype)
+    out = _check_out(call, call.data.shape)
+    return Resolved(axis, call.data.shape, out, Layout(moved, strides))
 
 
-def _check_dtypes(s: Signature) -> None:
-    check_before_updates(s.op, s.data.shape, s.indices.shape, s.axis, s.data.dtype, s.indices.dtype)
-    if s.updates is None:
+def _check_dtypes(call: Call) -> None:
+    data, indices = call.data, call.indices
+    check_before_updates(call.op, data.shape, indices.shape, call.axis, data.dtype, indices.dtype)
+    if call.updates is None:
         return
-    check_units(s.op, "updates", s.updates.dtype)
-    if s.updates.dtype != s.data.dtype:
-        raise errors.other_dtype(s.op, "updates", s.data.dtype, s.updates.dtype)
-    if s.reduction != "none" and not is_reducible(s.data.dtype, s.reduction):
-        raise errors.not_reducible(s.op, s.reduction, s.data.dtype)
+    check_units(call.op, "updates", call.updates.dtype)
+    if call.updates.dtype != call.data.dtype:
+        raise errors.other_dtype(call.op, "updates", call.data.dtype, call.updates.dtype)
+    if call.reduction != "none" and not is_reducible(call.data.dtype, call.reduction):
+        raise errors.not_reducible(call.op, call.reduction, call.data.dtype)
 
 
-def _moved_shape(s: Signature, axis: int) -> Shape:
+def _moved_shape(call: Call, axis: int) -> Shape:
     """Return the shape that moves: a gather's result, a scatter's updates."""
-    _check_operand(s.op, "data", s.data)
-    _check_operand(s.op, "indices", s.indices)
-    moved = s.operator.moved(s.data.shape, s.indices.shape, axis)
-    if s.updates is None:
-        shapes.check_result(s.op, moved, s.data.dtype)
+    _check_operand(call.op, "data", call.data)
+    _check_operand(call.op, "indices", call.indices)
+    moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
+    if call.updates is None:
+        shapes.check_result(call.op, moved, call.data.dtype)
     return moved
 
 
-def _other_updates(s: Signature, axis: int, moved: Shape, updates: Shape) -> ValueError:
+def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
     """Return what to raise for updates of a wrong shape: they may fit indices that were meant."""
-    data, indices = s.data.shape, s.indices.shape
-    if s.operator.tuples and len(indices) == 1 and shapes.broadcasts(updates, indices + data[1:]):
-        return errors.other_shape_of_one_tuple(s.op, moved, updates)
-    if s.operator.elements and len(updates) == len(data) and shapes.broadcasts(indices, updates):
+    operator, data, indices = call.operator, call.data.shape, call.indices.shape
+    if operator.tuples and len(indices) == 1 and shapes.broadcasts(updates, indices + data[1:]):
+        return errors.other_shape_of_one_tuple(call.op, moved, updates)
+    if operator.elements and len(updates) == len(data) and shapes.broadcasts(indices, updates):
         beside = [d for d in range(len(data)) if d != axis]
         if all(updates[d] <= data[d] for d in beside):
             slices = all(indices[d] == 1 and updates[d] == data[d] for d in beside)
-            return errors.other_shape_than_indices(s.op, moved, updates, slices)
-    return errors.other_shape(s.op, "updates", moved, updates)
+            return errors.other_shape_than_indices(call.op, moved, updates, slices)
+    return errors.other_shape(call.op, "updates", moved, updates)
 
 
-def _check_operand(op: str, name: str, operand: Operand) -> None:
+def _check_operand(op: str, name: str, operand: ArraySpec) -> None:
     shapes.check_rank(op, f"`{name}`", len(operand.shape))
     shapes.check_size(op, name, operand.shape, operand.dtype.itemsize)
 
 
-def _check_out(s: Signature, shape: Shape) -> Layout:
+def _check_out(call: Call, shape: Shape) -> Layout:
     """Return the layout of the result: that of `out` where one is given."""
-    if s.out is None:
-        return Layout.contiguous(shape, s.data.dtype.itemsize)
-    check_out(s.op, shape, s.data.dtype, s.out)
-    return s.out.layout
+    if call.out is None:
+        return Layout.contiguous(shape, call.data.dtype.itemsize)
+    check_out(call.op, shape, call.data.dtype, call.out)
+    return call.out.layout
 
 
-def check_out(op: str, shape: Shape, dtype: AnyDType, out: Operand) -> None:
+def check_out(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
     """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`."""
     check_units(op, "out", out.dtype)
     if out.dtype != dtype:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from . import errors, frameworks, narrow
+from .call import Array, Attributes
 from .casting import (
     KIND_RANK,
     all_integers,
@@ -26,7 +27,7 @@ from .casting import (
     stays_finite,
     stays_infinite,
 )
-from .checks import Array, check_before_updates
+from .checks import check_before_updates
 from .dtypes import MODES, AnyDType, DType, Extension, check_units
 from .errors import Shape
 from .operators import OPERATORS
@@ -377,23 +378,32 @@ def is_integer_zero(value: object) -> bool:
     return whole and value == 0
 
 
-def normalise_attributes(
-    op: str,
-    axis: object,
-    reduction: object,
-    include_self: object,
-    mode: object,
-    negative: object,
-) -> tuple[str, int, str, bool, str, bool]:
-    """Return the attributes of a call as plain values."""
-    return (
+def as_attributes(
+    op: str, axis: object, reduction: object, include_self: object, mode: object, negative: object
+) -> Attributes:
+    """Return the attributes of a call from its arguments, in the order of the core's functions."""
+    return Attributes(
         op,
         as_axis(op, axis),
-        as_choice(op, "reduction", reduction, REDUCTIONS),
-        as_boolean(op, "include_self", include_self),
-        as_choice(op, "mode", mode, MODES),
-        as_boolean(op, "negative", negative),
+        reduction=as_choice(op, "reduction", reduction, REDUCTIONS),
+        include_self=as_boolean(op, "include_self", include_self),
+        mode=as_choice(op, "mode", mode, MODES),
+        negative=as_boolean(op, "negative", negative),
     )
+
+
+def attributes_from(
+    op: str, keywords: Mapping[str, object], allowed: tuple[str, ...]
+) -> Attributes:
+    """Return the attributes of a call from keyword arguments, or raise TypeError for one that is
+    not allowed.
+    """
+    for name in keywords:
+        if name not in allowed:
+            raise errors.unknown_attribute(op, name, allowed)
+    given = {"reduction": "none", "include_self": True} | Attributes(op).keywords | {**keywords}
+    names = OPERATORS[op].attribute, "reduction", "include_self", "mode", "negative"
+    return as_attributes(op, *(given[name] for name in names))
 
 
 def normalise(
@@ -410,9 +420,8 @@ def normalise(
     out: object,
 ) -> tuple[object, ...]:
     """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
-    op, axis, reduction, include_self, mode, negative = normalise_attributes(
-        op, axis, reduction, include_self, mode, negative
-    )
+    attributes = as_attributes(op, axis, reduction, include_self, mode, negative)
+    op, axis, *others = attributes.positional
     if not frameworks.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         frameworks.check_one_framework(op, operands | {"fill_value": fill_value})
@@ -429,10 +438,7 @@ def normalise(
         indices,
         updates,
         axis,
-        reduction,
-        include_self,
-        mode,
-        negative,
+        *others,
         fill_value,
         out,
     )

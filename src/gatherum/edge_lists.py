@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import errors, lowering, native
 from ._core import Reduction
-from .checks import Array
+from .call import Array
 from .dtypes import DType, core_mode, value_of
 from .lowering import Component, Loop, Nest
 from .shapes import Layout

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import conversion, errors, frameworks, native
-from .checks import Array, Operand, Signature, is_description, looks_alike
+from .call import Array, ArraySpec, Call, is_plain_spec, same_spec
 from .dtypes import MODES
 from .index_reports import IndexReport, invalid_component, reported
 from .names import OperatorName, PlanAttributes
@@ -56,7 +56,7 @@ class Explanation:
     @property
     def report(self) -> IndexReport | None:
         """How many of the indices are invalid or duplicates; None where only shapes are known."""
-        s = self.plan.signature
+        s = self.plan.call
         if self.indices is None:
             return None
         attributes = {s.operator.attribute: s.axis, "mode": s.mode, "negative": s.negative}
@@ -70,7 +70,7 @@ class Explanation:
     def _refused(self, report: IndexReport | None) -> str:
         if self.indices is None or report is None or not report.invalid:
             return ""
-        return _refusal(self.plan.signature, self.indices, report)
+        return _refusal(self.plan.call, self.indices, report)
 
     def floor(self) -> tuple[float, str]:
         """Return the least time that the call's bytes need, and how that was measured.
@@ -112,7 +112,7 @@ class Explanation:
         from .pictures import CallValues, draw
 
         operands = CallValues(self.data, self.indices, self.updates, self.fill_value)
-        return draw(self.plan.signature, operands, self.refusal)
+        return draw(self.plan.call, operands, self.refusal)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture that `svg` draws into a file.
@@ -147,7 +147,7 @@ class Explanation:
         lines += ["", "Loops (offsets and steps in bytes):"]
         lines += [f"    {line}" for line in loop_lines(made)]
         if made.nest.components and made.nest.block:
-            lines.append(f"    # {rule(made.signature)}")
+            lines.append(f"    # {rule(made.call)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -216,13 +216,13 @@ def explained(
     """Explain an operator's call on a device, as `explain` does where the data are."""
     values: dict[str, Any] = dict(zip(("data", "indices", "updates"), operands, strict=True))
     values = {name: frameworks.seen(operator.name, name, value) for name, value in values.items()}
-    if not is_description(values["data"]):
+    if not is_plain_spec(values["data"]):
         values["data"] = conversion.as_array(operator.name, "data", values["data"])
-    if not is_description(values["indices"]):
+    if not is_plain_spec(values["indices"]):
         values["indices"] = conversion.as_indices(operator.name, values["indices"])
     made = planned(operator, values["data"], values["indices"], values["updates"], given, device)
-    if made.signature.updates is not None and not is_description(values["updates"]):
-        dtype = made.signature.data.dtype
+    if made.call.updates is not None and not is_plain_spec(values["updates"]):
+        dtype = made.call.data.dtype
         values["updates"] = conversion.as_updates(operator.name, values["updates"], dtype)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
     way = frameworks.told(operator.name, *operands, given)
@@ -233,7 +233,7 @@ def _of_plan(
     made: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
 ) -> Explanation:
     """Explain a plan, with the values of operands where they are given."""
-    s = made.signature
+    s = made.call
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
         raise errors.unknown_attribute("explain", name, ("fill_value",))
@@ -245,13 +245,13 @@ def _of_plan(
         values[name] = near = frameworks.seen(s.op, name, value)
         if not conversion.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
-        found, expected = Operand.of(near), getattr(s, name)  # type: ignore[arg-type]
-        if not looks_alike(found, expected):
+        found, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
+        if not same_spec(found, expected):
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
 
 
-def _refusal(s: Signature, indices: Array, report: IndexReport) -> str:
+def _refusal(s: Call, indices: Array, report: IndexReport) -> str:
     """Return the message for the first index that the mode does not take."""
     axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
     indexed = s.operator.indexed(indices.shape, axis)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, frameworks, lowering, native, shapes
-from .checks import Array, check_range, is_description
-from .dtypes import MODES, core_mode, is_index
+from .call import Array, is_plain_spec
+from .checks import check_range
+from .dtypes import core_mode, is_index
 from .errors import Shape
 from .names import IndexAttributes, OperatorName
 from .operators import Operator, find
@@ -105,7 +106,7 @@ def index_report(
 
 def _shape(op: str, value: object) -> Iterable[int]:
     data: Any = frameworks.seen(op, "data", value)
-    if is_description(data):
+    if is_plain_spec(data):
         shape: Iterable[int] = data[0]
         return shape
     return data if isinstance(data, tuple) else conversion.as_array(op, "data", data).shape
@@ -118,24 +119,26 @@ def reported(
     attributes: dict[str, object],
 ) -> IndexReport:
     """Return the report on an operator's indices, as `index_report` does."""
-    axis, mode, negative = _attributes(operator, attributes)
+    fill = () if operator.scatters else ("fill_value",)
+    names = operator.attribute, "mode", "negative", *fill
+    a = conversion.attributes_from(operator.name, attributes, names)
     shape = conversion.as_shape(operator.name, "data", data_shape)
     spec: Any = frameworks.seen(operator.name, "indices", indices)
-    if spec is not indices and is_description(spec):
+    if spec is not indices and is_plain_spec(spec):
         found = frameworks.foreign(type(indices))
         raise errors.unread_values(operator.name, "indices", found.name if found else "description")
     array = conversion.as_indices(operator.name, spec)
     pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
-    check_range(operator, shape, array.shape, axis)
+    check_range(operator, shape, array.shape, a.axis)
     if not is_index(array.dtype):
         raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
-    axis = operator.resolve(shape, array.shape, axis)
+    axis = operator.resolve(shape, array.shape, a.axis)
     space, axis = _numbered_space(operator, shape, array, axis)
     entries = operator.entries(Layout(array.shape, array.strides)).shape
-    numbers = number_entries(operator, space, array, axis, "drop", negative)
+    numbers = number_entries(operator, space, array, axis, "drop", a.negative)
     invalid = numbers < 0
-    if mode in ("clip", "wrap") and 0 not in space and invalid.any():
-        numbers = number_entries(operator, space, array, axis, mode, negative)
+    if a.mode in ("clip", "wrap") and 0 not in space and invalid.any():
+        numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
     del pin
     duplicates = _duplicates(numbers)
     return IndexReport(
@@ -144,22 +147,6 @@ def reported(
         duplicates=duplicates.size,
         first_invalid=_place(int(invalid.argmax()), entries) if invalid.any() else None,
         first_duplicate=_place(int(duplicates.min()), entries) if duplicates.size else None,
-    )
-
-
-def _attributes(operator: Operator, given: dict[str, object]) -> tuple[int, str, bool]:
-    op = operator.name
-    defaults: dict[str, object] = {operator.attribute: 0, "mode": "raise", "negative": True}
-    if not operator.scatters:
-        defaults["fill_value"] = 0
-    for name in given:
-        if name not in defaults:
-            raise errors.unknown_attribute(op, name, tuple(defaults))
-    a = defaults | given
-    return (
-        conversion.as_axis(op, a[operator.attribute]),
-        conversion.as_choice(op, "mode", a["mode"], MODES),
-        conversion.as_boolean(op, "negative", a["negative"]),
     )
 
 

@@ -14,21 +14,14 @@ from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
 from . import conversion, errors, frameworks, native, shapes
-from .checks import (
-    Array,
-    Operand,
-    Signature,
-    check,
-    check_before_updates,
-    is_description,
-)
-from .dtypes import MODES, AnyDType, read_dtype
+from .call import Array, ArraySpec, Attributes, Call, is_plain_spec
+from .checks import check, check_before_updates
+from .dtypes import AnyDType, read_dtype
 from .errors import Shape
 from .lowering import Nest
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
 from .programs import compile_call
-from .reductions import REDUCTIONS
 from .shapes import Layout
 
 _run = native.run
@@ -70,7 +63,7 @@ class Plan:
 
     Attributes
     ----------
-    signature : Signature
+    call : Call
         Operator, operands' looks and attributes: all that the plan depends on.
     shape : tuple of int
         The result's shape.
@@ -87,7 +80,7 @@ class Plan:
         Where it runs: ``"cpu"``, or ``"cuda"`` of arrays on a CUDA device.
     """
 
-    signature: Signature
+    call: Call
     shape: Shape
     kernel: str
     nest: Nest
@@ -151,7 +144,7 @@ class Plan:
 
     def call_lines(self) -> list[str]:
         """Return lines that say what is called: the result, the operands, the attributes."""
-        s = self.signature
+        s = self.call
         lines = [f"{s.op} -> {s.data.dtype} {self.shape}"]
         for name in ("data", "indices", "updates", "out"):
             if (operand := getattr(s, name)) is not None:
@@ -174,10 +167,10 @@ class Plan:
 
     def __reduce__(self) -> tuple[Callable[..., Plan], tuple[object, ...]]:
         """Pickle what the plan was made of: it is checked and lowered anew, where it is read."""
-        s = self.signature
+        s = self.call
         operands = (s.data, s.indices, s.updates, s.out)
-        *inputs, out = (one and one.description for one in operands)
-        return _planned_again, (s.op, *inputs, s.attributes | {"out": out}, self.device)
+        *inputs, out = (one and one.plain for one in operands)
+        return _planned_again, (s.op, *inputs, s.attributes.keywords | {"out": out}, self.device)
 
     def _repr_html_(self) -> str | None:
         return None if _html_view is None else _html_view(self)
@@ -207,7 +200,7 @@ def set_html_view(view: Callable[[Plan], str]) -> None:
     _html_view = view
 
 
-def build(s: Signature) -> Plan:
+def build(s: Call) -> Plan:
     """Check a call by its looks and lower it."""
     return Plan(s, *compile_call(s))
 
@@ -261,35 +254,32 @@ def planned(
     device: str = "cpu",
 ) -> Plan:
     """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
-    op, a = operator.name, _attributes(operator, attributes)
+    op = operator.name
+    found = conversion.attributes_from(op, attributes, attribute_names(operator))
+    out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     if frameworks.is_on_cuda(data):
         device = "cuda"
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
     data, indices = frameworks.seen(op, "data", data), frameworks.seen(op, "indices", indices)
-    updates, out = frameworks.seen(op, "updates", updates), frameworks.seen(op, "out", a["out"])
-    axis = conversion.as_axis(op, a[operator.attribute])
-    reduction = conversion.as_choice(op, "reduction", a["reduction"], REDUCTIONS)
-    include_self = conversion.as_boolean(op, "include_self", a["include_self"])
-    mode = conversion.as_choice(op, "mode", a["mode"], MODES)
-    negative = conversion.as_boolean(op, "negative", a["negative"])
-    if not is_description(data):
+    updates, out = frameworks.seen(op, "updates", updates), frameworks.seen(op, "out", out)
+    if not is_plain_spec(data):
         data = conversion.as_array(op, "data", data)
-    if not is_description(indices):
+    if not is_plain_spec(indices):
         indices = conversion.as_indices(op, indices)
     to, of = _describe(op, "data", data), _describe(op, "indices", indices)
     other = None
     if operator.scatters:
-        check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
-        if not is_description(updates):
+        check_before_updates(op, to.shape, of.shape, found.axis, to.dtype, of.dtype)
+        if not is_plain_spec(updates):
             updates = conversion.as_updates(op, updates, to.dtype)
         other = _describe(op, "updates", updates)
-    s = Signature(op, to, of, other, axis, reduction, include_self, mode, negative, None)
+    call = Call(found, to, of, other)
     if out is not None:
-        check(s)  # what is wrong with the others comes first
-        s = replace(s, out=_describe(op, "out", out))
-    made = build(s)
-    check_fill(s, a["fill_value"])
+        check(call)  # what is wrong with the others comes first
+        call = replace(call, out=_describe(op, "out", out))
+    made = build(call)
+    check_fill(call, fill_value)
     return made if device == made.device else replace(made, device=device)
 
 
@@ -307,37 +297,30 @@ def _planned_again(
     return planned(find(op), data, indices, updates, attributes, device)
 
 
-def check_fill(s: Signature, fill_value: object) -> None:
+def check_fill(s: Call, fill_value: object) -> None:
     """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
     if s.updates is None and s.mode in ("fill", "drop"):
         seen = frameworks.seen(s.op, "fill_value", fill_value)
-        if not is_description(seen):
+        if not is_plain_spec(seen):
             conversion.fill_item(s.op, s.data.dtype, seen)
 
 
-def _attributes(operator: Operator, given: dict[str, object]) -> dict[str, Any]:
-    defaults: dict[str, object] = {operator.attribute: 0, "mode": "raise", "negative": True}
-    defaults["out"] = None
-    if not operator.scatters:
-        defaults["fill_value"] = 0
-    else:
-        defaults |= {"reduction": "none", "include_self": True}
-    for name in given:
-        if name not in defaults:
-            raise errors.unknown_attribute(operator.name, name, tuple(defaults))
-    return {"reduction": "none", "include_self": True, "fill_value": 0} | defaults | given
+def attribute_names(operator: Operator) -> tuple[str, ...]:
+    """Return the names of an operator's arguments other than its inputs."""
+    others = ("out",) if operator.scatters else ("out", "fill_value")
+    return *Attributes(operator.name).keywords, *others
 
 
-def _describe(op: str, operand: str, value: Any) -> Operand:
-    if not is_description(value):
+def _describe(op: str, operand: str, value: Any) -> ArraySpec:
+    if not is_plain_spec(value):
         if not conversion.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
-        return Operand.of(value)
+        return ArraySpec.of(value)
     shape, dtype = conversion.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shapes.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
-        return Operand(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
-    return Operand(shape, dtype, conversion.as_strides(op, operand, shape, value[2]))
+        return ArraySpec(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
+    return ArraySpec(shape, dtype, conversion.as_strides(op, operand, shape, value[2]))
 
 
 def _dtype(op: str, operand: str, value: Any) -> AnyDType:
@@ -357,20 +340,10 @@ def apply(
     fill_value: object = 0,
     **attributes: object,
 ) -> Array:
-    """Run an operator by name: the way of the functional API, for the layers beside it."""
+    """Run an operator by name, as the function of that name does."""
     operator = find(op, "apply")
-    a = _attributes(operator, attributes)
-    result: Array = native.call(
-        operator.name,
-        data,
-        indices,
-        updates,
-        a[operator.attribute],
-        a["reduction"],
-        a["include_self"],
-        a["mode"],
-        a["negative"],
-        fill_value,
-        out,
-    )
+    found = conversion.attributes_from(operator.name, attributes, attribute_names(operator))
+    _, axis, reduction, include_self, mode, negative = found.positional
+    how = axis, reduction, include_self, mode, negative, fill_value, out
+    result: Array = native.call(operator.name, data, indices, updates, *how)
     return result

@@ -12,8 +12,9 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, lowering, native
+from .call import Array, ArraySpec, Attributes, Call, is_plain_spec
 from .callbacks import check_memory, invalid_index
-from .checks import Array, Operand, Signature, check_out, is_description
+from .checks import check_out
 from .dtypes import needs_accumulator
 from .edge_lists import Edges, End, resolved
 from .lowering import Loop
@@ -51,15 +52,14 @@ class Prepared:
         The memory that is kept.
     """
 
-    def __init__(self, signature: Signature, indices: Array) -> None:
-        self._signature = signature
-        self.op, self.dtype = signature.op, signature.data.dtype
+    def __init__(self, call: Call, indices: Array) -> None:
+        self._call = call
+        self.op, self.dtype = call.op, call.data.dtype
         self.indices = indices
-        operator = signature.operator
-        axis = operator.resolve(signature.data.shape, indices.shape, signature.axis)
-        self._moved = operator.moved(signature.data.shape, indices.shape, axis)
-        self.shape = signature.data.shape if operator.scatters else self._moved
-        self._rows = _row_lists(signature, indices, axis)
+        operator, axis = call.operator, call.resolved_axis
+        self._moved = operator.moved(call.data.shape, indices.shape, axis)
+        self.shape = call.data.shape if operator.scatters else self._moved
+        self._rows = _row_lists(call, indices, axis)
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +97,7 @@ class Prepared:
         TypeError, ValueError
             As the operator would, and where `data` has another shape or dtype. No index is invalid.
         """
-        s = self._signature
+        s = self._call
         data = conversion.as_array(s.op, "data", data)
         if data.shape != s.data.shape:
             raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
@@ -107,7 +107,7 @@ class Prepared:
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
                 return done
-        attributes = s.attributes | {"negative": False}
+        attributes = s.attributes.keywords | {"negative": False}
         if s.mode not in ("fill", "drop"):
             attributes["mode"] = "raise"
         operands = data, self.indices, updates
@@ -115,25 +115,26 @@ class Prepared:
 
     def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
         """Pickle what the call was made of: indices are checked anew, where it is read."""
-        s = self._signature
+        s = self._call
         like = s.data.shape, s.data.dtype
-        return _prepared_again, (s.op, like, self.indices, s.attributes | {"negative": False})
+        attributes = s.attributes.keywords | {"negative": False}
+        return _prepared_again, (s.op, like, self.indices, attributes)
 
     def _pays(self, rows: _Rows) -> bool:
         """Whether the order of the updates helps: one thread adds sooner where they come."""
-        s = self._signature
+        s = self._call
         fresh = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
         return native.get_num_threads() > 1 or (fresh and rows.block == 1)
 
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
         """Fold updates by the lists; None where they, or a result, do not lie in rows."""
-        s = self._signature
+        s = self._call
         values = conversion.as_updates(s.op, updates, data.dtype)
         if values.shape != self._moved or values.dtype != data.dtype:
             return None  # it may broadcast, or be wrong: the operator knows
         given = None if out is None else np.asarray(conversion.as_out(s.op, out))
         if given is not None:
-            check_out(s.op, data.shape, data.dtype, Operand.of(given))
+            check_out(s.op, data.shape, data.dtype, ArraySpec.of(given))
             check_memory(s.op, data, self.indices, values, given)
         source = rows.of_updates(values)
         result: Array = native.new_result(data.dtype, data.shape) if given is None else given
@@ -147,7 +148,7 @@ class Prepared:
         return result if out is None else out  # type: ignore[return-value]  # as_out has looked
 
     def __repr__(self) -> str:
-        s = self._signature
+        s = self._call
         return f"<Prepared {s.op} on {s.data.dtype} {s.data.shape}, indices {self.indices.shape}>"
 
 
@@ -178,7 +179,7 @@ def _rows_of(array: Array, leading: int) -> Array | None:
     return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
 
 
-def _row_lists(s: Signature, indices: Array, axis: int) -> _Rows | None:
+def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
     """Return the lists of a scatter that folds rows from the first dimension on, else None."""
     if s.updates is None or s.reduction == "none" or axis != 0:
         return None
@@ -203,7 +204,7 @@ def _row_lists(s: Signature, indices: Array, axis: int) -> _Rows | None:
     return _Rows(lists, edges, block, keyed, len(entries))
 
 
-def _block(s: Signature, destinations: int, updates: int) -> int:
+def _block(s: Call, destinations: int, updates: int) -> int:
     """Return how many destinations share a list, 0 where lists of items do not pay.
 
     Then each thread reads only what goes to its own destinations: one alone reads the indices.
@@ -280,11 +281,10 @@ def prepare(
     operator = find(op, NAME)
     for name in ("out", "fill_value"):
         if name in attributes:
-            raise errors.unknown_attribute(NAME, name, _attribute_names(operator))
+            raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))
     found = conversion.as_indices(operator.name, indices)
     made = planned(operator, data_like, found, _updates_like(operator, data_like), {**attributes})
-    signature = made.signature
-    return Prepared(signature, _frozen(signature, found))
+    return Prepared(made.call, _frozen(made.call, found))
 
 
 def _prepared_again(
@@ -294,24 +294,18 @@ def _prepared_again(
     return prepare(op, data_like, indices, **attributes)
 
 
-def _attribute_names(operator: Operator) -> tuple[str, ...]:
-    names = (operator.attribute, "mode", "negative")
-    return (*names, "reduction", "include_self") if operator.scatters else names
-
-
 def _updates_like(operator: Operator, data_like: object) -> object:
     """Return updates that broadcast to any shape, of the data's dtype."""
     if not operator.scatters:
         return None
-    if is_description(data_like):
+    if is_plain_spec(data_like):
         return (), data_like[1]  # type: ignore[index]  # it is a tuple
     return (), conversion.as_array(operator.name, "data", data_like).dtype
 
 
-def _frozen(s: Signature, indices: Array) -> Array:
+def _frozen(s: Call, indices: Array) -> Array:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
-    axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
-    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, axis)]
+    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
     whole = np.empty(indices.shape, np.int64)
     if not s.operator.tuples:
         whole[...] = resolved(indices, sizes[0], s.mode, s.negative)

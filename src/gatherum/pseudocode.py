@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from . import _core
-from .checks import Signature
+from .call import Call
 from .dtypes import needs_accumulator, value_of
 from .lowering import Component, Nest
 from .plan import Plan
@@ -16,7 +16,7 @@ _CHECKED = "xyz"
 
 def loop_lines(plan: Plan) -> list[str]:
     """Write the loops that a plan runs; offsets and steps are bytes."""
-    s, nest = plan.signature, plan.nest
+    s, nest = plan.call, plan.nest
     scatters = s.updates is not None
     lines = []
     if scatters and not _in_place(s):
@@ -44,7 +44,7 @@ def _names(nest: Nest) -> list[str]:
     return [next(given) if loop.extent != 1 else "" for loop in nest.loops]
 
 
-def rule(s: Signature) -> str:
+def rule(s: Call) -> str:
     """Say what `check` does with an index."""
     low = "-n" if s.negative and s.indices.dtype.kind == "i" else "0"
     wraps = ", counted from the end below 0" if low == "-n" else ""
@@ -58,7 +58,7 @@ def rule(s: Signature) -> str:
     return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[s.mode]}"
 
 
-def _in_place(s: Signature) -> bool:
+def _in_place(s: Call) -> bool:
     """Whether the destination may be the data itself, so that there is nothing to copy."""
     return s.out is not None and s.out == s.data
 
@@ -89,7 +89,7 @@ def _picked(number: int, component: Component) -> str:
     return f"{component.stride}*{_name(number)}"
 
 
-def _move(s: Signature, nest: Nest, names: list[str]) -> str:
+def _move(s: Call, nest: Nest, names: list[str]) -> str:
     """Write the statement inside all loops."""
     other = _offset(names, [loop.other for loop in nest.loops], nest)
     address = _address(names, nest)
@@ -101,7 +101,7 @@ def _move(s: Signature, nest: Nest, names: list[str]) -> str:
     return f"out[{address}] = {s.reduction}(out[{address}], updates[{other}])  # {_fold(s, size)}"
 
 
-def _fold(s: Signature, size: str) -> str:
+def _fold(s: Call, size: str) -> str:
     remarks = [size]
     if not s.include_self:
         remarks.append("the first update takes the old value's place")

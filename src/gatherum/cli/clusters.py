@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ..checks import Array
+from ..call import Array
 from ..operators import Operator
 from .numbers import Integer
 from .options import together

@@ -13,7 +13,7 @@ import numpy as np
 from click.shell_completion import CompletionItem
 
 from .. import errors
-from ..checks import Array
+from ..call import Array
 from ..errors import Shape
 from ..operators import OPERATORS, find
 from ..regular_files import open_regular

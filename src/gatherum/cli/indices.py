@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from ..checks import Array
+from ..call import Array
 from ..operators import Operator
 from ..regular_files import read_regular
 from .numbers import integers, short

@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any
 
 from .. import conversion, frameworks
-from ..dtypes import AnyDType, Extension
+from ..call import Attributes
+from ..dtypes import AnyDType
 from ..names import ModeName, ReductionName
 from . import errors as cuda_errors
-from .execute import Attributes, call
+from .execute import call
 from .protocols import Protocols
 from .views import Framework
 
@@ -138,9 +139,9 @@ def _run(
     op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any, include_self: Any,
     mode: Any, negative: Any, fill_value: Any,
 ) -> Any:  # fmt: skip
-    _, *attributes = conversion.normalise_attributes(
+    _, *attributes = conversion.as_attributes(
         op, axis, reduction, include_self, mode, negative
-    )
+    ).positional
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
     frameworks.check_one_framework(op, operands)
     if not frameworks.is_on_cuda(data):
@@ -158,9 +159,11 @@ def room(
     mode: Any, negative: Any, fill_value: Any, out: Any,
 ) -> Any:  # fmt: skip
     """Take the arguments of a functional call on arrays of CuPy, or with a CUDA protocol."""
-    attributes = Attributes(axis, reduction, include_self, mode, negative)
+    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
     if (framework := _framework_of(data)) is None:  # of a type that may be on a device, and is not
-        return conversion.normalise(op, data, indices, updates, *attributes, fill_value, out)
+        return conversion.normalise(
+            op, data, indices, updates, *attributes.positional[1:], fill_value, out
+        )
     if out is not None:
         raise cuda_errors.no_cuda_out(op)
 
@@ -168,13 +171,11 @@ def room(
         item = conversion.fill_item(op, dtype, fill_value).tobytes()
         return item if any(item) else b""
 
-    return call(framework, op, data, indices, updates, attributes, fill)
+    return call(framework, attributes, data, indices, updates, fill)
 
 
 def look(op: str, operand: str, value: object) -> object:
     """Return what a plan sees of an array: its shape, dtype and strides."""
     if (framework := _framework_of(value)) is None:
         return value
-    looks = framework.view(op, operand, value).operand
-    dtype = looks.dtype.name if isinstance(looks.dtype, Extension) else looks.dtype
-    return looks.shape, dtype, looks.strides
+    return framework.view(op, operand, value).spec.plain

@@ -11,7 +11,7 @@ import struct
 
 from ..callbacks import raise_invalid
 from .device import Buffer
-from .launches import Call
+from .launches import Execution
 from .loops import unaddressable
 
 # ``Record`` of kernels/nest.cuh: count, inverse, found, component, value.
@@ -19,11 +19,11 @@ _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
 
-def new_record(call: Call) -> Buffer | None:
+def new_record(run: Execution) -> Buffer | None:
     """Return a clean record where the call can raise, else None."""
-    if call.plan.signature.mode != "raise" or not call.work.checks:
+    if run.plan.call.mode != "raise" or not run.work.checks:
         return None
-    return call.cleared(RECORD_BYTES)
+    return run.cleared(RECORD_BYTES)
 
 
 def address(record: Buffer | None) -> int:
@@ -31,47 +31,47 @@ def address(record: Buffer | None) -> int:
     return 0 if record is None else record.address
 
 
-def check(call: Call, record: Buffer, only: int = -1) -> None:
+def check(run: Execution, record: Buffer, only: int = -1) -> None:
     """Check every index tuple, or one component of each."""
-    _launch("check", call, record, only)
+    _launch("check", run, record, only)
 
 
-def find_first(call: Call, record: Buffer, only: int = -1) -> None:
+def find_first(run: Execution, record: Buffer, only: int = -1) -> None:
     """Read the first invalid tuple that a check has found again, for the sentence about it."""
-    _launch("first", call, record, only)
+    _launch("first", run, record, only)
 
 
-def _launch(name: str, call: Call, record: Buffer, only: int) -> None:
-    parts = call.work.parts if only < 0 else call.work.parts[only : only + 1]
-    steps = tuple(step for step in call.work.checks if step.extent != 1)
-    macros = call.index_macros("raise")
-    call.launch_nest(name, (record.address, call.indices), steps, parts, macros)
+def _launch(name: str, run: Execution, record: Buffer, only: int) -> None:
+    parts = run.work.parts if only < 0 else run.work.parts[only : only + 1]
+    steps = tuple(step for step in run.work.checks if step.extent != 1)
+    macros = run.index_macros("raise")
+    run.launch_nest(name, (record.address, run.indices), steps, parts, macros)
 
 
-def raise_found(call: Call, record: Buffer | None) -> None:
+def raise_found(run: Execution, record: Buffer | None) -> None:
     """Wait for the device, and raise IndexError if the record holds an invalid index."""
-    if record is not None and _read(call, record)[0]:
-        _raise_first(call, record)
+    if record is not None and _read(run, record)[0]:
+        _raise_first(run, record)
 
 
-def refuse_unaddressable(call: Call) -> None:
+def refuse_unaddressable(run: Execution) -> None:
     """Raise IndexError where clip or wrap have no place to go to, and there is an index."""
-    only = unaddressable(call.plan.signature, call.work)
+    only = unaddressable(run.plan.call, run.work)
     if only >= 0:
-        _raise_first(call, call.cleared(RECORD_BYTES), only)
+        _raise_first(run, run.cleared(RECORD_BYTES), only)
 
 
-def _read(call: Call, record: Buffer) -> tuple[int, ...]:
-    fields: tuple[int, ...] = _RECORD.unpack(call.device.read(record, RECORD_BYTES))
+def _read(run: Execution, record: Buffer) -> tuple[int, ...]:
+    fields: tuple[int, ...] = _RECORD.unpack(run.device.read(record, RECORD_BYTES))
     return fields
 
 
-def _raise_first(call: Call, record: Buffer, only: int = -1) -> None:
+def _raise_first(run: Execution, record: Buffer, only: int = -1) -> None:
     """Find the first invalid index in row-major order, and raise IndexError for it."""
-    call.device.clear(record, RECORD_BYTES)
-    check(call, record, only)
-    find_first(call, record, only)
-    _, inverse, found, component, value = _read(call, record)
+    run.device.clear(record, RECORD_BYTES)
+    check(run, record, only)
+    find_first(run, record, only)
+    _, inverse, found, component, value = _read(run, record)
     # Not found: another stream has changed the indices meanwhile.
     position = ~inverse & (1 << 64) - 1 if found else -1
-    raise_invalid(call.plan, position, component + max(only, 0), value)
+    raise_invalid(run.plan, position, component + max(only, 0), value)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Operand
+from ..call import ArraySpec
 from ..dtypes import AnyDType
 from ..errors import Shape
 from .driver import LEGACY_STREAM, Kept, open_driver
@@ -42,9 +42,9 @@ class CuPy:
         return isinstance(value, self._cupy.ndarray)
 
     def view(self, op: str, operand: str, value: Any) -> View:
-        """Return an array as the room sees it; all of CuPy's are on a device."""
-        looks = Operand(tuple(value.shape), value.dtype, tuple(value.strides))
-        return View(int(value.data.ptr), looks, int(value.device.id), value)
+        """Return a view of an array; all of CuPy's are on a device."""
+        spec = ArraySpec(tuple(value.shape), value.dtype, tuple(value.strides))
+        return View(int(value.data.ptr), spec, int(value.device.id), value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
         """Return CuPy's current stream of a device."""

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import conversion, errors, native
+from ..call import ArraySpec, Attributes, Call
 from ..callbacks import check_out
-from ..checks import Operand, Signature, check_before_updates
+from ..checks import check_before_updates
 from ..dtypes import AnyDType
-from ..operators import OPERATORS
 from ..plan import Plan, build
 from ..shapes import contiguous_strides
 from . import errors as cuda_errors
@@ -29,24 +29,14 @@ from .views import Framework, View
 Fill: TypeAlias = Callable[[AnyDType], bytes]
 
 
-class Attributes(NamedTuple):
-    """An operator's attributes, as plain values."""
-
-    axis: int
-    reduction: str
-    include_self: bool
-    mode: str
-    negative: bool
-
-
 class Values(NamedTuple):
-    """An operand in the host's memory, and how it will look on the device.
+    """An operand in the host's memory, and its spec on the device.
 
     Dimensions that repeat one value are copied once: `array` has them with size 1.
     """
 
     array: NDArray[Any]
-    operand: Operand
+    spec: ArraySpec
 
 
 Given: TypeAlias = View | Values
@@ -55,11 +45,10 @@ _planned = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 def call(
     framework: Framework,
-    op: str,
+    attributes: Attributes,
     data: Any,
     indices: Any,
     updates: Any,
-    attributes: Attributes,
     fill: Fill,
     out: Any = None,
 ) -> object:
@@ -69,12 +58,10 @@ def call(
     ----------
     framework : Framework
         Of the data.
-    op : str
-        The operator's name.
+    attributes : Attributes
+        Of the call, checked already.
     data, indices, updates : array
         The operands. Indices and updates may be NumPy's, lists or numbers: they are copied.
-    attributes : Attributes
-        Checked already.
     fill : callable
         Gives what a gather stores for an invalid index.
     out : array, optional
@@ -85,31 +72,18 @@ def call(
     array
         The result, of the same framework.
     """
-    operands = _operands(framework, op, data, indices, updates, attributes, out)
-    table, places, others, target = operands
-    plan = _planned(
-        Signature(
-            op,
-            table.operand,
-            places.operand,
-            None if others is None else others.operand,
-            attributes.axis,
-            attributes.reduction,
-            attributes.include_self,
-            attributes.mode,
-            attributes.negative,
-            None if target is None else target.operand,
-        )
-    )
-    dtype = table.operand.dtype
-    item = fill(dtype) if others is None and attributes.mode in ("fill", "drop") else b""
+    op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
+    specs = (None if operand is None else operand.spec for operand in operands)
+    plan = _planned(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
+    dtype = operands.data.spec.dtype
+    item = fill(dtype) if attributes.fills else b""
     number = _one_device(op, operands)
     given = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(number, given)
     _check_capture(framework, plan, operands, number, stream)
     at, holders = _on_device(framework, operands, number, stream)
     result = out
-    if target is None:
+    if operands.out is None:
         result, at["out"] = framework.empty(plan.shape, dtype, data, number, stream)
     else:
         _check_overlaps(plan, operands, at)
@@ -128,8 +102,8 @@ def open_device(framework: Framework, number: int, stream: int) -> Device:
     return Nvidia(framework, number, stream)
 
 
-class Operands(NamedTuple):
-    """The operands of a call as they will look on the device."""
+class DeviceOperands(NamedTuple):
+    """The operands of a call as they will be on the device."""
 
     data: View
     indices: Given
@@ -142,23 +116,19 @@ class Operands(NamedTuple):
 
 
 def _operands(
-    framework: Framework,
-    op: str,
-    data: Any,
-    indices: Any,
-    updates: Any,
-    attributes: Attributes,
-    out: Any,
-) -> Operands:
+    framework: Framework, attributes: Attributes, data: Any, indices: Any, updates: Any, out: Any
+) -> DeviceOperands:
     """Return the operands, checked as far as their conversion needs."""
+    op = attributes.op
     table = framework.view(op, "data", data)
     places = _given(framework, op, "indices", indices, None)
-    to, of = table.operand, places.operand
+    to, of = table.spec, places.spec
     check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
     others = None
-    if OPERATORS[op].scatters:
+    if attributes.operator.scatters:
         others = _given(framework, op, "updates", updates, to.dtype)
-    return Operands(table, places, others, None if out is None else framework.view(op, "out", out))
+    target = None if out is None else framework.view(op, "out", out)
+    return DeviceOperands(table, places, others, target)
 
 
 def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType | None) -> Given:
@@ -174,7 +144,7 @@ def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType
 
 
 def _values(array: NDArray[Any]) -> Values:
-    """Return an array of the host's memory as it will look on the device: in C order, and what
+    """Return an array of the host's memory with its spec on the device: in C order, and what
     repeats stays so.
     """
     once = array[(*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...)]
@@ -183,10 +153,10 @@ def _values(array: NDArray[Any]) -> Values:
     strides = tuple(
         0 if given == 0 else step for given, step in zip(array.strides, steps, strict=True)
     )
-    return Values(compact, Operand(array.shape, array.dtype, strides))
+    return Values(compact, ArraySpec(array.shape, array.dtype, strides))
 
 
-def _one_device(op: str, given: Operands) -> int:
+def _one_device(op: str, given: DeviceOperands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
     found: int | None = None
     for name, operand in given.named():
@@ -201,10 +171,10 @@ def _one_device(op: str, given: Operands) -> int:
 
 
 def _check_capture(
-    framework: Framework, plan: Plan, given: Operands, number: int, stream: int
+    framework: Framework, plan: Plan, given: DeviceOperands, number: int, stream: int
 ) -> None:
     """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
-    s = plan.signature
+    s = plan.call
     op, mode = s.operator.name, s.mode
     copied = [name for name, operand in given.named() if isinstance(operand, Values)]
     nowhere = unaddressable(s, work_of(plan)) >= 0
@@ -224,7 +194,7 @@ def _check_capture(
 
 
 def _on_device(
-    framework: Framework, given: Operands, number: int, stream: int
+    framework: Framework, given: DeviceOperands, number: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy what is not on the device; return the addresses, and what keeps the memory."""
     addresses = {name: 0 for name, _ in given.named()}
@@ -248,7 +218,7 @@ def _on_device(
 class _Interface:
     """An array's place in memory, which nobody reads."""
 
-    def __init__(self, address: int, operand: Operand) -> None:
+    def __init__(self, address: int, operand: ArraySpec) -> None:
         self.__array_interface__ = {
             "version": 3,
             "data": (address, False),
@@ -258,11 +228,11 @@ class _Interface:
         }
 
 
-def _check_overlaps(plan: Plan, given: Operands, addresses: dict[str, int]) -> None:
+def _check_overlaps(plan: Plan, given: DeviceOperands, addresses: dict[str, int]) -> None:
     """Raise ValueError for an `out` that shares memory with an input that it must not."""
     # Arrays whose addresses and strides alone have a meaning: their memory is a device's.
     ghosts = [
-        None if operand is None else np.asarray(_Interface(addresses[name], operand.operand))
+        None if operand is None else np.asarray(_Interface(addresses[name], operand.spec))
         for name, operand in given.named()
     ]
     check_out(plan, *ghosts)  # type: ignore[arg-type]  # data, indices and out are there

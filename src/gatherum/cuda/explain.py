@@ -111,7 +111,7 @@ def _line(name: str, macros: dict[str, str], copies: bool) -> str:
 
 def listed(plan: Plan) -> Listing:
     """Return what a plan launches, for operands that are aligned as allocators align them."""
-    listing = Listing(plan.signature.operator.scatters)
+    listing = Listing(plan.call.operator.scatters)
     if not _raises(plan):
         run(listing, plan, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
     return listing
@@ -121,7 +121,7 @@ def _raises(plan: Plan) -> bool:
     """Whether every call raises an IndexError: clip and wrap have no place to go to."""
     from .loops import unaddressable, work_of
 
-    return unaddressable(plan.signature, work_of(plan)) >= 0
+    return unaddressable(plan.call, work_of(plan)) >= 0
 
 
 def describe(plan: Plan) -> Description:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..checks import Signature
+from ..call import Call
 from ..dtypes import value_of
 from ..reductions import ROWS
 from . import tables
 from .checks import address
 from .device import Buffer, Kernel
-from .launches import NARROW, THREADS, Call, Macros
+from .launches import NARROW, THREADS, Execution, Macros
 from .loops import Work
 from .movement import WIDEST, writing_mode
 from .tables import Fields, Steps, points
@@ -46,7 +46,7 @@ class Sorted(NamedTuple):
     widths: Widths
 
 
-def carried_bytes(s: Signature, work: Work) -> int:
+def carried_bytes(s: Call, work: Work) -> int:
     """Return the bytes of an update that the sort carries itself, or 0: then it carries where the
     update stands. Single items of a fold are carried.
     """
@@ -54,7 +54,7 @@ def carried_bytes(s: Signature, work: Work) -> int:
     return work.block if s.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
 
 
-def widths_of(s: Signature, work: Work) -> Widths:
+def widths_of(s: Call, work: Work) -> Widths:
     """Return the widths for a call: keys number the destinations, and one more stands for none."""
     bits = max(work.destinations.bit_length(), 1)
     carried = carried_bytes(s, work)
@@ -62,34 +62,34 @@ def widths_of(s: Signature, work: Work) -> Widths:
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
-def sort(call: Call) -> Sorted:
+def sort(run: Execution) -> Sorted:
     """Return the tuples in order of their destination, those of each in row-major order."""
-    s, device, work = call.plan.signature, call.device, call.work
+    s, device, work = run.plan.call, run.device, run.work
     n, widths = work.entries, widths_of(s, work)
     keys, payload = device.allocate(n * widths.key), device.allocate(n * widths.payload)
     carried = carried_bytes(s, work)
-    macros = call.index_macros(writing_mode(call))
+    macros = run.index_macros(writing_mode(run))
     macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
-    macros["VALUE_ALIGN"] = call.alignment(carried or 1)
-    first = call.indices, call.other, keys.address, payload.address, work.destinations
-    call.launch_nest("keys", first, work.tuples, work.parts, macros)
+    macros["VALUE_ALIGN"] = run.alignment(carried or 1)
+    first = run.indices, run.other, keys.address, payload.address, work.destinations
+    run.launch_nest("keys", first, work.tuples, work.parts, macros)
     return Sorted(*device.sort(keys, payload, n, *widths), widths)
 
 
-def scatter_sorted(call: Call, guard: Buffer | None) -> None:
+def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
     """Move the last update of every destination."""
-    width = call.alignment(WIDEST, call.work.block)
-    row = call.work.chunks(width)
-    total = call.work.entries * points(row)
-    _launch(call, "scatter_sorted", sort(call), row, guard, [total], [], {"WIDTH": width})
+    width = run.alignment(WIDEST, run.work.block)
+    row = run.work.chunks(width)
+    total = run.work.entries * points(row)
+    _launch(run, "scatter_sorted", sort(run), row, guard, [total], [], {"WIDTH": width})
 
 
-def fold(call: Call, guard: Buffer | None) -> None:
+def fold(run: Execution, guard: Buffer | None) -> None:
     """Fold the updates of every destination, in row-major order."""
-    s, work = call.plan.signature, call.work
-    item, align = s.data.dtype.itemsize, call.alignment(WIDEST, work.block)
+    s, work = run.plan.call, run.work
+    item, align = s.data.dtype.itemsize, run.alignment(WIDEST, work.block)
     lanes = max(1, align // item)
-    pairs, row = sort(call), work.chunks(item * lanes)
+    pairs, row = sort(run), work.chunks(item * lanes)
     macros: Macros = {
         "VALUE": _value(s),
         "VALUE_ALIGN": align,
@@ -101,22 +101,22 @@ def fold(call: Call, guard: Buffer | None) -> None:
     # The threads of rows of so many parts are a warp that reads side by side as it is.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
     total = [work.entries * parts, alone, s.include_self]
-    _launch(call, "fold", pairs, row, guard, total, [], macros)
+    _launch(run, "fold", pairs, row, guard, total, [], macros)
     stretches = -(-parts // FOLDERS)
     macros |= {"THREADS": LONG_THREADS, "FOLDERS": FOLDERS}
     for group, above, longest in ((WARP, alone, WARP_RUN), (LONG_THREADS, WARP_RUN, 0)):
         if work.entries > above != longest:
             total = [-(-work.entries // above) * stretches, above, longest, s.include_self]
             own = macros | {"GROUP": group}
-            _launch(call, "fold_long", pairs, row, guard, total, [stretches], own)
+            _launch(run, "fold_long", pairs, row, guard, total, [stretches], own)
 
 
-def _value(s: Signature) -> str:
+def _value(s: Call) -> str:
     return f"value_{value_of(s.data.dtype).name}"
 
 
 def _launch(
-    call: Call,
+    run: Execution,
     name: str,
     pairs: Sorted,
     row: Steps,
@@ -128,12 +128,12 @@ def _launch(
     """Launch a kernel whose arguments hold ``Sorted`` of kernels/sorted.cuh: `total`, the flat
     numbers first, stands before it, and what numbers are divided by after it.
     """
-    work = call.work
+    work = run.work
     all_steps = work.to, work.tuples, row
     most = max(tables.reach(steps, (), WIDEST) for steps in all_steps)
     most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
     bits, room = 32 if most < NARROW else 64, tables.room_for(all_steps)
-    fields = [call.data, call.other, address(guard), *total]
+    fields = [run.data, run.other, address(guard), *total]
     fields += [pairs.keys.address, pairs.payload.address, work.entries, work.destinations]
     for steps in all_steps:
         fields += tables.loops(steps, bits, room)
@@ -142,27 +142,27 @@ def _launch(
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=room)
     threads = LONG_THREADS if "THREADS" in macros else THREADS
-    call.launch(kernel, total[0], fields, threads=threads)
+    run.launch(kernel, total[0], fields, threads=threads)
 
 
-def may_be_atomic(s: Signature) -> bool:
+def may_be_atomic(s: Call) -> bool:
     """Whether atomics on integers fold where the data lie, if these are aligned."""
     atomic = ROWS[s.reduction].cuda_atomic and s.include_self
     return atomic and value_of(s.data.dtype).name in _ATOMIC_VALUES
 
 
-def is_atomic(call: Call) -> bool:
+def is_atomic(run: Execution) -> bool:
     """Whether they do."""
-    s = call.plan.signature
+    s = run.plan.call
     item = s.data.dtype.itemsize
-    return may_be_atomic(s) and call.alignment(item) == item
+    return may_be_atomic(s) and run.alignment(item) == item
 
 
-def fold_atomic(call: Call, guard: Buffer | None) -> None:
+def fold_atomic(run: Execution, guard: Buffer | None) -> None:
     """Fold integers where they lie."""
-    s, work = call.plan.signature, call.work
-    macros = call.index_macros(writing_mode(call))
+    s, work = run.plan.call, run.work
+    macros = run.index_macros(writing_mode(run))
     macros |= {"VALUE": _value(s), "REDUCTION": s.reduction}
-    first = call.data, call.indices, call.other, address(guard)
+    first = run.data, run.indices, run.other, address(guard)
     steps = (*work.tuples, *work.chunks(s.data.dtype.itemsize))
-    call.launch_nest("fold_atomic", first, steps, work.parts, macros)
+    run.launch_nest("fold_atomic", first, steps, work.parts, macros)

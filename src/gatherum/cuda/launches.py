@@ -27,7 +27,7 @@ NARROW = (1 << 31) - (1 << 27)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Execution:
     """One call: the device, the plan, what it asks for, and the addresses of the operands."""
 
     device: Device
@@ -39,7 +39,7 @@ class Call:
 
     def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices, and resolves them in a mode."""
-        dtype = self.plan.signature.indices.dtype
+        dtype = self.plan.call.indices.dtype
         kind = "int" if dtype.kind == "i" else "uint"
         return {
             "INDEX": f"{kind}{8 * dtype.itemsize}",

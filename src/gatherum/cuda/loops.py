@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import prod
 
 from .. import native
-from ..checks import Signature
+from ..call import Call
 from ..errors import Shape
 from ..lowering import Component, Loop
 from ..plan import Plan
@@ -73,7 +73,7 @@ class Work:
 @lru_cache(maxsize=1024)
 def work_of(plan: Plan) -> Work:
     """Return what a plan asks of a device."""
-    s, nest, program = plan.signature, plan.nest, plan.program
+    s, nest, program = plan.call, plan.nest, plan.program
     from_end = s.negative and s.indices.dtype.kind == "i"
     parts = tuple(_part(component, from_end) for component in nest.components)
     tuples = _steps(nest.loops[: nest.line + 1])
@@ -134,7 +134,7 @@ def with_chunks(steps: Steps, block: int, width: int) -> Steps:
     return (*steps, Step(block // width, data=width, other=width))
 
 
-def unaddressable(s: Signature, work: Work) -> int:
+def unaddressable(s: Call, work: Work) -> int:
     """Return the first component that clip or wrap cannot resolve, for there is no place, or -1."""
     if s.mode not in ("clip", "wrap") or not work.checks:
         return -1

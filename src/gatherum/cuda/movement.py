@@ -7,7 +7,7 @@ from math import lcm
 from . import tables
 from .checks import address
 from .device import Buffer, Kernel
-from .launches import EACH, THREADS, Call
+from .launches import EACH, THREADS, Execution
 from .loops import Work, with_chunks
 from .tables import packed
 
@@ -18,61 +18,61 @@ _PIECE = 240
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
 
 
-def gather(call: Call, record: Buffer | None, fill: bytes) -> None:
+def gather(run: Execution, record: Buffer | None, fill: bytes) -> None:
     """Move from where the indices point to `other`."""
-    work = call.work
-    width = call.alignment(WIDEST, work.block)
-    pattern, chunks = _pattern(call, fill, width)
-    macros = call.index_macros(call.plan.signature.mode) | {"WIDTH": width, "EACH": EACH}
-    first = call.data, call.indices, call.other, address(record), 0, address(pattern), chunks
+    work = run.work
+    width = run.alignment(WIDEST, work.block)
+    pattern, chunks = _pattern(run, fill, width)
+    macros = run.index_macros(run.plan.call.mode) | {"WIDTH": width, "EACH": EACH}
+    first = run.data, run.indices, run.other, address(record), 0, address(pattern), chunks
     steps = (*work.tuples, *work.chunks(width))
-    call.launch_nest("gather", first, steps, work.parts, macros, EACH)
+    run.launch_nest("gather", first, steps, work.parts, macros, EACH)
 
 
-def _pattern(call: Call, fill: bytes, width: int) -> tuple[Buffer | None, int]:
+def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Buffer | None, int]:
     """Return what an invalid tuple's chunks are taken from, and how many there are."""
-    if call.plan.signature.mode not in ("fill", "drop") or not any(fill):
+    if run.plan.call.mode not in ("fill", "drop") or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), width)
-    buffer = call.device.allocate(nbytes)
+    buffer = run.device.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
     for begin in range(0, nbytes, _PIECE):
         piece = whole[begin : begin + _PIECE]
         arguments = packed([buffer.address + begin, len(piece)]) + piece.ljust(_PIECE, b"\0")
-        call.device.launch(Kernel.of("pattern"), 1, THREADS, arguments)
+        run.device.launch(Kernel.of("pattern"), 1, THREADS, arguments)
     return buffer, nbytes // width
 
 
-def copy(call: Call, source: int, guard: Buffer | None) -> None:
+def copy(run: Execution, source: int, guard: Buffer | None) -> None:
     """Make the data the start of a scatter's result."""
-    work = call.work
+    work = run.work
     steps = work.copy
     moved = [number for step in steps for number in (step.data, step.other)]
-    width = tables.alignment(WIDEST, source, call.data, work.copy_block, *moved)
+    width = tables.alignment(WIDEST, source, run.data, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
-    first = source, 0, call.data, 0, address(guard), 0, 1
+    first = source, 0, run.data, 0, address(guard), 0, 1
     steps = with_chunks(steps, work.copy_block, width)
-    call.launch_nest("gather", first, steps, (), macros, EACH)
+    run.launch_nest("gather", first, steps, (), macros, EACH)
 
 
-def scatter(call: Call, guard: Buffer | None, winners: Buffer | None) -> None:
+def scatter(run: Execution, guard: Buffer | None, winners: Buffer | None) -> None:
     """Move `other` to where the indices point: what wins, where there are winners."""
-    work = call.work
-    width = call.alignment(WIDEST, work.block)
-    macros = call.index_macros(writing_mode(call)) | {"WIDTH": width, "EACH": EACH}
-    macros["WINNER_WIDTH"] = winner_width(call.work) if winners else 0
-    first = call.data, call.indices, call.other, address(guard), address(winners)
+    work = run.work
+    width = run.alignment(WIDEST, work.block)
+    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
+    macros["WINNER_WIDTH"] = winner_width(run.work) if winners else 0
+    first = run.data, run.indices, run.other, address(guard), address(winners)
     steps = (*work.tuples, *work.chunks(width))
-    call.launch_nest("scatter", first, steps, work.parts, macros, EACH)
+    run.launch_nest("scatter", first, steps, work.parts, macros, EACH)
 
 
-def find_winners(call: Call) -> Buffer:
+def find_winners(run: Execution) -> Buffer:
     """Return a table of the last update of every destination."""
-    width = winner_width(call.work)
-    table = call.cleared(call.work.destinations * width)
-    macros = call.index_macros(writing_mode(call)) | {"WINNER_WIDTH": width}
-    work = call.work
-    call.launch_nest("winners", (call.indices, table.address), work.tuples, work.parts, macros)
+    width = winner_width(run.work)
+    table = run.cleared(run.work.destinations * width)
+    macros = run.index_macros(writing_mode(run)) | {"WINNER_WIDTH": width}
+    work = run.work
+    run.launch_nest("winners", (run.indices, table.address), work.tuples, work.parts, macros)
     return table
 
 
@@ -81,9 +81,9 @@ def winner_width(work: Work) -> int:
     return 4 if work.positions < 1 << 32 else 8
 
 
-def writing_mode(call: Call) -> str:
+def writing_mode(run: Execution) -> str:
     """Return the mode of what writes in a scatter: in mode "raise" the indices have been checked,
     and what another stream has made invalid since is dropped.
     """
-    mode = call.plan.signature.mode
+    mode = run.plan.call.mode
     return "drop" if mode == "raise" else mode

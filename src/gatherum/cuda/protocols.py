@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import errors
 from .._core import dtype_of_dlpack
-from ..checks import Operand
+from ..call import ArraySpec
 from ..dtypes import AnyDType, Extension, dtype_of
 from ..errors import Shape
 from ..shapes import contiguous_strides
@@ -191,7 +191,7 @@ def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any
     strides = contiguous_strides(shape, dtype.itemsize) if given is None else tuple(map(int, given))
     address = int(interface["data"][0] or 0)
     device = open_driver().device_of(address) if address else None
-    return View(address, Operand(shape, dtype, strides), device, value)
+    return View(address, ArraySpec(shape, dtype, strides), device, value)
 
 
 class _Tensor(ctypes.Structure):
@@ -233,5 +233,5 @@ def _by_dlpack(op: str, operand: str, value: Any) -> View:
     address = (tensor.data or 0) + tensor.byte_offset
     empty = tensor.data is None
     return View(
-        address, Operand(shape, dtype, strides), None if empty else tensor.device_id, capsule
+        address, ArraySpec(shape, dtype, strides), None if empty else tensor.device_id, capsule
     )

@@ -15,7 +15,7 @@ Modes other than "raise" never wait for the device.
 
 from __future__ import annotations
 
-from ..checks import Signature
+from ..call import Call
 from ..plan import Plan
 from . import folds, movement
 from .checks import (
@@ -26,7 +26,7 @@ from .checks import (
     refuse_unaddressable,
 )
 from .device import Buffer, Device
-from .launches import Call
+from .launches import Execution
 from .loops import Work, work_of
 
 # A table of winners may be this large, however small the call is.
@@ -65,52 +65,52 @@ def run(
         and what a gather has written means nothing. In "clip" and "wrap" where an index addresses a
         dimension of size 0.
     """
-    if plan.signature.operator.scatters:
-        _scatter(Call(device, plan, work_of(plan), out, indices, updates), data)
+    if plan.call.operator.scatters:
+        _scatter(Execution(device, plan, work_of(plan), out, indices, updates), data)
     else:
-        _gather(Call(device, plan, work_of(plan), data, indices, out), fill)
+        _gather(Execution(device, plan, work_of(plan), data, indices, out), fill)
 
 
-def _gather(call: Call, fill: bytes) -> None:
-    refuse_unaddressable(call)
-    record = new_record(call)
-    if call.work.block:
-        movement.gather(call, record, fill)
+def _gather(run: Execution, fill: bytes) -> None:
+    refuse_unaddressable(run)
+    record = new_record(run)
+    if run.work.block:
+        movement.gather(run, record, fill)
     elif record:
-        check(call, record)
-    raise_found(call, record)
+        check(run, record)
+    raise_found(run, record)
 
 
-def _scatter(call: Call, source: int) -> None:
-    refuse_unaddressable(call)
-    record = new_record(call)
+def _scatter(run: Execution, source: int) -> None:
+    refuse_unaddressable(run)
+    record = new_record(run)
     if record:
-        check(call, record)
-    if call.work.copy_block and not _is_in_place(call, source):
-        movement.copy(call, source, record)
-    if call.work.block and call.work.destinations:
-        _write(call, record)
-    raise_found(call, record)
+        check(run, record)
+    if run.work.copy_block and not _is_in_place(run, source):
+        movement.copy(run, source, record)
+    if run.work.block and run.work.destinations:
+        _write(run, record)
+    raise_found(run, record)
 
 
-def _is_in_place(call: Call, source: int) -> bool:
-    s = call.plan.signature
-    return source == call.data and s.out is not None and s.out.strides == s.data.strides
+def _is_in_place(run: Execution, source: int) -> bool:
+    s = run.plan.call
+    return source == run.data and s.out is not None and s.out.strides == s.data.strides
 
 
-def _write(call: Call, record: Buffer | None) -> None:
+def _write(run: Execution, record: Buffer | None) -> None:
     """Write the updates, unless the record says that an index is invalid."""
-    if call.plan.signature.reduction != "none":
-        (folds.fold_atomic if folds.is_atomic(call) else folds.fold)(call, record)
-    elif call.work.positions <= 1:
-        movement.scatter(call, record, None)
-    elif _has_table(call.plan.signature, call.work):
-        movement.scatter(call, record, movement.find_winners(call))
+    if run.plan.call.reduction != "none":
+        (folds.fold_atomic if folds.is_atomic(run) else folds.fold)(run, record)
+    elif run.work.positions <= 1:
+        movement.scatter(run, record, None)
+    elif _has_table(run.plan.call, run.work):
+        movement.scatter(run, record, movement.find_winners(run))
     else:
-        folds.scatter_sorted(call, record)
+        folds.scatter_sorted(run, record)
 
 
-def _has_table(s: Signature, work: Work) -> bool:
+def _has_table(s: Call, work: Work) -> bool:
     """Whether winners are found by a table of all destinations, rather than by a sort."""
     return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(s, work))
 
@@ -119,7 +119,7 @@ def _table_bytes(work: Work) -> int:
     return work.destinations * movement.winner_width(work)
 
 
-def _sort_bytes(s: Signature, work: Work) -> int:
+def _sort_bytes(s: Call, work: Work) -> int:
     widths = folds.widths_of(s, work)
     return 2 * work.entries * (widths.key + widths.payload)
 
@@ -140,7 +140,7 @@ def scratch(plan: Plan) -> int:
     items of 8 bytes are folded. What a library's sort takes beside its input and its output comes
     on top.
     """
-    s, work = plan.signature, work_of(plan)
+    s, work = plan.call, work_of(plan)
     record = RECORD_BYTES if s.mode == "raise" and work.checks else 0
     if not s.operator.scatters or not work.block or not work.destinations:
         return record

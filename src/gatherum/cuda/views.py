@@ -1,4 +1,4 @@
-"""What this room asks of a framework, and an array of one as the room sees it."""
+"""What `gatherum.cuda` requires of a framework, and a view of one of its arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from ..checks import Operand
+from ..call import ArraySpec
 from ..dtypes import AnyDType
 from ..errors import Shape
 from .device import Buffer
@@ -19,7 +19,7 @@ class View(NamedTuple):
     ----------
     address : int
         Of its first element.
-    operand : Operand
+    spec : ArraySpec
         Its shape, dtype and strides.
     device : int or None
         The number of its device; None for an array without memory.
@@ -28,7 +28,7 @@ class View(NamedTuple):
     """
 
     address: int
-    operand: Operand
+    spec: ArraySpec
     device: int | None
     holder: object
 
@@ -51,7 +51,7 @@ class Framework(Protocol):
         ...
 
     def view(self, op: str, operand: str, value: Any) -> View:
-        """Return an array as the room sees it, or raise TypeError for one that is elsewhere."""
+        """Return a view of an array, or raise TypeError for one that is elsewhere."""
         ...
 
     def stream(self, device: int, operands: Sequence[object]) -> int:

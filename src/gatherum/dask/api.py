@@ -10,7 +10,7 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import ArrayLike
 
-from ..checks import is_description
+from ..call import is_plain_spec
 from ..names import ModeName, ReductionName
 from . import errors as dask_errors
 from .costs import cost
@@ -135,7 +135,7 @@ def _lazy(
 
 def describe(op: str, data: Any, indices: Any, updates: Any, attributes: dict[str, Any]) -> str:
     """Return how the rows of a call would move, for `gatherum.explain`."""
-    if any(is_description(value) for value in (indices, updates)):
+    if any(is_plain_spec(value) for value in (indices, updates)):
         return ""
     a = {"reduction": "none", "include_self": True, "mode": "raise", "negative": True}
     a |= {"axis": 0, "fill_value": 0} | attributes

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..accumulator import Accumulator
-from ..checks import Array
+from ..call import Array
 from ..dtypes import DType, needs_accumulator
 from ..errors import Shape
 from ..plan import apply
@@ -34,7 +34,7 @@ def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array
     """Gather from a block that holds all rows that the indices of a block can address."""
     fill = call.fill_item[0] if call.fill else 0
     table = call.data_block(table)
-    return apply(call.signature.op, table, indices, fill_value=fill, **call.attributes())
+    return apply(call.call.op, table, indices, fill_value=fill, **call.attributes())
 
 
 def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) -> Array:
@@ -196,7 +196,7 @@ class Fold:
     """A block of data that takes updates a batch at a time."""
 
     def __init__(self, call: DaskCall, data: Array) -> None:
-        s = call.signature
+        s = call.call
         self.how = {"reduction": s.reduction, "include_self": s.include_self}
         self.held: Array | Accumulator
         if needs_accumulator(call.dtype, s.reduction, s.include_self):
@@ -238,7 +238,7 @@ def fold_block(
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
     for where, values in zip(indices, updates, strict=True):
-        fold.take(call.signature.op, where, values, **attributes)
+        fold.take(call.call.op, where, values, **attributes)
     return fold
 
 

@@ -113,7 +113,7 @@ class _Sizes:
     @cached_property
     def index(self) -> int:
         """Bytes of the index of one entry."""
-        s = self.call.signature
+        s = self.call.call
         parts = s.indices.shape[-1] if self.call.operator.tuples else 1
         return parts * s.indices.dtype.itemsize
 
@@ -136,7 +136,7 @@ class _Sizes:
     @cached_property
     def indexed(self) -> int:
         """How many entries there are."""
-        s = self.call.signature
+        s = self.call.call
         return prod(s.indices.shape[: len(s.indices.shape) - self.call.operator.tuples])
 
     @cached_property
@@ -175,7 +175,7 @@ class _Sizes:
     @cached_property
     def state(self) -> int:
         """Bytes that a fold takes for each byte of data, the data and a copy counted."""
-        s, dtype = self.call.signature, self.call.dtype
+        s, dtype = self.call.call, self.call.dtype
         if dtype.itemsize and needs_accumulator(dtype, s.reduction, s.include_self):
             return 1 + -(-element_bytes(dtype, s.reduction) // dtype.itemsize)
         return 2
@@ -313,7 +313,7 @@ def _partial_scatter(z: _Sizes) -> Cost:
     tables, those that they are merged into, F S that end, and D results.
     """
     columns, several = z.shared * z.free, z.layout.owners > 1
-    table = z.layout.column_elements * element_bytes(z.call.dtype, z.call.signature.reduction)
+    table = z.layout.column_elements * element_bytes(z.call.dtype, z.call.call.reduction)
     merges, left = 0, len(z.runs)
     while left > 1:
         left = -(-left // MERGED)

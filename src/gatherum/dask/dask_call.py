@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Array, Signature
+from .. import call as core
+from ..call import Array
 from ..dtypes import DType
 from ..errors import Shape
 from ..operators import Operator
@@ -20,24 +21,24 @@ from .errors import other_block
 class DaskCall:
     """A call's specs and attributes; `fill` is the item that a gather stores, as bytes."""
 
-    signature: Signature
+    call: core.Call
     fill: bytes
 
     @property
     def operator(self) -> Operator:
         """The operator's row: never a copy from another process, rows are compared by identity."""
-        return self.signature.operator
+        return self.call.operator
 
     @cached_property
     def axis(self) -> int:
         """The dimension attribute, counted from the front."""
-        s = self.signature
+        s = self.call
         return self.operator.resolve(s.data.shape, s.indices.shape, s.axis)
 
     @property
     def dtype(self) -> DType:
         """The dtype of the data."""
-        dtype: DType = np.dtype(self.signature.data.dtype)  # type: ignore[arg-type]  # of an array
+        dtype: DType = np.dtype(self.call.data.dtype)  # type: ignore[arg-type]  # of an array
         return dtype
 
     @property
@@ -48,7 +49,7 @@ class DaskCall:
     @property
     def refuses(self) -> bool:
         """Whether some index can be invalid: its mode raises, or its dimension has size 0."""
-        s = self.signature
+        s = self.call
         if s.mode in ("clip", "wrap"):
             indexed = self.operator.indexed(s.indices.shape, self.axis)
             return any(s.data.shape[d] == 0 for d in indexed)
@@ -56,7 +57,7 @@ class DaskCall:
 
     def attributes(self) -> dict[str, Any]:
         """Return the call's attributes as its operator takes them."""
-        s = self.signature
+        s = self.call
         found: dict[str, Any] = {self.operator.attribute: self.axis}
         found |= {"mode": s.mode, "negative": s.negative}
         if self.operator.scatters:
@@ -69,29 +70,27 @@ class DaskCall:
         """
         if np.can_cast(block.dtype, self.dtype, "equiv"):
             return block.astype(self.dtype, copy=False)
-        raise other_block(self.signature.op, "data", self.dtype, block.dtype)
+        raise other_block(self.call.op, "data", self.dtype, block.dtype)
 
     def table(self, block: Array) -> Array:
         """Return a block of data as (before, rows, after): entries address rows, the rest moves
         whole.
         """
         first = self.axis if self.operator.slices else 0
-        keyed = self.operator.keyed(
-            self.signature.data.shape, self.signature.indices.shape, self.axis
-        )
+        keyed = self.operator.keyed(self.call.data.shape, self.call.indices.shape, self.axis)
         return self.data_block(block).reshape(_three(block.shape, first, keyed))
 
     @property
     def moved_rows(self) -> tuple[int, int]:
         """Which dimensions of what moves are those of the entries: the first, and the end."""
-        entries = len(self.signature.indices.shape) - self.operator.tuples
+        entries = len(self.call.indices.shape) - self.operator.tuples
         first = self.axis if self.operator.slices else 0
         return first, first + entries
 
     @cached_property
     def one_update(self) -> bool:
         """Whether one update broadcasts to all entries."""
-        s = self.signature
+        s = self.call
         if s.updates is None:
             return False
         moved = self.operator.moved(s.data.shape, s.indices.shape, self.axis)

@@ -14,7 +14,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from ..checks import Array
+from ..call import Array
 from ..errors import Shape
 from ..files.budget import Budget
 from ..files.durable.journal import check_readable

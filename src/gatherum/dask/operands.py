@@ -91,9 +91,9 @@ def normalise(
     made = planned(operator, specs["data"], specs["indices"], specs.get("updates"), attributes)
     fill = b""
     if not operator.scatters and mode in ("fill", "drop"):
-        item = conversion.fill_item(op, made.signature.data.dtype, fill_value).tobytes()
+        item = conversion.fill_item(op, made.call.data.dtype, fill_value).tobytes()
         fill = item if any(item) else b""
-    return _aligned(DaskCall(made.signature, fill), found)
+    return _aligned(DaskCall(made.call, fill), found)
 
 
 def _spec(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
@@ -104,7 +104,7 @@ def _spec(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
 
 def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
     """Return the operands as arrays of Dask, with the chunks in which they meet."""
-    s = call.signature
+    s = call.call
     roles = Roles.of(call.operator, s.data.shape, s.indices.shape, call.axis)
     data = given[0].chunks if is_dask(given[0]) else _auto(given[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
@@ -159,7 +159,7 @@ def _index_chunks(call: DaskCall, roles: Roles, data: Chunks, row: int, given: l
     Shared dimensions have the data's chunks. A scatter's indices have whole rows, since
     neighbouring blocks must follow each other in row-major order.
     """
-    shape = call.signature.indices.shape
+    shape = call.call.indices.shape
     found: list[Sizes] = [(n,) for n in shape]
     for d in roles.shared:
         found[d] = cut(data[d], shape[d])

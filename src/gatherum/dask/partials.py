@@ -14,7 +14,7 @@ import numpy as np
 
 from ..accumulator import Accumulator, can_merge
 from ..accumulator_state import ALL
-from ..checks import Array
+from ..call import Array
 from ..errors import Shape
 from ..plan import apply
 from .dask_call import DaskCall
@@ -22,7 +22,7 @@ from .dask_call import DaskCall
 
 def can_be_partial(call: DaskCall) -> bool:
     """Whether updates can be folded apart: their order does not matter, or the last one wins."""
-    reduction = call.signature.reduction
+    reduction = call.call.reduction
     return reduction == "none" or can_merge(call.dtype, reduction)
 
 
@@ -33,7 +33,7 @@ def fold_apart(
 
     Invalid entries are dropped; the table is used only after all entries have been checked.
     """
-    s = call.signature
+    s = call.call
     mode: Any = s.mode if s.mode in ("clip", "wrap") and not call.refuses else "drop"
     start = np.broadcast_to(np.zeros((), call.dtype), shape)
     how: Any = s.reduction
@@ -53,7 +53,7 @@ def merged(call: DaskCall, parts: Sequence[Accumulator]) -> Accumulator:
 
 def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
-    s = call.signature
+    s = call.call
     how: Any = s.reduction
     found = Accumulator(call.data_block(table), how, include_self=s.include_self)
     _take(call, found, part)
@@ -61,7 +61,7 @@ def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Ar
 
 
 def _take(call: DaskCall, held: Accumulator, part: Accumulator) -> None:
-    if call.signature.reduction != "none":
+    if call.call.reduction != "none":
         held.merge(part)
         return
     where = np.argwhere(part.counts())

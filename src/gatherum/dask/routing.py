@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import errors
+from ..call import Array
 from ..callbacks import invalid_index
-from ..checks import Array
 from ..dtypes import is_index
 from ..errors import Shape
 from ..index_reports import invalid_component, number_entries
@@ -75,7 +75,7 @@ def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> I
 def refuse_invalid(call: DaskCall, found: Sequence[Invalid | None]) -> None:
     """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
     if first := _first(found):
-        raise invalid_index(call.signature, first.component, first.value, first.where)
+        raise invalid_index(call.call, first.component, first.value, first.where)
 
 
 def _first(found: Sequence[Invalid | None]) -> Invalid | None:
@@ -94,7 +94,7 @@ def make_route(
     refused: list[Invalid | None] = []
     numbers = []
     for origin, block in zip(origins, blocks, strict=True):
-        found = _numbers(call, shape, block, call.signature.mode)
+        found = _numbers(call, shape, block, call.call.mode)
         if call.refuses:
             refused.append(_first_invalid(call, shape, origin, block, found))
         numbers.append(found)
@@ -111,7 +111,7 @@ def make_route(
 
 def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
     """Return the owners of the rows that the entries of a block address, in ascending order."""
-    numbers = _numbers(call, shape, block, call.signature.mode)
+    numbers = _numbers(call, shape, block, call.call.mode)
     owner, _ = _located(call, keyed, shape, numbers[numbers >= 0])
     return tuple(np.flatnonzero(np.bincount(owner)).tolist())
 
@@ -123,7 +123,7 @@ def _numbers(call: DaskCall, shape: Shape, block: Array, mode: str) -> NDArray[n
         raise errors.not_an_index_dtype(operator.name, block.dtype, operator.tuples)
     space, axis = operator.space(shape, block.shape, call.axis)
     taken = mode if mode in ("clip", "wrap") and 0 not in space else "drop"
-    return number_entries(operator, space, block, axis, taken, call.signature.negative)
+    return number_entries(operator, space, block, axis, taken, call.call.negative)
 
 
 def _first_invalid(
@@ -137,7 +137,7 @@ def _first_invalid(
     values = np.atleast_1d(block[at]).tolist()
     indexed = call.operator.indexed(block.shape, call.axis)
     sizes = [shape[d] for d in indexed]
-    s = call.signature
+    s = call.call
     component = invalid_component(values, sizes, s.mode, s.negative and block.dtype.kind == "i")
     where = tuple(a + b for a, b in zip(origin, at, strict=False))
     return Invalid(where, component, values[component])
@@ -147,7 +147,7 @@ def _located(
     call: DaskCall, keyed: Chunks, shape: Shape, number: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
-    s = call.signature
+    s = call.call
     space, _ = call.operator.space(shape, s.indices.shape, call.axis)
     indexed = call.operator.indexed(s.indices.shape, call.axis)
     first = 0 if call.operator.slices else indexed.start

@@ -25,7 +25,7 @@ from distributed.shuffle._core import (
     p2p_barrier,
 )
 
-from ..checks import Array
+from ..call import Array
 from ..errors import Shape
 from . import block_kernels
 from .dask_call import DaskCall

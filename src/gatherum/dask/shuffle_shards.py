@@ -20,7 +20,7 @@ from distributed.shuffle._exceptions import DataUnavailable
 from distributed.shuffle._pickle import unpickle_bytestream
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
-from ..checks import Array
+from ..call import Array
 from ..dtypes import DType
 from ..errors import Shape
 from . import errors as dask_errors

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from ..checks import Array
+from ..call import Array
 from ..dtypes import DType
 from ..errors import Shape
 from ..files.durable.build import Build, remove_path

@@ -14,7 +14,7 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
-from ..checks import Array
+from ..call import Array
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
 from ..files.durable.marker import is_completed, mark

@@ -46,7 +46,7 @@ def entry_bytes(call: DaskCall, layout: Layout) -> list[int]:
 
 def index_bytes(call: DaskCall) -> int:
     """Return the bytes of all indices, once they are int64."""
-    return prod(call.signature.indices.shape) * 8
+    return prod(call.call.indices.shape) * 8
 
 
 def chunk_bytes() -> int:
@@ -93,7 +93,7 @@ def choose(call: DaskCall, layout: Layout) -> Strategy:
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
         moved = item * prod(sum(sizes) for sizes in layout.moved)
-        entries = prod(call.signature.indices.shape) * call.signature.indices.dtype.itemsize
+        entries = prod(call.call.indices.shape) * call.call.indices.dtype.itemsize
         if is_small(moved + entries):
             return Strategy(
                 "broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk
@@ -118,7 +118,7 @@ def _why_partial(call: DaskCall, layout: Layout) -> str:
     """Return why updates are folded apart, or "" if the tables would take too many bytes."""
     updates = entry_bytes(call, layout)
     count = len(groups(updates, chunk_bytes()))
-    table = layout.column_elements * element_bytes(call.dtype, call.signature.reduction)
+    table = layout.column_elements * element_bytes(call.dtype, call.call.reduction)
     if not partial_pays(count, table, sum(updates)):
         return ""
     return f"{count} tables of {table:,} bytes for {sum(updates):,} bytes of updates"

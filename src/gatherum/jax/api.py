@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from numpy.typing import ArrayLike
 
-from .. import native
+from .. import conversion, native
 from ..names import ModeName, OperatorName, ReductionName
 from ..operators import GATHERS
 from . import errors as jax_errors
@@ -145,16 +145,17 @@ def _are_plain(given: _Given) -> bool:
 
 def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Given) -> Array:
     fill_value: Any = given[-1]
-    call, arrays = normalise(op, data, indices, updates, *given)
-    if _are_plain(given) and not call.fill and len(_known) < _KNOWN_MOST:
+    plain = conversion.as_attributes(op, *given[:-1])
+    attributes, arrays = normalise(plain, data, indices, updates, fill_value)
+    if _are_plain(given) and not attributes.fill and len(_known) < _KNOWN_MOST:
         for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
             if not issubclass(kind, Tracer):
-                _known[(op, kind, *given)] = direct(call), eager(call)
-    result: Array = bind(call, *arrays)
-    if not (call.fills and is_jax(fill_value)):
+                _known[(op, kind, *given)] = direct(attributes), eager(attributes)
+    result: Array = bind(attributes, *arrays)
+    if not (attributes.fills and is_jax(fill_value)):
         return result
     # An item that is computed: it has derivatives, and a batch has one for each member.
-    valid = places(call, arrays[0].shape, arrays[1]).arriving()
+    valid = places(attributes, arrays[0].shape, arrays[1]).arriving()
     return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 from jax.interpreters import batching
 
+from ..call import Attributes
 from ..operators import ELEMENTS, SLICES
-from .primitives import GATHER, SCATTER, Array, Call, bind
+from .primitives import GATHER, SCATTER, Array, bind
 
 Batched: TypeAlias = tuple[Array, int]
 
@@ -31,65 +32,71 @@ def _size(operands: tuple[Any, ...], dims: tuple[int | None, ...]) -> int:
     return next(int(array.shape[dim]) for array, dim in found if dim is not None)
 
 
-def _resolved(call: Call, operands: tuple[Any, ...], dims: tuple[int | None, ...]) -> Call:
+def _resolved(
+    attributes: Attributes, operands: tuple[Any, ...], dims: tuple[int | None, ...]
+) -> Attributes:
     """Return the call with its axis counted from the front, of one member of the batch."""
     shapes = [_shape_of_one(*each) for each in zip(operands[:2], dims[:2], strict=True)]
-    return replace(call, axis=call.operator.resolve(shapes[0], shapes[1], call.axis))
+    return replace(
+        attributes, axis=attributes.operator.resolve(shapes[0], shapes[1], attributes.axis)
+    )
 
 
-def _gather(operands: Any, dims: Any, *, call: Call) -> Batched:
-    n, call = _size(operands, dims), _resolved(call, operands, dims)
+def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
+    n, attributes = _size(operands, dims), _resolved(attributes, operands, dims)
     (data, indices), (of_data, of_indices) = operands, dims
     if of_data is None:
-        return _gather_of_one(call, data, indices, of_indices, n)
-    kind, axis = call.operator.addressing, call.axis
+        return _gather_of_one(attributes, data, indices, of_indices, n)
+    kind, axis = attributes.operator.addressing, attributes.axis
     if kind is not SLICES:
         both = front(data, of_data, n), front(indices, of_indices, n)
-        return bind(replace(call, axis=axis + 1), *both), 0
+        return bind(replace(attributes, axis=axis + 1), *both), 0
     if of_indices is None:
-        return bind(replace(call, axis=axis + 1), front(data, of_data, n), indices), 0
+        return bind(replace(attributes, axis=axis + 1), front(data, of_data, n), indices), 0
     # Every index becomes a tuple of one, with a batch dimension.
     rows = jnp.moveaxis(front(data, of_data, n), axis + 1, 1)
     tuples = front(indices, of_indices, n)[..., None]
-    found = bind(replace(call, op="gather_nd", axis=1), rows, tuples)
+    found = bind(replace(attributes, op="gather_nd", axis=1), rows, tuples)
     return _moved(found, 1, indices.ndim - 1, 1 + axis), 0
 
 
-def _gather_of_one(call: Call, data: Array, indices: Array, dim: int, n: int) -> Batched:
+def _gather_of_one(
+    attributes: Attributes, data: Array, indices: Array, dim: int, n: int
+) -> Batched:
     """Gather with many indices from one array, of which no copies are made."""
-    kind, axis = call.operator.addressing, call.axis
+    kind, axis = attributes.operator.addressing, attributes.axis
     if kind is SLICES:
-        return bind(call, data, jnp.moveaxis(indices, dim, 0)), axis
+        return bind(attributes, data, jnp.moveaxis(indices, dim, 0)), axis
     if kind is not ELEMENTS:  # behind the dimensions that data and indices have in common
-        return bind(call, data, jnp.moveaxis(indices, dim, axis)), axis
+        return bind(attributes, data, jnp.moveaxis(indices, dim, axis)), axis
     # Along the axis there may be any number of indices: those of the whole batch, one by one.
     beside = jnp.moveaxis(indices, dim, axis)
     shape = beside.shape
     joined = shape[axis] * shape[axis + 1]
-    found = bind(call, data, beside.reshape(*shape[:axis], joined, *shape[axis + 2 :]))
+    found = bind(attributes, data, beside.reshape(*shape[:axis], joined, *shape[axis + 2 :]))
     return found.reshape(shape), axis
 
 
-def _scatter(operands: Any, dims: Any, *, call: Call) -> Batched:
-    n, call = _size(operands, dims), _resolved(call, operands, dims)
+def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
+    n, attributes = _size(operands, dims), _resolved(attributes, operands, dims)
     (data, indices, updates), (of_data, of_indices, of_updates) = operands, dims
-    axis, rank = call.axis, data.ndim - (of_data is not None)
-    moved = call.operator.moved(
+    axis, rank = attributes.axis, data.ndim - (of_data is not None)
+    moved = attributes.operator.moved(
         _shape_of_one(data, of_data), _shape_of_one(indices, of_indices), axis
     )
     table = front(data, of_data, n)
     # Updates that all have in common are repeated by the scatter itself.
     lead = front(updates, of_updates, n) if of_updates is not None else updates[None]
     lead = lead.reshape(lead.shape[0], *(1,) * (len(moved) - lead.ndim + 1), *lead.shape[1:])
-    if call.operator.addressing is not SLICES:
+    if attributes.operator.addressing is not SLICES:
         tuples = front(indices, of_indices, n)
-        return bind(replace(call, axis=axis + 1), table, tuples, lead), 0
+        return bind(replace(attributes, axis=axis + 1), table, tuples, lead), 0
     if of_indices is None:
-        return bind(replace(call, axis=axis + 1), table, indices, lead), 0
+        return bind(replace(attributes, axis=axis + 1), table, indices, lead), 0
     count = indices.ndim - 1
     rows, tuples = jnp.moveaxis(table, axis + 1, 1), front(indices, of_indices, n)[..., None]
     lead = _moved(lead, 1 + axis, count, 1)
-    found = bind(replace(call, op="scatter_nd", axis=1), rows, tuples, lead)
+    found = bind(replace(attributes, op="scatter_nd", axis=1), rows, tuples, lead)
     return jnp.moveaxis(found, 1, axis + 1) if rank else found, 0
 
 

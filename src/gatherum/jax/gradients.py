@@ -11,34 +11,37 @@ from typing import Any
 from jax.interpreters import ad
 
 from .. import derivatives
+from ..call import Attributes
 from ..derivatives import Values
 from .namespace import places, sum_to
-from .primitives import GATHER, SCATTER, Array, Call, bind
+from .primitives import GATHER, SCATTER, Array, bind
 
 
-def _gather_tangent(tangent: Array, _: Array, indices: Array, *, call: Call) -> Array:
+def _gather_tangent(tangent: Array, _: Array, indices: Array, *, attributes: Attributes) -> Array:
     """Gather the tangents; what is filled has none."""
-    return bind(replace(call, fill=b""), tangent, indices)
+    return bind(replace(attributes, fill=b""), tangent, indices)
 
 
-def _gather_transpose(cotangent: Any, data: Any, indices: Array, *, call: Call) -> list[Any]:
+def _gather_transpose(
+    cotangent: Any, data: Any, indices: Array, *, attributes: Attributes
+) -> list[Any]:
     """Add up what has been taken from each place."""
     if type(cotangent) is ad.Zero:
         return [ad.Zero(data.aval), None]
-    return [places(call, data.aval.shape, indices).total(cotangent), None]
+    return [places(attributes, data.aval.shape, indices).total(cotangent), None]
 
 
-def _scatter_jvp(primals: Any, tangents: Any, *, call: Call) -> tuple[Array, Array]:
+def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tuple[Array, Array]:
     data, indices, updates = primals
-    result = bind(call, data, indices, updates)
+    result = bind(attributes, data, indices, updates)
     of_data, _, of_updates = (None if type(each) is ad.Zero else each for each in tangents)
-    where, fold = places(call, data.shape, indices), (call.reduction, call.include_self)
+    where = places(attributes, data.shape, indices)
     values = Values(data, updates, result)
-    return result, derivatives.tangent(where, fold, values, of_data, of_updates)
+    return result, derivatives.tangent(where, attributes.fold, values, of_data, of_updates)
 
 
 def _scatter_transpose(
-    cotangent: Any, data: Any, indices: Array, updates: Any, *, call: Call
+    cotangent: Any, data: Any, indices: Array, updates: Any, *, attributes: Attributes
 ) -> list[Any]:
     """Send what comes back to the operands that are linear here."""
     to_data, to_updates = ad.is_undefined_primal(data), ad.is_undefined_primal(updates)
@@ -47,9 +50,9 @@ def _scatter_transpose(
             ad.Zero(data.aval) if to_data else None, None,
             ad.Zero(updates.aval) if to_updates else None,
         ]  # fmt: skip
-    where, fold = places(call, cotangent.shape, indices), (call.reduction, call.include_self)
+    where = places(attributes, cotangent.shape, indices)
     of_data, of_updates = derivatives.cotangents(
-        where, fold, None, cotangent, (to_data, to_updates)
+        where, attributes.fold, None, cotangent, (to_data, to_updates)
     )
     return [of_data, None, sum_to(of_updates, updates.aval.shape) if to_updates else None]
 

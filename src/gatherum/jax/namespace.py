@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..names import OperatorName
+from ..call import Attributes
 from ..places import Places
 from . import dtypes
-from .primitives import Array, Call, bind
+from .primitives import Array, bind
 from .products import product_of_others  # noqa: F401  # one of these functions
 
 Shape = tuple[int, ...]
@@ -71,19 +71,19 @@ def gather(
     op: str, data: Array, indices: Array, axis: int, mode: str, negative: bool, fill_value: int = 0
 ) -> Array:
     fill = np.asarray(fill_value, data.dtype).tobytes() if fill_value else b""
-    return bind(Call(cast(OperatorName, op), axis, mode, negative, fill=fill), data, indices)
+    return bind(Attributes(op, axis, mode, negative, fill=fill), data, indices)
 
 
 def scatter(
     op: str, data: Array, indices: Array, updates: Array, axis: int, reduction: str,
     include_self: bool, mode: str, negative: bool,
 ) -> Array:  # fmt: skip
-    call = Call(cast(OperatorName, op), axis, mode, negative, reduction, include_self)
-    return bind(call, data, indices, updates)
+    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
+    return bind(attributes, data, indices, updates)
 
 
-def places(call: Call, shape: Shape, indices: Array) -> Places:
+def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
     """Return the places of a call on data of a shape."""
-    axis = call.operator.resolve(tuple(shape), tuple(indices.shape), call.axis)
-    how = call.operator, indices, tuple(shape), axis, call.mode, call.negative
+    axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
+    how = attributes.operator, indices, tuple(shape), axis, attributes.mode, attributes.negative
     return Places(sys.modules[__name__], *how)

@@ -1,7 +1,8 @@
-"""From what a caller passes to a `Call` and arrays that JAX takes: `data` decides the dtype."""
+"""Converts the operands of a call to arrays that JAX takes; `data` decides the dtype."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,48 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import conversion, errors, frameworks
+from ..call import Attributes
 from ..checks import check_before_updates
-from ..dtypes import MODES, is_index
-from ..reductions import REDUCTIONS
+from ..dtypes import is_index
 from . import dtypes
 from . import errors as jax_errors
-from .primitives import Array, Call, Tracer, described, planned
+from .primitives import Array, Tracer, described, planned
 
 
 def normalise(
-    op: Any,
-    data: object,
-    indices: object,
-    updates: object,
-    axis: object,
-    reduction: object,
-    include_self: object,
-    mode: object,
-    negative: object,
-    fill_value: object,
-) -> tuple[Call, tuple[Array, ...]]:
-    """Return a call and its operands, checked in the order of NumPy's calls."""
-    call = Call(
-        op,
-        conversion.as_axis(op, axis),
-        negative=conversion.as_boolean(op, "negative", negative),
-        reduction=conversion.as_choice(op, "reduction", reduction, REDUCTIONS),
-        include_self=conversion.as_boolean(op, "include_self", include_self),
-        mode=conversion.as_choice(op, "mode", mode, MODES),
-    )
+    attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
+) -> tuple[Attributes, tuple[Array, ...]]:
+    """Return the attributes with the fill value, and the operands, checked as NumPy's calls are."""
+    op = attributes.op
     given = {"data": data, "indices": indices, "updates": updates}
     frameworks.check_one_framework(op, given | {"fill_value": fill_value})
-    operands = _arrays(call, data, indices, updates)
-    planned(call, *operands)
+    operands = _arrays(attributes, data, indices, updates)
+    planned(attributes, *operands)
     item = b""
-    if call.fills and is_jax(fill_value):
+    if attributes.fills and is_jax(fill_value):
         _check_fill(op, operands[0].dtype, fill_value)
-    elif call.fills:
+    elif attributes.fills:
         item = conversion.fill_item(op, operands[0].dtype, fill_value).tobytes()
     if any(item):
-        call = Call(op, call.axis, call.mode, call.negative, fill=item)
+        attributes = replace(attributes, fill=item)
     names = ("data", "indices", "updates")
-    return call, tuple(_known(op, *each) for each in zip(names, operands, strict=False))
+    return attributes, tuple(_known(op, *each) for each in zip(names, operands, strict=False))
 
 
 def is_jax(value: object) -> bool:
@@ -84,15 +69,15 @@ def look(op: str, operand: str, value: Any) -> object:
     return np.asarray(value) if near else shape_and_dtype
 
 
-def _arrays(call: Call, data: object, indices: object, updates: object) -> list[Any]:
+def _arrays(attributes: Attributes, data: object, indices: object, updates: object) -> list[Any]:
     """Return operands as arrays of JAX or of NumPy, as they are."""
-    op = call.op
+    op = attributes.op
     table: Any = data if is_jax(data) else conversion.as_array(op, "data", data)
     places: Any = indices if is_jax(indices) else conversion.as_indices(op, indices)
-    if not call.operator.scatters:
+    if not attributes.operator.scatters:
         return [table, places]
     dtype = dtypes.planned(op, "data", table.dtype)
-    check_before_updates(op, table.shape, places.shape, call.axis, dtype, places.dtype)
+    check_before_updates(op, table.shape, places.shape, attributes.axis, dtype, places.dtype)
     given: Any = updates if is_jax(updates) else conversion.as_updates(op, updates, dtype)
     return [table, places, given]
 

@@ -1,14 +1,13 @@
 """The two primitives behind the six operators, and what they become for XLA.
 
-A primitive's parameter is the `Call`: all that is not an array. Its result's shape, its checks and
-the program that runs come from the plan of the call, as for NumPy.
+A primitive's parameter is the call's `Attributes`. Its result's shape, its checks and the program
+that runs come from the plan of the call, as for NumPy.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -18,9 +17,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from .. import native
+from ..call import Attributes
 from ..callbacks import invalid_index
-from ..names import OperatorName
-from ..operators import OPERATORS, Operator
 from ..plan import Plan
 from ..plan import planned as planned_call
 from . import dtypes
@@ -34,45 +32,20 @@ TARGET = "gatherum_call"
 _FILL_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of an operator without its arrays. `fill` is an item's bytes, b"" for zeros."""
-
-    op: OperatorName
-    axis: int
-    mode: str
-    negative: bool
-    reduction: str = "none"
-    include_self: bool = True
-    fill: bytes = b""
-
-    @property
-    def operator(self) -> Operator:
-        """The operator's row."""
-        return OPERATORS[self.op]
-
-    @property
-    def fills(self) -> bool:
-        """Whether what a gather skips is filled."""
-        return self.mode in ("fill", "drop") and not self.operator.scatters
-
-
 @native.emptied_at_exit
 @lru_cache(maxsize=4096)
-def _planned(call: Call, *operands: tuple[tuple[int, ...], Any]) -> Plan:
-    attributes: dict[str, object] = {
-        call.operator.attribute: call.axis, "mode": call.mode, "negative": call.negative,
-    }  # fmt: skip
-    if call.operator.scatters:
-        attributes |= {"reduction": call.reduction, "include_self": call.include_self}
-    data, indices, *updates = operands
-    return planned_call(call.operator, data, indices, updates[0] if updates else None, attributes)
+def _planned(attributes: Attributes, *operands: tuple[tuple[int, ...], Any]) -> Plan:
+    data, indices, *others = operands
+    updates = others[0] if others else None
+    return planned_call(attributes.operator, data, indices, updates, attributes.keywords)
 
 
-def planned(call: Call, *operands: Any) -> Plan:
+def planned(attributes: Attributes, *operands: Any) -> Plan:
     """Return the plan of a call on operands of these shapes and dtypes; it checks them."""
     names = ("data", "indices", "updates")
-    return _planned(call, *(described(call.op, *e) for e in zip(names, operands, strict=False)))
+    return _planned(
+        attributes, *(described(attributes.op, *e) for e in zip(names, operands, strict=False))
+    )
 
 
 def described(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
@@ -85,13 +58,13 @@ def described(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
     return tuple(value.shape), dtype
 
 
-def _abstract(*avals: Any, call: Call) -> Any:
-    shape = planned(call, *avals).shape
+def _abstract(*avals: Any, attributes: Attributes) -> Any:
+    shape = planned(attributes, *avals).shape
     sharding: Any = getattr(avals[0], "sharding", None)
     for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
         spec = getattr(getattr(aval, "sharding", None), "spec", ())
         if any(part is not None for part in spec):  # said of explicit axes of a mesh alone
-            raise jax_errors.explicit_shards(call.op, name, spec)
+            raise jax_errors.explicit_shards(attributes.op, name, spec)
     if not hasattr(sharding, "update"):
         return avals[0].update(shape=shape, weak_type=False)
     whole = sharding.update(spec=jax.sharding.PartitionSpec(*(None for _ in shape)))
@@ -100,7 +73,7 @@ def _abstract(*avals: Any, call: Call) -> Any:
 
 def _sentences(made: Plan) -> str:
     """Return what the handler says of an invalid index: see gatherum_xla_call in gatherum.h."""
-    s = made.signature
+    s = made.call
     entries = s.operator.entries(s.indices.layout).shape
     components = range(len(made.program.checks[2]))
     said = [invalid_index(s, c, "%", ("%",) * len(entries)) for c in components]
@@ -108,52 +81,52 @@ def _sentences(made: Plan) -> str:
     return "\n".join(map(str, [changed, *said]))
 
 
-def lower(ctx: Any, *operands: Any, call: Call) -> Any:
+def lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
-    made = planned(call, *ctx.avals_in)
+    made = planned(attributes, *ctx.avals_in)
     several = getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
     rule = jax.ffi.ffi_lowering(
         TARGET,
-        operand_output_aliases={0: 0} if call.operator.scatters else None,
+        operand_output_aliases={0: 0} if attributes.operator.scatters else None,
         # XLA removes a call without a result, and its IndexError with it; but among several devices
         # it does not compile an effect without a place, and gives this one none.
         has_side_effect=0 in made.shape and not several,
     )
-    return rule(ctx, *operands, **call_attributes(call, made))
+    return rule(ctx, *operands, **call_attributes(attributes, made))
 
 
-def call_attributes(call: Call, made: Plan) -> dict[str, Any]:
+def call_attributes(attributes: Attributes, made: Plan) -> dict[str, Any]:
     """Return the attributes of a custom call: see gatherum_xla_call in gatherum.h."""
     return {
         "program": np.frombuffer(bytes(made.program), "<i8"),
-        "fill": np.frombuffer(call.fill.ljust(_FILL_BYTES, b"\0"), "<i8"),
+        "fill": np.frombuffer(attributes.fill.ljust(_FILL_BYTES, b"\0"), "<i8"),
         "sentences": _sentences(made),
     }
 
 
-def _refuse(ctx: Any, *_: Any, call: Call) -> Any:
-    raise jax_errors.no_jax_platform(call.op, ", ".join(ctx.module_context.platforms))
+def _refuse(ctx: Any, *_: Any, attributes: Attributes) -> Any:
+    raise jax_errors.no_jax_platform(attributes.op, ", ".join(ctx.module_context.platforms))
 
 
 @lru_cache(maxsize=1024)
-def compiled(call: Call) -> Any:
+def compiled(attributes: Attributes) -> Any:
     """Return a call as a function that JAX compiles once for every shape and dtype."""
-    return jax.jit(partial(primitive(call).bind, call=call))
+    return jax.jit(partial(primitive(attributes).bind, attributes=attributes))
 
 
-def evaluate(*operands: Array, call: Call) -> Array:
+def evaluate(*operands: Array, attributes: Attributes) -> Array:
     """Run a call outside of any transform. An invalid index is an IndexError here and now."""
     if jax.config.jax_disable_jit:
         with jax.disable_jit(False):
-            return eager(call)(*operands)
-    return eager(call)(*operands)
+            return eager(attributes)(*operands)
+    return eager(attributes)(*operands)
 
 
 @lru_cache(maxsize=1024)
-def eager(call: Call) -> Callable[..., Array]:
+def eager(attributes: Attributes) -> Callable[..., Array]:
     """Return what runs a call outside of any transform, and waits where it may still raise."""
-    run = compiled(call)
-    always, never = call.mode == "raise", call.mode in ("fill", "drop")
+    run = compiled(attributes)
+    always, never = attributes.mode == "raise", attributes.mode in ("fill", "drop")
 
     def evaluated(*operands: Array) -> Array:
         try:
@@ -163,20 +136,20 @@ def eager(call: Call) -> Callable[..., Array]:
                 return result if isinstance(result, Tracer) else result.block_until_ready()
             return result
         except (RuntimeError, ValueError) as error:
-            if (sentence := _invalid_index(call, error)) is None:
+            if (message := _invalid_index(attributes, error)) is None:
                 raise
         if _are_divided(operands):  # a shard has counted its own entries
             evaluated(*map(np.asarray, operands))
-        raise IndexError(sentence)
+        raise IndexError(message)
 
     return evaluated
 
 
-def direct(call: Call) -> Callable[..., Array] | None:
+def direct(attributes: Attributes) -> Callable[..., Array] | None:
     """Return what the core runs, and waits for, in the place of `eager`: in the mode that waits
     always. A call that fails is made again by `eager`, which finds the sentence.
     """
-    return compiled(call) if call.mode == "raise" else None
+    return compiled(attributes) if attributes.mode == "raise" else None
 
 
 def _are_divided(operands: tuple[Array, ...]) -> bool:
@@ -187,9 +160,9 @@ def _are_divided(operands: tuple[Array, ...]) -> bool:
     )
 
 
-def _invalid_index(call: Call, error: Exception) -> str | None:
+def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
     """Return the sentence about an invalid index that a runtime's error carries."""
-    found = re.search(rf"\b{call.op}: (an )?index .*", str(error))
+    found = re.search(rf"\b{attributes.op}: (an )?index .*", str(error))
     return found[0] if found else None
 
 
@@ -206,14 +179,14 @@ SCATTER = _make("gatherum_scatter")
 jax.ffi.register_ffi_target(TARGET, native.xla_call(), platform="cpu")
 
 
-def primitive(call: Call) -> Primitive:
+def primitive(attributes: Attributes) -> Primitive:
     """Return the primitive of a call."""
-    return SCATTER if call.operator.scatters else GATHER
+    return SCATTER if attributes.operator.scatters else GATHER
 
 
-def bind(call: Call, *operands: Array) -> Array:
+def bind(attributes: Attributes, *operands: Array) -> Array:
     """Make a call, in whatever transform it is met."""
-    return primitive(call).bind(*aligned(operands), call=call)
+    return primitive(attributes).bind(*aligned(operands), attributes=attributes)
 
 
 def aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -15,10 +15,11 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from .. import derivatives
+from ..call import Attributes
 from ..operators import SLICES, inverse
 from ..places import Places
 from .batching import front
-from .primitives import TARGET, Array, Call, aligned, call_attributes, planned
+from .primitives import TARGET, Array, aligned, call_attributes, planned
 
 # From data, indices, updates and a gradient, which is 1 everywhere, to the gradients of data and
 # updates. `unindexed` are the places, without their indices.
@@ -67,10 +68,10 @@ def _in_jax(
     return [ones, jnp.conj(found)]  # nobody asks for the first
 
 
-def _call_of(unindexed: Places, include_self: bool) -> Call:
+def _call_of(unindexed: Places, include_self: bool) -> Attributes:
     operator = unindexed.operator if unindexed.operator.scatters else inverse(unindexed.operator)
     how = unindexed.axis, unindexed.mode, unindexed.negative
-    return Call(operator.name, *how, "mul", include_self)
+    return Attributes(operator.name, *how, "mul", include_self)
 
 
 def _abstract(data: Any, indices: Any, updates: Any, ones: Any, **_: Any) -> tuple[Any, Any]:
@@ -81,9 +82,9 @@ def _lower(ctx: Any, *operands: Any, unindexed: Places, include_self: bool) -> A
     if getattr(ctx.module_context.axis_context, "num_devices", 1) > 1:
         run = partial(_in_jax, unindexed=unindexed, include_self=include_self)
         return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
-    call = _call_of(unindexed, include_self)
-    made = planned(call, *ctx.avals_in[:3])
-    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(call, made))
+    attributes = _call_of(unindexed, include_self)
+    made = planned(attributes, *ctx.avals_in[:3])
+    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(attributes, made))
 
 
 @lru_cache(maxsize=256)

@@ -22,8 +22,9 @@ from jax.experimental.custom_partitioning import (
 from jax.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from ..call import Attributes
 from ..operators import ELEMENTS, SLICES
-from .primitives import GATHER, SCATTER, Call, bind, lower
+from .primitives import GATHER, SCATTER, bind, lower
 
 Shape: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = tuple[int, ...]
@@ -48,12 +49,12 @@ class Numbered:
     shared: frozenset[int]
 
     @classmethod
-    def of(cls, call: Call, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
+    def of(cls, attributes: Attributes, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
         """Return the numbers of a call whose axis is counted from the front."""
-        fresh, axis, kind = count(), call.axis, call.operator.addressing
+        fresh, axis, kind = count(), attributes.axis, attributes.operator.addressing
         to = [next(fresh) for _ in data]
         own = [next(fresh) for _ in indices]
-        whole = {to[d] for d in call.operator.indexed(indices, axis)}
+        whole = {to[d] for d in attributes.operator.indexed(indices, axis)}
         if kind is ELEMENTS:
             for d in range(len(data)):
                 if d != axis and data[d] == indices[d]:
@@ -69,7 +70,7 @@ class Numbered:
         result = to if updates else moved
         operands = [to, own]
         for shape in updates:
-            sizes = call.operator.moved(data, indices, axis)
+            sizes = attributes.operator.moved(data, indices, axis)
             missing = len(sizes) - len(shape)
             both = zip(moved[missing:], sizes[missing:], shape, strict=True)
             # Dimensions that are repeated stand for themselves.
@@ -105,21 +106,23 @@ def _sharding(mesh: Any, numbers: Numbers, shares: dict[int, Any]) -> NamedShard
     return NamedSharding(mesh, PartitionSpec(*(shares.get(number) for number in numbers)))
 
 
-def _lower(ctx: Any, *operands: Any, call: Call) -> Any:
+def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     """Lower a call; among several devices to one that XLA divides."""
     divided = _of_devices(ctx)
     if divided is None or 0 in ctx.avals_out[0].shape:
-        return lower(ctx, *operands, call=call)
+        return lower(ctx, *operands, attributes=attributes)
     data, indices, *updates = [tuple(aval.shape) for aval in ctx.avals_in]
-    call = replace(call, axis=call.operator.resolve(data, indices, call.axis))
-    numbered = Numbered.of(call, data, indices, *updates)
+    attributes = replace(
+        attributes, axis=attributes.operator.resolve(data, indices, attributes.axis)
+    )
+    numbered = Numbered.of(attributes, data, indices, *updates)
 
     def partition(mesh: Any, _: Any, result: Any) -> tuple[Any, Any, Any, Any]:
         shares = _shares(numbered, mesh, result)
         each = tuple(_sharding(mesh, numbers, shares) for numbers in numbered.operands)
-        return mesh, partial(bind, call), _sharding(mesh, numbered.result, shares), each
+        return mesh, partial(bind, attributes), _sharding(mesh, numbered.result, shares), each
 
-    call_of_all = custom_partitioning(lambda *each: bind(call, *each))
+    call_of_all = custom_partitioning(lambda *each: bind(attributes, *each))
     call_of_all.def_partition(partition, sharding_rule=numbered.rule())
     return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
 

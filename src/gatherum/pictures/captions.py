@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 
-from ..checks import Signature
+from ..call import Call
 from ..errors import Shape
 from .model import Scene
 from .roles import Form
 from .svg import BOLD_ADVANCE, SANS_ADVANCE
 
 
-def call_text(s: Signature) -> str:
+def call_text(s: Call) -> str:
     """Write a call as it stands in a program, with the attributes that say something."""
     scatters = s.updates is not None
     parts = ["data", "indices"] + ["updates"] * scatters
@@ -25,7 +25,7 @@ def call_text(s: Signature) -> str:
     return f"{s.op}({', '.join(parts)})"
 
 
-def shapes_text(s: Signature) -> str:
+def shapes_text(s: Call) -> str:
     """Write the operands' dtypes and shapes."""
     text = f"data {s.data.dtype} {_shape(s.data.shape)}, "
     text += f"indices {s.indices.dtype} {_shape(s.indices.shape)}"
@@ -47,7 +47,7 @@ def _unbroken(text: str) -> str:
 
 def titles(scene: Scene) -> dict[str, tuple[str, ...]]:
     """Return the names and shapes that stand beside the arrays."""
-    form, s = (scene.form if scene.made_up else scene.full), scene.signature
+    form, s = (scene.form if scene.made_up else scene.full), scene.call
     gathers = s.updates is None
     return {
         "before": ("data", _short(form.data)),
@@ -85,7 +85,7 @@ def notes(scene: Scene, values: bool) -> list[str]:
         if form.data != full.data:
             found.append("Only some places of the data are drawn, with their positions.")
     if not values and 0 not in form.data:
-        scatters = scene.signature.updates is not None
+        scatters = scene.call.updates is not None
         found.append(
             "Small letters stand for elements of data, capitals for those of updates."
             if scatters

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Array, Signature
+from ..call import Array, Call
 from ..conversion import fill_item
 from ..errors import Shape
 from ..plan import apply
@@ -59,7 +59,7 @@ def fill_cells(scene: Scene, operands: CallValues) -> Cells:
     """Write into every cell what a call leaves there."""
     form = scene.form
     data = _data_texts(scene, operands.data)
-    gathers = scene.signature.updates is None
+    gathers = scene.call.updates is None
     updates = None if gathers else _updates_texts(scene, operands.updates)
     values = data is not None and (gathers or updates is not None)
     if data is None or not values:
@@ -149,7 +149,7 @@ def _gathered(scene: Scene, links: list[Link], data: list[Cell], fill_value: obj
     moved = [Cell([""]) for _ in np.ndindex(form.moved)]
     for cell, where in zip(moved, np.ndindex(form.moved), strict=True):
         cell.tip = f"result{list(where)}"
-    filled = _fill_text(scene.signature, fill_value)
+    filled = _fill_text(scene.call, fill_value)
     numbers = _numbers(form.drawn_moved)
     for link in links:
         if link.data is None:
@@ -165,7 +165,7 @@ def _gathered(scene: Scene, links: list[Link], data: list[Cell], fill_value: obj
     return moved
 
 
-def _fill_text(s: Signature, fill_value: object) -> str:
+def _fill_text(s: Call, fill_value: object) -> str:
     """Write what an invalid index gives: of strings, 0 is the empty one."""
     if s.mode not in ("fill", "drop"):
         return ""
@@ -176,7 +176,7 @@ def _scatter(
     scene: Scene, links: list[Link], data: list[Cell], moved: list[Cell], operands: CallValues
 ) -> None:
     """Write into the cells of the data what a scatter leaves there; mark the updates."""
-    form, s = scene.form, scene.signature
+    form, s = scene.form, scene.call
     arrivals: dict[int, list[int]] = {}
     numbers = _numbers(form.drawn_moved)
     for link in links:
@@ -228,7 +228,7 @@ def _folded(scene: Scene, operands: CallValues, place: int, chain: list[int]) ->
     """Return the value of a fold that is shown, as the operator itself makes it."""
     if operands.data is None or operands.updates is None:
         return ""
-    s = scene.signature
+    s = scene.call
     old = operands.data[np.ix_(*scene.shown)] if scene.shown else operands.data
     updates = _leading(scene, operands.updates).ravel()[chain]
     folded = apply(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..checks import Signature
+from ..call import Call
 from ..errors import Shape
 from . import svg
 from .captions import call_text, notes, shapes_text, titles, wrapped
@@ -28,12 +28,12 @@ LEGEND = {
 }
 
 
-def draw(s: Signature, operands: CallValues | None = None, refusal: str = "") -> str:
+def draw(s: Call, operands: CallValues | None = None, refusal: str = "") -> str:
     """Draw a call.
 
     Parameters
     ----------
-    s : Signature
+    s : Call
         The call.
     operands : CallValues, optional
         Its values, as far as they are known.
@@ -60,7 +60,7 @@ def draw(s: Signature, operands: CallValues | None = None, refusal: str = "") ->
     )
 
 
-def _fitting(s: Signature, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
+def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
     """Lay a call out so that it can be read: with letters if its values are too wide, and with
     fewer cells if they still are.
     """
@@ -92,7 +92,7 @@ def _heading(scene: Scene, values: bool, width: float, refusal: str) -> tuple[li
 
 
 def _head_texts(scene: Scene, values: bool, refusal: str) -> Iterator[tuple[str, float, str, bool]]:
-    s = scene.signature
+    s = scene.call
     yield call_text(s), 15, "ink", True
     yield shapes_text(s), NOTE, "muted", False
     for note in notes(scene, values):
@@ -105,7 +105,7 @@ def _body(scene: Scene, cells: Cells, layout: Layout) -> Iterator[str]:
     form = scene.form
     yield from _titles_drawn(scene, layout)
     if not scene.refused:
-        yield from _steps(layout, form.congruent, scene.signature.updates is None, form.across)
+        yield from _steps(layout, form.congruent, scene.call.updates is None, form.across)
     if layout.before is not None:
         yield from _grid(layout.before, cells.before, scene.shown)
     yield from _grid(layout.data, cells.data, scene.shown)

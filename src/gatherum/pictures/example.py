@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Signature
+from ..call import Call
 from .roles import Form
 
 
-def example_indices(s: Signature, form: Form) -> NDArray[np.int64]:
+def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
     """Return indices for a small call: out of order, with a duplicate, with one from the end where
     the call takes it, and, where the mode says what becomes of it, with one out of bounds.
     """

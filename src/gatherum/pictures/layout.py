@@ -83,7 +83,7 @@ def arrange(
 ) -> Layout:
     """Put everything in its place, beginning at (0, 0); the data of a scatter too, if asked."""
     form, links = scene.form, cells.links
-    gathers = scene.signature.updates is None
+    gathers = scene.call.updates is None
     texts = {entry.where: index_texts(scene, entry) for entry in scene.entries}
     index = _index_size(texts.values())
     data_lanes = Lanes(form.drawn_data, form.across, gathers)

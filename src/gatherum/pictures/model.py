@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Array, Signature
+from ..call import Array, Call
 from ..errors import Shape
 from ..index_reports import number_entries
 from ..operators import OPERATORS
@@ -50,7 +50,7 @@ class Scene:
 
     Attributes
     ----------
-    signature : Signature
+    call : Call
         The call itself.
     full, form : Form
         Its dimensions, and those that are drawn.
@@ -64,7 +64,7 @@ class Scene:
         Whether the call raises, so that nothing moves.
     """
 
-    signature: Signature
+    call: Call
     full: Form
     form: Form
     made_up: bool
@@ -120,7 +120,7 @@ class Scene:
 
 
 def scene_of(
-    s: Signature,
+    s: Call,
     indices: Array | None = None,
     raises: bool = False,
     most_across: int = MOST_ACROSS,
@@ -129,7 +129,7 @@ def scene_of(
 
     Parameters
     ----------
-    s : Signature
+    s : Call
         The call.
     indices : numpy.ndarray, optional
         The call's indices; an example is made up where they are left out.
@@ -201,7 +201,7 @@ def _places(
     return tuple(shown)
 
 
-def _entries(s: Signature, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[Entry, ...]:
+def _entries(s: Call, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[Entry, ...]:
     """Say what each index addresses: a place along the axis, or in the leading dimensions."""
     drawn = (*form.outer, *data[len(form.outer) :])
     space, axis = form.operator.space(drawn, form.indices, form.axis)

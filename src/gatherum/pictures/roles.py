@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
-from ..checks import Signature
+from ..call import Call
 from ..errors import Shape
 from ..operators import Operator
 
@@ -34,7 +34,7 @@ class Form(NamedTuple):
     suffix: Shape
 
     @classmethod
-    def of(cls, s: Signature) -> Form:
+    def of(cls, s: Call) -> Form:
         """Sort the dimensions of a call."""
         data, indices = s.data.shape, s.indices.shape
         row = s.operator

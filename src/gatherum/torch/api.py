@@ -202,9 +202,9 @@ def _call(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: 
         return conversion.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
                                    negative, fill_value, out)  # fmt: skip
     operator, traced = OPERATORS[op], torch.compiler.is_dynamo_compiling()
-    op, axis, reduction, include_self, mode, negative = conversion.normalise_attributes(
+    _, axis, reduction, include_self, mode, negative = conversion.as_attributes(
         op, axis, reduction, include_self, mode, negative
-    )
+    ).positional
     checks.check_out(op, out)
     given: Any = graphs if traced else operands
     indices = given.as_indices(op, indices, data)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..checks import Operand
+from ..call import ArraySpec, Attributes
 from ..cuda import cub, execute
 from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
@@ -48,14 +48,14 @@ class _Torch:
         return isinstance(value, Tensor)
 
     def view(self, op: str, operand: str, value: Tensor) -> View:
-        """Return a tensor as the room sees it."""
+        """Return a view of a tensor."""
         item = value.element_size()
-        looks = Operand(
+        spec = ArraySpec(
             tuple(value.shape),
             dtypes.planned(op, operand, value.dtype),
             tuple(step * item for step in value.stride()),
         )
-        return View(value.data_ptr(), looks, value.device.index, value)
+        return View(value.data_ptr(), spec, value.device.index, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
         """Return torch's current stream of a device."""
@@ -121,13 +121,13 @@ def run(
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
-    attributes = execute.Attributes(axis, reduction, include_self, mode, negative)
+    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
 
     def item(_: AnyDType) -> bytes:
         zero = isinstance(fill, int) and fill == 0
         return b"" if zero else fill_item(op, fill, data.dtype)
 
-    result: Tensor = execute.call(FRAMEWORK, op, data, indices, updates, attributes, item, out)
+    result: Tensor = execute.call(FRAMEWORK, attributes, data, indices, updates, item, out)
     return result
 
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from .. import callbacks, errors, shapes
-from ..checks import Operand, Signature, check_symbolic
+from ..call import ArraySpec, Attributes, Call
+from ..checks import check_symbolic
 from ..errors import Shape
 from ..operators import OPERATORS, Operator
 from . import checks, inductor, sizes
@@ -36,13 +37,14 @@ def moved_shape(
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates)):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
-    of = [
-        None if t is None else Operand(tuple(t.shape), planned(op, name, t.dtype), ())
+    specs = [
+        None if t is None else ArraySpec(tuple(t.shape), planned(op, name, t.dtype), ())
         for name, t in (("data", data), ("indices", indices), ("updates", updates))
     ]
-    a = call["axis"], call["reduction"], call["include_self"], call["mode"], call["negative"]
+    names = "axis", "mode", "negative", "reduction", "include_self"
+    attributes = Attributes(op, *(call[name] for name in names))
     with errors.for_tensors():
-        return check_symbolic(Signature(op, of[0], of[1], of[2], *a, None))  # type: ignore[arg-type]
+        return check_symbolic(Call(attributes, *specs))  # type: ignore[arg-type]  # data is there
 
 
 def _kernels(operator: Operator) -> dict[str, Kernel]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from gatherum.checks import Operand
+from gatherum.call import ArraySpec
 from gatherum.plan import apply
 from gatherum.shapes import contiguous_strides
 
@@ -291,12 +291,12 @@ def memory_of(address, operand):
 
 def run_on_core(device, plan, data, indices, updates, out, fill=b""):
     """Run a plan on the host's memory by the core, in the place of `gatherum.cuda.run.run`."""
-    s = plan.signature
+    s = plan.call
     given = [memory_of(data, s.data), memory_of(indices, s.indices)]
     if s.updates is not None:
         given.append(memory_of(updates, s.updates))
     strides = contiguous_strides(plan.shape, s.data.dtype.itemsize)
-    to = s.out or Operand(plan.shape, s.data.dtype, strides)
+    to = s.out or ArraySpec(plan.shape, s.data.dtype, strides)
     attributes = {s.operator.attribute: s.axis, "mode": s.mode, "negative": s.negative}
     if s.updates is not None:
         attributes |= {"reduction": s.reduction, "include_self": s.include_self}

@@ -217,7 +217,7 @@ def test_two_devices_and_two_frameworks(on_core, cupy):
 
 def test_plans(machine, cupy):
     made = gatherum.plan("gather", cupy.array(np.zeros((3, 4)).T), [0, 1], axis=1)
-    assert (made.device, made.shape, made.signature.data.strides) == ("cuda", (4, 2), (8, 32))
+    assert (made.device, made.shape, made.call.data.strides) == ("cuda", (4, 2), (8, 32))
 
 
 @pytest.mark.slow

@@ -277,5 +277,5 @@ def test_plans_of_arrays_on_a_device(machine):
     data, index = HostArray(np.arange(12.0).reshape(3, 4).T), HostTensor(np.array([2, 0]))
     plan = gatherum.plan("gather", data, index)
     assert plan.shape == (2, 3)
-    assert plan.signature.data.strides == (8, 32)
+    assert plan.call.data.strides == (8, 32)
     assert gatherum.explain("gather", data, index).indices is None

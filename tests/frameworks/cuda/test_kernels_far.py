@@ -7,7 +7,7 @@ from shim.room import Room
 
 import gatherum
 from gatherum.cuda import checks, run
-from gatherum.cuda.launches import NARROW, Call
+from gatherum.cuda.launches import NARROW, Execution
 from gatherum.cuda.loops import work_of
 from sparse_files import NEEDS_HOLES, PLACES
 
@@ -133,7 +133,7 @@ def test_positions_past_2_to_the_32(space, position):
     data = np.zeros((3, 4), "f4")
     plan = gatherum.plan("gather", data, indices)
     device = ShimDevice()
-    call = Call(device, plan, work_of(plan), 0, indices.ctypes.data, 0)
+    call = Execution(device, plan, work_of(plan), 0, indices.ctypes.data, 0)
     record = call.cleared(checks.RECORD_BYTES)
     record.inside.view("u8")[:2] = [1, ~position & (1 << 64) - 1]
     checks.find_first(call, record)

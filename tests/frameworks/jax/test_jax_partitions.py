@@ -15,8 +15,8 @@ import jax.numpy as jnp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 import gatherum.jax  # noqa: E402
+from gatherum.call import Attributes  # noqa: E402
 from gatherum.jax.dtypes import _WHOLE  # noqa: E402
-from gatherum.jax.primitives import Call  # noqa: E402
 from gatherum.jax.sharding import Numbered  # noqa: E402
 
 X = "x"
@@ -214,12 +214,12 @@ def test_programs_for_one_device_and_exports_are_not_divided(mesh):
 
 def test_what_devices_may_share():
     """Sizes that differ beside an axis, and updates that are repeated."""
-    elements = Call("gather_elements", 1, "raise", True)
+    elements = Attributes("gather_elements", 1, "raise", True)
     numbered = Numbered.of(elements, (4, 5, 6), (3, 2, 6))
     assert numbered.operands == ((0, 1, 2), (3, 4, 2))
     assert numbered.result == (3, 4, 2)
     assert numbered.shared == {4, 2}
-    slices = Call("scatter_slices", 0, "raise", True, "add")
+    slices = Attributes("scatter_slices", 0, "raise", True, "add")
     numbered = Numbered.of(slices, (4, 5, 6), (3,), (1, 6))
     assert numbered.operands[0] == numbered.result == (0, 1, 2)
     assert numbered.operands[2][1] == 2

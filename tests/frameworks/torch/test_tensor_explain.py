@@ -48,7 +48,7 @@ def test_what_numpy_cannot_see_is_known_by_its_layout(data):
     indices = torch.tensor([2, 0])
     found = gatherum.explain("gather", data, indices)
     assert found.data is None
-    assert found.plan.signature.data.dtype.name == str(data.dtype).removeprefix("torch.")
+    assert found.plan.call.data.dtype.name == str(data.dtype).removeprefix("torch.")
     assert found.plan.shape == (2, 4)
     assert found.svg().startswith("<svg")
 

@@ -53,7 +53,7 @@ class Room:
         plan = gatherum.plan(op, data, indices, updates, **attributes, out=out)
         result = guarded(plan.shape, data.dtype) if out is None else out
         item = b""
-        if plan.signature.mode in ("fill", "drop") and updates is None:
+        if plan.call.mode in ("fill", "drop") and updates is None:
             item = conversion.fill_item(op, data.dtype, fill).tobytes()
         self.last = self.new_device()
         device: Device = self.last
