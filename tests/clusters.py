@@ -23,6 +23,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 
 import gatherum
 import gatherum.dask
+from gatherum.dask import strategy
 
 STRATEGIES = ("tasks", "shuffle")
 # What is called: two functions, and the change of a Zarr array.
@@ -162,10 +163,10 @@ def run(call: str, path: str = "") -> str:
 
 
 @contextmanager
-def session(strategy: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
+def session(movement: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
     """Start a cluster on which rows move by one of the two strategies, however few they are."""
     settings = {
-        "gatherum.way": strategy,
+        "gatherum.way": movement,
         "array.chunk-size": "128KiB",
         "distributed.logging.distributed": "critical",
     }
