@@ -88,7 +88,7 @@ class Accumulate {
   const bool copies_;
 };
 
-// What `none` does to a block: the last update wins.
+// The fold of `none` on a block: the last update wins.
 template <int W>
 class AccumulateMoved {
  public:

@@ -170,7 +170,7 @@ GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
 struct Staging {
   int64_t step = 0;        // i * step is added to the offset of a block's i-th tuple: what the line moves
   bool by_column = false;  // lines are cut into columns
-  const Owned* owned = nullptr;  // the tuples to choose; null: nobody asks
+  const Owned* owned = nullptr;  // the tuples to choose; null: all
 };
 
 // The one walk over blocks: it stages the next block while the work of this one is done.

@@ -1,6 +1,6 @@
-// The dtypes that plans are keyed by, whoever's array it is: NumPy's, or that of another framework, which
-// names a dtype by DLPack's pair of a kind and a number of bits. A plan needs the size of an item and what
-// arithmetic there is, no more, so that bfloat16 needs no package that gives it to NumPy.
+// The dtypes of plans, for NumPy's arrays and for those of other frameworks, which name a dtype by DLPack's
+// pair of a kind and a number of bits. A plan needs only the size of an item and its arithmetic, so bfloat16
+// works without a package that adds it to NumPy.
 #pragma once
 
 #include <cstddef>

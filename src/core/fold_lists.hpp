@@ -1,12 +1,12 @@
-// Edges put in order of their destination, and rows of a table folded by them.
+// Puts edges in order of their destination, and folds rows of a table by them.
 //
 //   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... that go to d
 //   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type
 //
 // The order comes from one stable counting sort: every edge's ends are read and checked once, kept as
-// numbers, counted a piece at a time, and put in their places (row_lists.cpp). The fold then goes from
+// numbers, counted piece by piece, and put in their places (row_lists.cpp). The fold then goes from
 // destination to destination: rows are fetched ahead, accumulators stay in cache, and every destination is
-// written once. Cost: 8 bytes an edge written and read in order, 4 or 8 written here and there; then the rows
+// written once. Cost: 8 bytes per edge written and read in order, 4 or 8 written at random; then the rows
 // of the table.
 #pragma once
 

@@ -35,7 +35,7 @@ GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERU
   for (; r < bytes; r += kStreamed) stream_item<kStreamed>(dst + r, src + r);
 }
 
-// Streams what whole lines there are, and copies the rest.
+// Streams whole cache lines, and copies the rest.
 inline void stream_bytes(char* to, const char* from, int64_t bytes) {
   const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kCacheLine);
   if (bytes < head + kCacheLine) return copy_run(to, from, bytes);
@@ -72,7 +72,7 @@ struct GatherRow {
   }
 
  private:
-  // By what is local: anything else is read again after every store.
+  // Local copies: members would be read again after every store.
   void move_runs(const Block& b, const Block& then) const {
     const int64_t bytes = nest.block;
     const Loop line = nest.line_loop();
@@ -155,8 +155,8 @@ struct GatherRow {
   }
 };
 
-// Gathers a range of units; false when it has met an invalid index that nothing stands for. The block after
-// the current one is staged before that one moves.
+// Gathers a range of units. False: an index was invalid, and there is no value to take its place. The next
+// block is staged before the current one moves.
 template <int W, bool streams>
 bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
   const GatherRow<W, streams> kernel{nest, at};

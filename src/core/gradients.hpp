@@ -5,9 +5,9 @@
 
 namespace gatherum {
 
-// Writes the gradients that are wanted, of the program of a functional scatter whose output is contiguous, as
-// are its updates. `bytes`: of its updates. Where an index is invalid, or poll ends it, what they hold means
-// nothing. The same bits on any number of threads: a destination and its updates are one thread's.
+// Writes the wanted gradients of a functional scatter whose output and updates are contiguous. `bytes`: of
+// its updates. If an index is invalid, or poll ends the work, the gradients mean nothing. The bits are the
+// same on any number of threads, because one thread handles a destination and all its updates.
 Outcome differentiate(const Program& program, const char* index, const Gradients& at, int64_t bytes,
                       const Poll& poll);
 

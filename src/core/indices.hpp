@@ -125,13 +125,13 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
   });
 }
 
-// How far ahead indices are fetched: a page, where the processor's own prefetch stops. Into all caches: past
-// them (_MM_HINT_NTA), 20M bytes out of 50 MB take 59 ms instead of 65 on an EPYC, but on a Xeon all that
-// reads indices twice as long.
+// How far ahead indices are fetched: a page, where the processor's own prefetch stops. They are fetched into
+// all caches: with _MM_HINT_NTA, 20M bytes out of 50 MB take 59 ms instead of 65 on an EPYC, but reading
+// indices takes twice as long on a Xeon.
 inline constexpr int64_t kIndexBytesAhead = 4096;
 
-// A page is but two blocks of 8-byte indices. Only where the indices go on: a shorter block is the end of a
-// line.
+// A page is only two blocks of 8-byte indices. Nothing is fetched behind a shorter block, which is the end of
+// a line.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
   if (n != kBlock || !nest.fetches_indices) return;
   for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
@@ -217,8 +217,8 @@ GATHERUM_INLINE bool add_valid(const Component& component, const char* values, S
   });
 }
 
-// Whether indices are read where they lie: as this machine writes them. Neither a mode nor an unsigned type
-// changes what a valid index means; what is not found valid is staged anew.
+// Whether indices can be read in place, in this machine's byte order. A valid index means the same in every
+// mode and type; blocks with any other index are staged again.
 inline bool reads_in_place(const IndexType& type, int64_t stride) {
   return kLanes > 1 && !type.swapped && (type.width == 8 || (type.width == 4 && stride == 4));
 }
@@ -251,8 +251,8 @@ bool stage_components(const Nest& nest, const char* at, int64_t stride, int n, i
   return valid;
 }
 
-// Offsets of n tuples whose every index is valid, as nearly all are, and most have no negative one either.
-// False: one is not valid, and the offsets mean nothing.
+// Writes the offsets of n tuples if all indices are valid, which is the common case. False: an index is not
+// valid, and the offsets mean nothing.
 inline bool stage_valid(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
   if (nest.components == 0) return false;
   if (stage_components<false>(nest, at, stride, n, offsets)) return true;
@@ -292,7 +292,7 @@ inline bool stages_lines(const Nest& nest) {
          std::has_single_bit(static_cast<uint64_t>(nest.component[0].stride));
 }
 
-// So many tuples are staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
+// The number of tuples that are staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
 inline constexpr int kTogether = 8;
 
 // What is fetched for so many tuples: indices `ahead` bytes on, and, unless it is null, what lies beside
@@ -303,8 +303,8 @@ struct Fetch {
   int64_t width;
 };
 
-// Stages n tuples, a multiple of kTogether, as `stage` does, and adds i * step to the i-th offset. Behind so
-// many of them each it calls staged(i, kTogether) for their offsets and work(i) for each. Returns false when
+// Stages n tuples, a multiple of kTogether, as `stage` does, and adds i * step to the i-th offset. After each
+// kTogether of them it calls staged(i, kTogether) for their offsets and work(i) for each. Returns false when
 // an index is negative or not valid: then the offsets mean nothing.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,

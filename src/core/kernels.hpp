@@ -121,7 +121,7 @@ struct ListStage {
   char* came;    // [edges]: its row, or the place of the destination in its block; null without either
   char* counts;  // [pieces][destinations]: how many edges; then where the next one goes
   char* rows;    // [edges]: the rows of all lists
-  char* edges;   // [edges]: the numbers of their edges; null: nobody asks
+  char* edges;   // [edges]: the numbers of their edges; null: not wanted
 };
 
 // Updates whose numbers differ in 16 bits alone.

@@ -59,7 +59,7 @@ inline int usable_processors() {
   return n > 0 ? static_cast<int>(n) : 1;
 }
 
-// In a build with AddressSanitizer: nobody may touch these bytes, or may again.
+// In a build with AddressSanitizer: forbids access to these bytes, or allows it again.
 inline void forbid([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(p, bytes);
@@ -107,7 +107,7 @@ inline void* map_huge(size_t bytes) {
 }
 
 // Asks the system to back large memory, which others have allocated, by huge pages where nothing has been
-// written yet. From 4 MiB on the first touch of many small ones costs more than the question.
+// written yet. From 4 MiB on, the first touch of many small pages costs more than the system call.
 inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if GATHERUM_POSIX && defined(MADV_HUGEPAGE)
   if (bytes < 2 * kHugePage) return;
@@ -118,8 +118,8 @@ inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes)
 #endif
 }
 
-// Says that nobody needs what the pages hold: the system takes them where it wants memory, and tools count
-// them as free to take. What is written later is kept. Nothing where that cannot be said.
+// Marks pages as unused: the system may take them when it needs memory, and tools count them as free. Later
+// writes make them used again. Does nothing on systems without such a call.
 inline void offer_pages([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if GATHERUM_POSIX && defined(MADV_FREE)
   const int before = errno;
@@ -141,7 +141,7 @@ inline void unmap_huge(void* p, size_t bytes) {
 }
 
 #if defined(_WIN32)
-// How Windows says what errno says.
+// Translates Windows's error codes to errno.
 inline int last_error() {
   switch (GetLastError()) {
     case ERROR_ACCESS_DENIED:
@@ -157,8 +157,8 @@ inline int last_error() {
   }
 }
 
-// Calls ReadFile or WriteFile at a position: how many bytes they moved, or -1. Other threads may do the same
-// to the same file; its own position moves, and nobody here uses that.
+// Calls ReadFile or WriteFile at a position. Returns how many bytes they moved, or -1. Other threads may do
+// the same to the same file. The file's own position moves, and is not used here.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
   constexpr int64_t kMost = int64_t{1} << 30;
@@ -213,7 +213,7 @@ inline int64_t write_at(int file, const char* from, int64_t bytes, int64_t offse
 #endif
 }
 
-// The most memory that this process has had in use so far, in bytes; 0 where nobody knows.
+// The most memory that this process has used so far, in bytes; 0 if unknown.
 inline int64_t peak_memory() {
 #if GATHERUM_POSIX
   rusage used = {};
@@ -233,9 +233,9 @@ inline int64_t peak_memory() {
 #endif
 }
 
-// Like read_at, but what was not in the system's cache before does not stay there: filling memory with
-// pages that nobody wants again costs as much as the read. Negative where that cannot be had: read_at then
-// says what is wrong, if anything is.
+// Like read_at, but pages that were not in the system's cache before do not stay there: filling memory with
+// pages that are not read again costs as much as the read. Negative if the system cannot do that; read_at
+// then reports an error, if there is one.
 inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #if defined(__linux__) && defined(SYS_preadv2)
   constexpr int kDontCache = 0x80;  // RWF_DONTCACHE, since Linux 6.14
@@ -253,7 +253,7 @@ inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #endif
 }
 
-// Says whether scattered pages of a file are going to be read: the system then reads no others.
+// Announces whether scattered pages of a file are going to be read: the system then reads no others.
 inline void expect_scattered_reads(int file, bool scattered) {
 #if defined(POSIX_FADV_RANDOM)
   static_cast<void>(posix_fadvise(file, 0, 0, scattered ? POSIX_FADV_RANDOM : POSIX_FADV_NORMAL));
@@ -264,7 +264,7 @@ inline void expect_scattered_reads(int file, bool scattered) {
 #endif
 }
 
-// Starts to bring written bytes to the disk, without waiting for them (nothing where that cannot be said).
+// Starts to write bytes back to the disk, without waiting. Does nothing on systems without such a call.
 inline void start_writing(int file, int64_t offset, int64_t bytes) {
 #if defined(SYNC_FILE_RANGE_WRITE)
   static_cast<void>(sync_file_range(file, offset, bytes, SYNC_FILE_RANGE_WRITE));

@@ -106,7 +106,7 @@ const char* find_too_small(const Program& program, const Extent& data, const Ext
 // The same nest with component strides that number the destinations of a unit from 0.
 Nest number_destinations(const Nest& nest);
 
-// The bytes of so many strides, at most kMany: a forged program has any.
+// The bytes of that many strides, at most kMany: a forged program may have any number.
 inline int64_t distance(int64_t n, int64_t stride) {
   return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
 }

@@ -16,7 +16,7 @@ struct Ordered {
   int64_t kept;
 };
 // Puts edges in order of their targets, by a stable counting sort. `starts`: where each destination's begin,
-// and end; null: nobody asks.
+// and end; null: not wanted.
 Ordered order_edges(const ListStage& stage, char* starts, const char* targets, const char* sources,
                     int threads, const Poll& poll);
 

@@ -11,12 +11,12 @@
 
 namespace gatherum {
 
-// A tuple costs about this many bytes' worth of time to stage and address.
+// Staging and addressing a tuple takes about as long as moving this many bytes.
 inline constexpr int64_t kTupleBytes = 16;
 // Below this many bytes a call ends before another thread could have been woken (100-200 us).
 inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
 inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
-// A task of at most so many bytes, where there are many, is over in milliseconds: Ctrl-C waits for it.
+// Where there are many tasks, each has at most this many bytes and takes milliseconds: Ctrl-C waits for it.
 inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 
 // Tuples that are walked as one piece, where the updates of one unit are shared.
@@ -94,7 +94,7 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   });
 }
 
-// Scratch memory, one piece of `bytes` a worker; null when there is none to be had.
+// Scratch memory, `bytes` for each worker; null when none could be allocated.
 class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)
@@ -122,7 +122,7 @@ class WorkerScratch {
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
 // Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);
-// What no mode can do: clip and wrap make no index valid in a dimension of size 0.
+// Finds the first index into a dimension of size 0, which clip and wrap cannot make valid.
 Outcome check_addressable(const Program& p, const char* index);
 
 }  // namespace gatherum

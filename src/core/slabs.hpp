@@ -12,7 +12,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// What `none` does, as a fold of W-byte items: the last update wins.
+// The fold of `none`, on W-byte items: the last update wins.
 template <int W>
 struct Replace : Bytes<W> {
   using Form = Bytes<W>;
@@ -21,7 +21,7 @@ struct Replace : Bytes<W> {
   static Sum fold(Sum, Sum b) { return b; }
 };
 
-// Where the destinations of a slab lie.
+// The addresses of a slab's destinations.
 struct Layout {
   const char* from;
   char* to;
@@ -138,7 +138,7 @@ class Slab : public Sums<typename F::Form> {
     if constexpr (Counted) std::fill_n(counts_, this->slots(), start_);
   }
 
-  // What a loop over updates needs, by value: it must not be read again after every store.
+  // Copies of the members that a loop over updates needs: members would be read again after every store.
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
@@ -191,7 +191,7 @@ class Slab : public Sums<typename F::Form> {
   }
 
  private:
-  // By what is local: members would be read anew after every store.
+  // Local copies: members would be read again after every store.
   GATHERUM_NOINLINE void write_means(int64_t begin, int64_t end) const {
     this->each_run(begin, end, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       char* GATHERUM_RESTRICT to = this->layout_.to + offset;

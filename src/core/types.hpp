@@ -152,7 +152,7 @@ constexpr Kinds kind_of(Value v) {
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
-// What changes no integer that it is folded into; `none`: there is no such value.
+// The value that changes no integer that it is folded into; `none`: there is no such value.
 enum class Identity : uint8_t { none, zero, one, lowest, greatest };
 
 // How kernels compute the gradients of a fold (scatter_gradients.hpp); `none`: no kernel does.

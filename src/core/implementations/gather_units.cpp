@@ -95,9 +95,9 @@ bool streams_past_cache(const Nest& nest, const char* at) {
   return whole;
 }
 
-// Items from further apart are waited for, in the buffers that writes past the cache go through as well (two
-// threads of a Xeon, 10M float32 out of 16 MB: 21 ms -> 19 past the cache; of 64 MB: 25 -> 27, of 400: 67 ->
-// 76).
+// The largest data for which single items are written past the cache. Reads of larger data miss more often,
+// and wait in the same buffers that such writes use (two threads of a Xeon, 10M float32 out of 16 MB: 21 ms
+// -> 19 past the cache; of 64 MB: 25 -> 27, of 400: 67 -> 76).
 constexpr int64_t kItemsReach = int64_t{32} << 20;
 
 bool applies_streamed(const Program& p, int, std::string* why) {

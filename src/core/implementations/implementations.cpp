@@ -96,9 +96,9 @@ const char* implementation_name(int i) {
   return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;
 }
 
-// Two cache lines, or most of what comes from memory would come twice. Intel's processors fetch the rest of a
-// row all the same, so there rows are dealt out whole (1M rows of 64 float32 into 100k, two threads of a
-// Xeon: 32 ms by columns, 26 by rows; of 256: 38 and 31).
+// Two cache lines: with less, most of the memory traffic would double. Intel's processors fetch the rest of a
+// row anyway, so there threads share whole rows (1M rows of 64 float32 into 100k, two threads of a Xeon: 32
+// ms by columns, 26 by rows; of 256: 38 and 31).
 int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
 
 Thresholds& thresholds() {

@@ -1,7 +1,7 @@
 // Scatters into accumulators in cache, one slab per unit (scatter_slabs.hpp, scatter_private.hpp).
 //
-// Where there is one unit: one slab; or a set of slabs, one a thread, for a range of the destinations each
-// (shared); or, where the order of folding cannot matter, for a piece of the updates each (private).
+// One unit has one slab, or one slab per thread. The slabs of threads each hold a range of the destinations
+// (shared) or, where the order of folding does not matter, each fold a piece of the updates (private).
 #include "implementations.hpp"
 #include "items.hpp"
 
@@ -16,7 +16,7 @@ struct Sharing {
   int64_t bytes;
 };
 constexpr Sharing kSharedByEights{2, int64_t{32} << 10}, kSharedOneByOne{3, int64_t{2} << 20};
-// Many times many updates: 1.2M fold as fast on one thread, and other work then keeps its processor.
+// A multiple of the threshold `many`: 1.2M updates fold as fast on one thread, which leaves a processor free.
 constexpr int64_t kSharedUpdates = 16;
 // From here on the accumulators of a slab are fetched ahead (updates of 1M float32: 2.7 ns each -> 1.7; of
 // 400,000: no difference; of 256: 1 -> 1.4).
@@ -175,8 +175,8 @@ int64_t scratch_slabs(const Program& p, int threads) {
   return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
 }
 
-// Many units: one slab after the other on each thread. The indices were checked before, or nobody sees the
-// result.
+// Many units: each thread fills one slab after the other. The indices were checked before, or the result is
+// thrown away after an error.
 Run run_slabs(const Program& p, const Call& call) {
   Nest ids = number_destinations(p.nest);
   const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),

@@ -9,9 +9,9 @@
 
 namespace gatherum {
 
-// Runs without the interpreter's lock while it lives. A thread that wants the lock back when the
-// interpreter has ended is ended too, by unwinding its stack (CPython before 3.14), which neither the
-// pool's other threads nor nanobind's functions would survive: it sleeps until the process is gone.
+// Holds the interpreter's lock released while the object lives. CPython before 3.14 ends a thread that wants
+// the lock back after the interpreter has ended, by unwinding its stack. Neither the pool's other threads nor
+// nanobind's functions would survive that, so the thread sleeps until the process is gone.
 class GilRelease {
  public:
   GilRelease() : state_(PyEval_SaveThread()) {}
@@ -47,9 +47,9 @@ class GilRelease {
   bool interrupted_ = false;
 };
 
-// Runs run(poll), which gives a status, without the interpreter's lock. Work that is interrupted without a
-// poll that says so was cut short by a fork, and this is the child, which does all of it itself: polls come
-// before anything is written in place, so it can start again.
+// Runs run(poll), which returns a status, without the interpreter's lock. If the work is interrupted although
+// no poll stopped it, this is the child of a fork. It starts again and does all the work itself, which is
+// safe because polls come before anything is written in place.
 template <class Run>
 gatherum_status run_without_lock(const Run& run) {
   GilRelease released;

@@ -8,7 +8,7 @@
 
 namespace gatherum {
 
-// What body() returns, or null with Python's exception set.
+// Returns what body() returns, or null with Python's exception set.
 template <class Body>
 PyObject* guarded(const Body& body) {
   try {

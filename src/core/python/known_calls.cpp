@@ -48,8 +48,8 @@ Runs find_runs(const GivenCall& call) {
   return {};
 }
 
-// A result of the type of the arrays is waited for; a tracer is not. Nothing: it has failed, as it will for
-// `run`, which says why.
+// Waits for a result that has the arrays' type; a tracer is returned as it is. Nothing: the call has failed,
+// and `run` will fail too and raise the error.
 nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) {
   static PyObject* const wait = kept_text("block_until_ready");
   nb::object result = nb::steal(PyObject_Vectorcall(known.direct.ptr(), operands, n, nullptr));

@@ -7,14 +7,14 @@
 
 namespace gatherum {
 
-// What an operator is called with: its arrays, and its attributes in the order of `call`.
+// The arguments of a call: the operator's arrays, and its attributes in the order of `call`.
 struct GivenCall {
   nb::handle op, data, indices, updates;
   std::array<nb::handle, 6> attributes;  // axis, reduction, include_self, mode, negative, fill_value
 };
 
-// Runs a call by what ran the last one of its operator, or returns nothing: only where all arrays have the
-// type of those, and every attribute is the same object.
+// Runs a call by the function that ran the operator's last call, if all arrays have the same types as then
+// and every attribute is the same object; otherwise returns nothing.
 nb::object run_as_before(const GivenCall& call);
 
 // Forgets them all, with the programs that they keep alive.

@@ -31,7 +31,7 @@ char* memory_of(nb::handle array) {
   return PyArray_BYTES(as_array(array));
 }
 
-// Runs without the interpreter's lock where it takes long. Raises what is no matter of indices.
+// Runs without the interpreter's lock where it takes long. Raises all errors but those of invalid indices.
 gatherum_status run(bool is_long, gatherum_error& error,
                     const std::function<gatherum_status(const gatherum_poll*)>& body) {
   gatherum_status status = GATHERUM_OK;

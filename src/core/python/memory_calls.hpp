@@ -10,8 +10,8 @@ namespace gatherum {
 // Gives the address of memory for a result of that shape, in C order and of the dtype of data.
 using Allocate = std::function<void*(const Shape&)>;
 
-// Gives the number of an operand that is no longer what its view says, -1 for none. It is asked where Python
-// code has run meanwhile.
+// Returns the number of an operand that no longer matches its view, -1 for none. Called if Python code has
+// run meanwhile.
 using Changed = std::function<int()>;
 
 // The plan of a call among those of all frameworks; Python makes it where `is_new`.

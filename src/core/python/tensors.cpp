@@ -95,7 +95,7 @@ const void* item_of(nb::handle fill, int64_t item) {
   return PyBytes_AS_STRING(fill.ptr());
 }
 
-// The number of the first operand that is not what it was, -1 for none: Python code can resize a tensor.
+// The number of the first operand that has changed, -1 for none: Python code can resize a tensor.
 int first_change(const nb::handle* operands, const Views& before) {
   for (int i = 0; i < kOperands; ++i) {
     if (!before[i].given()) continue;
@@ -216,8 +216,8 @@ bool is_contiguous(const View& view) {
   return true;
 }
 
-// The number of the first operand that is a tensor and reaches past the end of its storage, -1 for none. No
-// call reads of one without a plain storage.
+// The number of the first operand that is a tensor and reaches past the end of its storage, -1 for none.
+// Tensors without a plain storage are refused elsewhere.
 int first_outside_storage(const nb::tuple& operands) {
   int number = 0;
   for (nb::handle operand : operands) {
@@ -245,7 +245,8 @@ gatherum_buffer allocate(TensorResult& result, const TensorView& like, const Vie
 
 enum Differentiated { kGradient, kOldData, kIndices, kUpdates, kResult, kDifferentiated };
 
-// Reads the tensors that gradients are made from: of one dtype, in C order, those of the output of one shape.
+// Reads the tensors that gradients are made from: all of one dtype and in C order; those like the output have
+// one shape.
 void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, View* views) {
   const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
   for (int i = 0; i < kDifferentiated; ++i) {
