@@ -10,6 +10,7 @@ import pytest
 
 import gatherum
 from gatherum import frameworks
+from gatherum.call import Attributes
 from strategies import OPERATORS, SCATTERS
 
 DATA = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -130,25 +131,44 @@ def test_two_frameworks_in_one_call():
         gatherum.gather(kind("jax._src.core", "Tracer")(), other)
 
 
-def test_a_room_takes_the_calls_on_its_arrays(monkeypatch):
-    monkeypatch.setattr(frameworks, "_rooms", {})
-    taken = []
-    frameworks.register("torch", lambda *call: taken.append(call) or "a tensor")
+class Recorder(frameworks.Framework):
+    """An adapter that notes the calls that it is given."""
+
+    name, modules, to_numpy = "torch", ("torch",), ""
+
+    def __init__(self):
+        self.taken = []
+
+    def owns(self, kind):
+        return kind.__name__ == "Tensor"
+
+    def call(self, *call):
+        self.taken.append(call)
+        return "a tensor"
+
+    def spec(self, op, operand, value):
+        raise AssertionError
+
+
+def test_an_adapter_takes_the_calls_on_its_arrays(monkeypatch):
+    monkeypatch.setattr(frameworks, "_adapters", {})
+    recorder = Recorder()
+    frameworks.register(recorder)
+    taken = recorder.taken
     tensor, other = kind("torch", "Tensor")(), kind("jax", "Array")()
     assert gatherum.gather(tensor, [0], 1, mode="clip") == "a tensor"
     assert gatherum.scatter_nd(tensor, tensor, 1.0, reduction="add", out=tensor) == "a tensor"
-    attributes = "none", True, "clip", True, 0
-    assert taken[0] == ("gather", tensor, [0], None, 1, *attributes, None)
-    attributes = 0, "add", True, "raise", True, 0, tensor
-    assert taken[1] == ("scatter_nd", tensor, tensor, 1.0, *attributes)
+    assert taken[0] == (Attributes("gather", 1, mode="clip"), tensor, [0], None, 0, None)
+    attributes = Attributes("scatter_nd", reduction="add")
+    assert taken[1] == (attributes, tensor, tensor, 1.0, 0, tensor)
     with pytest.raises(TypeError, match=r"^gather: the arrays must be of one framework, got a t"):
         gatherum.gather(tensor, other)
     with pytest.raises(TypeError, match=r"^gather: `indices` must be a NumPy array, got a torch."):
         gatherum.gather(DATA, tensor)  # data decides
     with pytest.raises(TypeError, match=r"^gather: `data` must be a NumPy array, got a jax.Array"):
         gatherum.gather(other, [0])
-    with pytest.raises(KeyError):
-        frameworks.register("numpy", print)
+    with pytest.raises(TypeError, match=r"must have `name`, which builtin_function\w* lacks; see "):
+        frameworks.register(print)
     assert len(taken) == 2
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, native, shapes
+from . import conversion, errors, native
 from ._core import Reduction
 from .accumulator_state import (
     ALL,
@@ -128,7 +128,7 @@ class Accumulator:
         self._mode, self._negative = mode, negative
         # Items of no byte have no address, by which they could be counted: bytes stand in for them.
         moved = dtype if dtype.itemsize else np.dtype(np.uint8)
-        self._operand = _contiguous(shape, dtype)
+        self._operand = ArraySpec.contiguous(shape, dtype)
         self._sum_dtype = accumulator_dtype(moved, reduction)
         self._fold = native.Fold(
             Reduction[reduction], value_of(dtype), include_self, moved.itemsize
@@ -234,7 +234,7 @@ class Accumulator:
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
             specs = specs[0], ArraySpec.of(values)
-            byte = _contiguous(self._shape, values.dtype)
+            byte = ArraySpec.contiguous(self._shape, values.dtype)
             plan = _planned(Call(attributes, byte, *specs))
         with self._whole():
             self._expect(where.size)
@@ -418,7 +418,3 @@ def can_merge(dtype: DType, reduction: str) -> bool:
 @lru_cache(maxsize=256)
 def _planned(call: Call) -> Plan:
     return build(call)
-
-
-def _contiguous(shape: tuple[int, ...], dtype: DType) -> ArraySpec:
-    return ArraySpec(shape, dtype, shapes.contiguous_strides(shape, dtype.itemsize))

@@ -35,6 +35,11 @@ class ArraySpec:
         plain = np.asarray(array)
         return cls(plain.shape, plain.dtype, plain.strides)
 
+    @classmethod
+    def contiguous(cls, shape: Shape, dtype: AnyDType) -> ArraySpec:
+        """Describe an array in C order."""
+        return cls(shape, dtype, shapes.contiguous_strides(shape, dtype.itemsize))
+
     @property
     def layout(self) -> Layout:
         """Shape and strides alone."""
@@ -62,8 +67,10 @@ def same_spec(one: ArraySpec | None, other: ArraySpec | None) -> bool:
     return one.dtype == other.dtype or (code is not None and code == code_of(other.dtype))
 
 
-def is_plain_spec(value: object) -> bool:
-    """Whether a tuple describes an operand: a shape, a dtype, perhaps strides."""
+def is_spec(value: object) -> bool:
+    """Whether a value describes an operand: a spec, or a tuple of shape, dtype, perhaps strides."""
+    if isinstance(value, ArraySpec):
+        return True
     if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
         return False
     return isinstance(value[1], (str, type, np.dtype))

@@ -21,12 +21,15 @@ from .plan import Plan, build
 
 
 def _normalise(*call: object) -> object:
-    if type(call[1]) not in frameworks.COMMON and (room := frameworks.room_for(type(call[1]))):
-        op, data, indices, updates, *attributes, fill_value, out = call
-        plain_attributes = conversion.as_attributes(str(op), *attributes).positional
+    kind = type(call[1])
+    if kind not in frameworks.COMMON and (adapter := frameworks.adapter_of(kind)):
+        op, data, indices, updates, *given, fill_value, out = call
+        attributes = conversion.as_attributes(str(op), *given)
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         frameworks.check_one_framework(str(op), operands)
-        return room(op, data, indices, updates, *plain_attributes[1:], fill_value, out)
+        result = adapter.call(attributes, data, indices, updates, fill_value, out)
+        if result is not NotImplemented:
+            return result
     plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not conversion.is_plain(out):

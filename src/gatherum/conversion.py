@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from . import errors, frameworks, narrow
-from .call import Array, Attributes
+from . import errors, frameworks, narrow, refusals
+from .call import Array, ArraySpec, Attributes
 from .casting import (
     KIND_RANK,
     all_integers,
@@ -162,11 +162,11 @@ def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> Non
     for array in (value, *held):
         if type(array) in frameworks.COMMON:
             continue
-        if is_masked(array) or frameworks.lacks_values(array):
+        if is_masked(array) or refusals.lacks_values(array):
             raise errors.masked_array(op, operand)
         if array is not value:
-            frameworks.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
-        frameworks.refuse(op, operand, array)
+            refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+        refusals.refuse(op, operand, array)
         if array is not value:
             _convert(op, operand, array)  # NumPy drops the mask that it may have
 
@@ -174,7 +174,7 @@ def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> Non
 def check_items(op: str, operand: str, value: object) -> None:
     """Raise TypeError for a list or a tuple that holds arrays of another framework."""
     for array in _arrays_in(value):
-        frameworks.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+        refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
 
 
 def as_array(op: str, operand: str, value: object) -> Array:
@@ -224,7 +224,7 @@ def as_out(op: str, out: object) -> Array:
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     """Return `indices` as an array; an empty list is one of integers."""
     held = list(_arrays_in(value))
-    if held and frameworks.whole_tuple(type(value)):
+    if held and refusals.whole_tuple(type(value)):
         check_items(op, operand, value)
     if held and not any(map(is_masked, held)):
         raise errors.holds_arrays(op, value, operand)
@@ -334,6 +334,30 @@ def _convert_same_kind(
     if not same:
         raise errors.does_not_fit(op, operand, dtype, value)
     return converted
+
+
+def as_operands(
+    attributes: Attributes,
+    operands: tuple[object, object, object],
+    owns: Callable[[object], bool],
+    spec: Callable[[str, str, Any], ArraySpec],
+) -> tuple[list[Any], list[ArraySpec]]:
+    """Return the operands of a call on another framework's arrays, and their specs.
+
+    Its own arrays, by `owns`, stay as they are, and `spec` describes them and NumPy's; what else
+    the caller passes becomes an array of NumPy.
+    """
+    op, (data, indices, updates) = attributes.op, operands
+    found = [data if owns(data) else as_array(op, "data", data)]
+    specs = [spec(op, "data", found[0])]
+    found.append(indices if owns(indices) else as_indices(op, indices))
+    specs.append(spec(op, "indices", found[1]))
+    if attributes.operator.scatters:
+        to, of = specs
+        check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+        found.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
+        specs.append(spec(op, "updates", found[2]))
+    return found, specs
 
 
 def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:

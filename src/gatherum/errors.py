@@ -103,6 +103,13 @@ def masked_array(op: str, operand: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
 
 
+def no_adapter(found: str, member: str) -> TypeError:
+    return TypeError(
+        f"frameworks.register: the adapter must have `{member}`, which {found} lacks; see "
+        "gatherum.frameworks.Framework"
+    )
+
+
 def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     advice = f"; {instead}" if instead else ""
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")

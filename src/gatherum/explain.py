@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import conversion, errors, frameworks, native
-from .call import Array, ArraySpec, Call, is_plain_spec, same_spec
+from .call import Array, ArraySpec, Call, is_spec, same_spec
 from .dtypes import MODES
 from .index_reports import IndexReport, invalid_component, reported
 from .names import OperatorName, PlanAttributes
@@ -206,7 +206,7 @@ def explain(
         return _of_plan(op, data, indices, updates, given)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
-    device = "cuda" if frameworks.is_on_cuda(data) else "cpu"
+    device = frameworks.device(data)
     return explained(find(op, "explain"), (data, indices, updates), given, device)
 
 
@@ -215,18 +215,18 @@ def explained(
 ) -> Explanation:
     """Explain an operator's call on a device, as `explain` does where the data are."""
     values: dict[str, Any] = dict(zip(("data", "indices", "updates"), operands, strict=True))
-    values = {name: frameworks.seen(operator.name, name, value) for name, value in values.items()}
-    if not is_plain_spec(values["data"]):
+    values = {name: frameworks.spec(operator.name, name, value) for name, value in values.items()}
+    if not is_spec(values["data"]):
         values["data"] = conversion.as_array(operator.name, "data", values["data"])
-    if not is_plain_spec(values["indices"]):
+    if not is_spec(values["indices"]):
         values["indices"] = conversion.as_indices(operator.name, values["indices"])
     made = planned(operator, values["data"], values["indices"], values["updates"], given, device)
-    if made.call.updates is not None and not is_plain_spec(values["updates"]):
+    if made.call.updates is not None and not is_spec(values["updates"]):
         dtype = made.call.data.dtype
         values["updates"] = conversion.as_updates(operator.name, values["updates"], dtype)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
-    way = frameworks.told(operator.name, *operands, given)
-    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=way)
+    strategy = frameworks.describe(made.call.attributes, *operands)
+    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=strategy)
 
 
 def _of_plan(
@@ -242,7 +242,7 @@ def _of_plan(
     for name, value in values.items():
         if value is None:
             continue
-        values[name] = near = frameworks.seen(s.op, name, value)
+        values[name] = near = frameworks.spec(s.op, name, value)
         if not conversion.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
         found, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]

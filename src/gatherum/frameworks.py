@@ -1,101 +1,159 @@
-"""Arrays of other frameworks, known by where their types come from; nothing is imported for that.
+"""Finds the adapter of another framework by where an array's type comes from.
 
-A framework's room registers here, and calls whose data are its arrays go to the room. Without one
-they are refused: NumPy would read a lazy array whole, copy from a device, or lose the framework.
+Nothing is imported for that but the adapter itself, at the first of its arrays. A call whose `data`
+are arrays of a framework goes to its adapter; without one they are refused (see `refusals`). An
+adapter comes from this package, from `register`, or from an installed package: by an entry point of
+the group ``gatherum.frameworks`` that is named as the framework's module.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from . import errors
-
-# Takes the arguments of the core's `call`, and returns an array of its framework.
-Room: TypeAlias = Callable[..., object]
-# Takes the operator, the operand's name and an array; returns a NumPy array of the same memory, or
-# (shape, dtype, strides), where the values cannot be seen.
-Look: TypeAlias = Callable[[str, str, object], object]
-
-# Takes the arguments of `plan`, the attributes as a dict; says in a line how the call would run.
-Tell: TypeAlias = Callable[..., str]
+from .call import ArraySpec, Attributes
 
 
-class Framework(NamedTuple):
-    """A framework: what to write for a NumPy array with the values of one of its arrays, and what
-    makes one array of several.
+class Framework(Protocol):
+    """The adapter of a framework: how calls run on its arrays.
+
+    Attributes
+    ----------
+    name : str
+        The framework's name, as messages write it.
+    modules : tuple of str
+        The first parts of the names of the modules that its types come from.
+    to_numpy : str
+        What to write for a NumPy array with an array's values, for example ``"write {}.numpy()"``.
     """
 
     name: str
-    instead: str
+    modules: tuple[str, ...]
+    to_numpy: str
+
+    @abstractmethod
+    def owns(self, kind: type) -> bool:
+        """Return whether values of a type are arrays that `call` takes."""
+        ...
+
+    @abstractmethod
+    def call(
+        self,
+        attributes: Attributes,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        fill_value: object,
+        out: object,
+    ) -> object:
+        """Run a call and return an array of the framework.
+
+        `data` is one of its arrays. `indices` and `updates` are too, or what NumPy takes;
+        `updates` is None in a gather. `NotImplemented` says that NumPy is to take the call.
+        """
+        ...
+
+    @abstractmethod
+    def spec(self, op: str, operand: str, value: Any) -> np.ndarray[Any, Any] | ArraySpec:
+        """Return a NumPy array of the same memory, or the spec where values cannot be read."""
+        ...
+
+    def device(self, value: Any) -> str:
+        """Return where an array is: "cpu" or "cuda"."""
+        return "cpu"
+
+    def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
+        """Return in a line how a call would run, for `explain`."""
+        return ""
+
+
+class Source(NamedTuple):
+    """What is known of a framework without its adapter.
+
+    Attributes
+    ----------
+    name, to_numpy : str
+        As of `Framework`.
+    stack : str
+        What makes one array of several.
+    package : str
+        The package here that has its adapter, "" for none.
+    """
+
+    name: str
+    to_numpy: str
     stack: str = "np.stack"
+    package: str = ""
 
 
-_WHOLE = "write {}[...] to read all of it"
-_FRAMEWORKS = (
-    Framework("torch", "write {}.numpy(force=True)", "torch.stack"),
-    Framework("jax", "write np.asarray({})", "jnp.stack"),
-    Framework("tensorflow", "write {}.numpy()", "tf.stack"),
-    Framework("cupy", "write cupy.asnumpy({})", "cupy.stack"),
-    Framework("dask", "write {}.compute()", "dask.array.stack"),
-    Framework("zarr", f"{_WHOLE}, or give it to gatherum.files"),
-    Framework("h5py", f"{_WHOLE}, or give it to gatherum.files"),
-    Framework(
+WHOLE = "write {}[...] to read all of it"
+_SOURCES = (
+    Source("torch", "write {}.numpy(force=True)", "torch.stack", "torch"),
+    Source("jax", "write np.asarray({})", "jnp.stack", "jax"),
+    Source("tensorflow", "write {}.numpy()", "tf.stack"),
+    Source("cupy", "write cupy.asnumpy({})", "cupy.stack", "cuda"),
+    Source("dask", "write {}.compute()", "dask.array.stack", "dask"),
+    Source("zarr", f"{WHOLE}, or give it to gatherum.files"),
+    Source("h5py", f"{WHOLE}, or give it to gatherum.files"),
+    Source(
         "netCDF4",
         "write np.ma.filled({}[...], value), since its mask would be lost",
         "np.ma.stack",
     ),
-    Framework("tensorstore", "write {}.read().result() to read all of it"),
+    Source("tensorstore", "write {}.read().result() to read all of it"),
 )
-_BY_MODULE = {framework.name: framework for framework in _FRAMEWORKS}
-_BY_MODULE["jaxlib"] = _BY_MODULE["jax"]
+_by_module = {source.name: source for source in _SOURCES}
+_by_module["jaxlib"] = _by_module["jax"]
 # Arrays on a CUDA device of any other framework, known by the protocols that their types have.
-CUDA = Framework("cuda", "copy it to the host first", "its framework's stack")
-# Tuples of a framework that stand for one array, and what to write for its values.
-_TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
+CUDA = Source("cuda", "copy it to the host first", "its framework's stack", "cuda")
 # Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.
-_OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
-# Types that are no framework's, without a look at where they come from.
-COMMON = frozenset((*_OURS, bool, type(None)))
+OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
+# Types that are no framework's, wherever they come from.
+COMMON = frozenset((*OURS, bool, type(None)))
 
-_rooms: dict[str, Room] = {}
-_looks: dict[str, Look] = {}
-_tells: dict[str, Tell] = {}
-_on_cuda: dict[str, Callable[[object], bool]] = {}
-# Frameworks with a room in this package, and the name of its module.
-_OWN_ROOMS = {"dask": "dask", "jax": "jax", "torch": "torch", "cupy": "cuda", "cuda": "cuda"}
+GROUP = "gatherum.frameworks"
+_adapters: dict[str, Framework] = {}
+_installed: dict[str, Any] | None = None  # entry points by name, once they have been read
 
 
-def register(
-    framework: str,
-    room: Room,
-    look: Look | None = None,
-    tell: Tell | None = None,
-    on_cuda: Callable[[object], bool] | None = None,
-) -> None:
-    """Send calls whose data are arrays of a framework to its room.
+def register(adapter: Framework) -> None:
+    """Send calls on arrays of a framework to its adapter.
 
-    Plans see its arrays by `look`, `explain` asks `tell` how a call on them runs, and `on_cuda`
-    says which of them are on a CUDA device.
+    Parameters
+    ----------
+    adapter : Framework
+        Of a framework that has none, or in the place of the one that it has.
+
+    Raises
+    ------
+    TypeError
+        If the adapter lacks a member of `Framework`.
     """
-    name = framework if framework == CUDA.name else _BY_MODULE[framework].name
-    _rooms[name] = room
-    if look is not None:
-        _looks[name] = look
-    if tell is not None:
-        _tells[name] = tell
-    if on_cuda is not None:
-        _on_cuda[name] = on_cuda
+    for member in ("name", "modules", "to_numpy", "owns", "call", "spec", "device", "describe"):
+        if not hasattr(adapter, member):
+            raise errors.no_adapter(type(adapter).__name__, member)
+    for module in adapter.modules:
+        if module not in _by_module:
+            _by_module[module] = Source(adapter.name, adapter.to_numpy)
+    _adapters[adapter.name] = adapter
+    _met.clear()
+
+
+def source_named(name: str) -> Source:
+    """Return what is known of a framework of this package."""
+    return CUDA if name == CUDA.name else _by_module[name]
 
 
 class Foreign(NamedTuple):
     """What a value is an array of: the framework, and the name of its type there."""
 
-    framework: Framework
+    source: Source
     name: str
 
 
@@ -103,11 +161,11 @@ def foreign(kind: type) -> Foreign | None:
     """Return what arrays of a type are in another framework, None for any other type."""
     if kind in COMMON:
         return None
-    if (found := _met.get(kind)) is None and not issubclass(kind, _OURS):
+    if (found := _met.get(kind)) is None and not issubclass(kind, OURS):
         for base in kind.__mro__:
             root = str(base.__module__).partition(".")[0]
-            if framework := _BY_MODULE.get(root):
-                found = Foreign(framework, f"{framework.name}.{base.__name__}")
+            if source := _by_module.get(root) or _find_installed(root):
+                found = Foreign(source, f"{source.name}.{base.__name__}")
                 break
         if found is None and _may_be_on_cuda(kind):
             root = str(kind.__module__).partition(".")[0]
@@ -115,6 +173,26 @@ def foreign(kind: type) -> Foreign | None:
         if found is not None and len(_met) < _MET_MOST:
             _met[kind] = found
     return found
+
+
+# Types that were met, for a faster search; they are kept alive, so not many.
+_met: dict[type, Foreign] = {}
+_MET_MOST = 64
+
+
+def _find_installed(root: str) -> Source | None:
+    """Return the framework of a module for which an installed package has an adapter.
+
+    The list of entry points is read once, at the first type that nothing else is known of.
+    """
+    global _installed  # noqa: PLW0603
+    if _installed is None:
+        from importlib.metadata import entry_points  # which takes as long to import as all the rest
+
+        _installed = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if root in _installed:
+        register(_installed.pop(root).load())
+    return _by_module.get(root)
 
 
 def _may_be_on_cuda(kind: type) -> bool:
@@ -126,76 +204,39 @@ def _may_be_on_cuda(kind: type) -> bool:
     return hasattr(kind, "__dlpack_device__") and not hasattr(kind, "__array__")
 
 
-# Types that were met, so that their next array costs a look-up; they are kept alive, so not many.
-_met: dict[type, Foreign] = {}
-_MET_MOST = 64
+def adapter_of(kind: type) -> Framework | None:
+    """Return the adapter that takes arrays of a type, None where there is none.
 
-
-def refuse(op: str, operand: str, value: object) -> None:
-    """Raise TypeError for an array of another framework, and for an object whose values are not in
-    memory, and say what to write instead.
+    That of a framework which is loaded is imported here, at the first of its arrays.
     """
-    kind = type(value)
-    if found := foreign(kind):
-        is_array = found.framework is CUDA or hasattr(kind, "__array__")
-        instead = found.framework.instead.format(operand) if is_array else ""
-        raise errors.foreign_array(op, operand, found.name, instead)
-    if not issubclass(kind, _OURS) and (reading := _reading(value)):
-        root = str(kind.__module__).partition(".")[0]
-        name = f"{root}.{kind.__name__}"
-        raise errors.foreign_array(op, operand, name, reading.format(operand))
+    if (found := foreign(kind)) is None:
+        return None
+    name, package = found.source.name, found.source.package
+    loaded = name in sys.modules or found.source is CUDA
+    if name not in _adapters and package and loaded:
+        import_module(f"{__package__}.{package}")
+    adapter = _adapters.get(name)
+    return adapter if adapter is not None and adapter.owns(kind) else None
 
 
-def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
-    """Raise TypeError for an array of another framework in a list or a tuple."""
-    if found := foreign(held):
-        kind, flat = type(value), all(foreign(type(item)) for item in value)
-        stacked = f"write {found.framework.stack}({{}})" if flat else "make one array of them"
-        instead = (whole_tuple(kind) or stacked).format(operand)
-        raise errors.held_array(op, operand, kind.__name__, found.name, instead)
-
-
-def whole_tuple(kind: type) -> str:
-    """Return what to write for a tuple that stands for one array, "" for any other type."""
-    return _TUPLES.get(f"{kind.__module__}.{kind.__name__}", "")
-
-
-def is_masked_tensor(kind: type) -> bool:
-    """Whether a type is that of PyTorch's tensors with a mask."""
-    return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
-
-
-def _reading(value: object) -> str | None:
-    """Return what to write for an object that NumPy would read whole or take from its framework,
-    None where its values are in memory.
+def spec(op: str, operand: str, value: object) -> object:
+    """Return a NumPy array or the spec of an array that an adapter takes, other values as they
+    are.
     """
-    kind = type(value)
-    if "xarray" in _roots(kind):
-        held = _held_by_xarray(value)
-        if "xarray" in _roots(type(held)):
-            return "write {}.values to read all of it"
-        elsewhere = foreign(type(held)) or _reading(held)
-        return "write {}.data, the array that it holds" if elsewhere else None
-    graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for what holds its arrays
-    if callable(graph) and graph() is not None:
-        return "write {}.compute() to read all of it"
-    # Of the type alone: the columns of a table are attributes, too.
-    chunks = getattr(value, "chunks", None) if hasattr(kind, "chunks") else None
-    stored = isinstance(chunks, tuple) or hasattr(kind, "chunk_layout")
-    return _WHOLE if stored else None
+    adapter = adapter_of(type(value))
+    return value if adapter is None else adapter.spec(op, operand, value)
 
 
-def _held_by_xarray(value: object) -> object:
-    """Return the array inside an object of xarray, or xarray's reader of what is in a file."""
-    held: Any = getattr(getattr(value, "variable", value), "_data", None)
-    while "xarray" in _roots(type(held)) and hasattr(held, "array"):
-        held = held.array
-    return held
+def describe(attributes: Attributes, data: object, indices: object, updates: object) -> str:
+    """Return in a line how a call would run on the framework of its data, "" for NumPy's."""
+    adapter = adapter_of(type(data))
+    return "" if adapter is None else adapter.describe(attributes, data, indices, updates)
 
 
-def _roots(kind: type) -> set[str]:
-    """Return the packages that a type and its bases come from."""
-    return {str(base.__module__).partition(".")[0] for base in kind.__mro__}
+def device(value: object) -> str:
+    """Return where an array is: "cpu" or "cuda"."""
+    adapter = adapter_of(type(value))
+    return "cpu" if adapter is None else adapter.device(value)
 
 
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
@@ -209,62 +250,5 @@ def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
         met = kind
         if first is None:
             first = operand, found
-        elif found.framework != first[1].framework:
+        elif found.source != first[1].source:
             raise errors.two_frameworks(op, first[0], first[1].name, operand, found.name)
-
-
-def room_for(data: type) -> Room | None:
-    """Return the room that calls on data of a type go to.
-
-    Frameworks that are loaded get their room here, at the first of their arrays. It registers
-    itself.
-    """
-    if (found := foreign(data)) is None:
-        return None
-    name = found.framework.name
-    loaded = name in sys.modules or name == CUDA.name
-    if name not in _rooms and name in _OWN_ROOMS and loaded:
-        import_module(f"{__package__}.{_OWN_ROOMS[name]}")
-    return _rooms.get(name)
-
-
-def seen(op: str, operand: str, value: object) -> object:
-    """Return what a plan sees of a value: of an array of a framework that has a room here, a NumPy
-    array or a description; anything else as it is.
-    """
-    if (found := foreign(type(value))) is None or room_for(type(value)) is None:
-        return value
-    look = _looks.get(found.framework.name)
-    return value if look is None else look(op, operand, value)
-
-
-def told(op: str, data: object, *call: object) -> str:
-    """Return what the room for the data of a call tells of it, nothing where it is NumPy's."""
-    if (found := foreign(type(data))) is None or room_for(type(data)) is None:
-        return ""
-    tell = _tells.get(found.framework.name)
-    return "" if tell is None else tell(op, data, *call)
-
-
-def is_on_cuda(value: object) -> bool:
-    """Whether a value is an array on a CUDA device."""
-    if (found := foreign(type(value))) is None or room_for(type(value)) is None:
-        return False
-    asked = _on_cuda.get(found.framework.name)
-    return asked is not None and asked(value)
-
-
-def lacks_values(value: object) -> bool:
-    """Whether an object other than a NumPy array has a mask, or values that are missing."""
-    if is_masked_tensor(type(value)):
-        return True
-    roots = _roots(type(value))
-    if roots & {"polars", "pyarrow"}:
-        count = getattr(value, "null_count", 0)
-        count = count() if callable(count) else count
-        return isinstance(count, int) and count > 0
-    # A dtype of pandas's own; missing values of NumPy's are NaN or NaT there, and stay so.
-    if "pandas" in roots and not isinstance(getattr(value, "dtype", None), (np.dtype, type(None))):
-        return bool(value.isna().any())  # type: ignore[attr-defined]  # so have all of these
-    interface = getattr(value, "__array_interface__", None)
-    return isinstance(interface, dict) and interface.get("mask") is not None

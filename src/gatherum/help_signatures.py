@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 
@@ -23,6 +23,8 @@ def plain_help(module: Mapping[str, Any]) -> None:
 def _functions(module: Mapping[str, Any]) -> Iterator[FunctionType]:
     for name in module["__all__"]:
         public = module.get(name)
+        if isinstance(public, MethodType):
+            public = public.__func__
         if isinstance(public, FunctionType):
             yield public
         elif isinstance(public, type):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, frameworks, lowering, native, shapes
-from .call import Array, is_plain_spec
+from .call import Array, ArraySpec, is_spec
 from .checks import check_range
 from .dtypes import core_mode, is_index
 from .errors import Shape
@@ -105,9 +105,9 @@ def index_report(
 
 
 def _shape(op: str, value: object) -> Iterable[int]:
-    data: Any = frameworks.seen(op, "data", value)
-    if is_plain_spec(data):
-        shape: Iterable[int] = data[0]
+    data: Any = frameworks.spec(op, "data", value)
+    if is_spec(data):
+        shape: Iterable[int] = data.shape if isinstance(data, ArraySpec) else data[0]
         return shape
     return data if isinstance(data, tuple) else conversion.as_array(op, "data", data).shape
 
@@ -123,8 +123,8 @@ def reported(
     names = operator.attribute, "mode", "negative", *fill
     a = conversion.attributes_from(operator.name, attributes, names)
     shape = conversion.as_shape(operator.name, "data", data_shape)
-    spec: Any = frameworks.seen(operator.name, "indices", indices)
-    if spec is not indices and is_plain_spec(spec):
+    spec: Any = frameworks.spec(operator.name, "indices", indices)
+    if spec is not indices and is_spec(spec):
         found = frameworks.foreign(type(indices))
         raise errors.unread_values(operator.name, "indices", found.name if found else "description")
     array = conversion.as_indices(operator.name, spec)

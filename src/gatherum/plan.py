@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
 from . import conversion, errors, frameworks, native, shapes
-from .call import Array, ArraySpec, Attributes, Call, is_plain_spec
+from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .checks import check, check_before_updates
 from .dtypes import AnyDType, read_dtype
 from .errors import Shape
@@ -22,7 +22,6 @@ from .lowering import Nest
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
 from .programs import compile_call
-from .shapes import Layout
 
 _run = native.run
 
@@ -257,21 +256,20 @@ def planned(
     op = operator.name
     found = conversion.attributes_from(op, attributes, attribute_names(operator))
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
-    if frameworks.is_on_cuda(data):
-        device = "cuda"
+    device = "cuda" if frameworks.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
-    data, indices = frameworks.seen(op, "data", data), frameworks.seen(op, "indices", indices)
-    updates, out = frameworks.seen(op, "updates", updates), frameworks.seen(op, "out", out)
-    if not is_plain_spec(data):
+    data, indices = frameworks.spec(op, "data", data), frameworks.spec(op, "indices", indices)
+    updates, out = frameworks.spec(op, "updates", updates), frameworks.spec(op, "out", out)
+    if not is_spec(data):
         data = conversion.as_array(op, "data", data)
-    if not is_plain_spec(indices):
+    if not is_spec(indices):
         indices = conversion.as_indices(op, indices)
     to, of = _describe(op, "data", data), _describe(op, "indices", indices)
     other = None
     if operator.scatters:
         check_before_updates(op, to.shape, of.shape, found.axis, to.dtype, of.dtype)
-        if not is_plain_spec(updates):
+        if not is_spec(updates):
             updates = conversion.as_updates(op, updates, to.dtype)
         other = _describe(op, "updates", updates)
     call = Call(found, to, of, other)
@@ -300,9 +298,9 @@ def _planned_again(
 def check_fill(s: Call, fill_value: object) -> None:
     """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
     if s.updates is None and s.mode in ("fill", "drop"):
-        seen = frameworks.seen(s.op, "fill_value", fill_value)
-        if not is_plain_spec(seen):
-            conversion.fill_item(s.op, s.data.dtype, seen)
+        value = frameworks.spec(s.op, "fill_value", fill_value)
+        if not is_spec(value):
+            conversion.fill_item(s.op, s.data.dtype, value)
 
 
 def attribute_names(operator: Operator) -> tuple[str, ...]:
@@ -312,14 +310,16 @@ def attribute_names(operator: Operator) -> tuple[str, ...]:
 
 
 def _describe(op: str, operand: str, value: Any) -> ArraySpec:
-    if not is_plain_spec(value):
+    if isinstance(value, ArraySpec):
+        return value
+    if not is_spec(value):
         if not conversion.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return ArraySpec.of(value)
     shape, dtype = conversion.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shapes.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
-        return ArraySpec(shape, dtype, Layout.contiguous(shape, dtype.itemsize).strides)
+        return ArraySpec.contiguous(shape, dtype)
     return ArraySpec(shape, dtype, conversion.as_strides(op, operand, shape, value[2]))
 
 

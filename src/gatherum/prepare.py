@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, lowering, native
-from .call import Array, ArraySpec, Attributes, Call, is_plain_spec
+from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .callbacks import check_memory, invalid_index
 from .checks import check_out
 from .dtypes import needs_accumulator
@@ -298,7 +298,7 @@ def _updates_like(operator: Operator, data_like: object) -> object:
     """Return updates that broadcast to any shape, of the data's dtype."""
     if not operator.scatters:
         return None
-    if is_plain_spec(data_like):
+    if is_spec(data_like):
         return (), data_like[1]  # type: ignore[index]  # it is a tuple
     return (), conversion.as_array(operator.name, "data", data_like).dtype
 

@@ -8,17 +8,7 @@ imports CuPy or anything of CUDA, and only when a call needs it.
 from .. import frameworks
 from ..help_signatures import plain_help
 from ..plan import add_device
-from .api import (
-    gather,
-    gather_elements,
-    gather_nd,
-    is_on_cuda,
-    look,
-    room,
-    scatter_elements,
-    scatter_nd,
-    scatter_slices,
-)
+from .adapter import FUNCTIONS, CudaAdapter
 from .explain import describe, plan
 from .protocols import DeviceArray
 
@@ -33,8 +23,15 @@ __all__ = [
     "scatter_slices",
 ]
 
+gather = FUNCTIONS.gather
+gather_elements = FUNCTIONS.gather_elements
+gather_nd = FUNCTIONS.gather_nd
+scatter_slices = FUNCTIONS.scatter_slices
+scatter_elements = FUNCTIONS.scatter_elements
+scatter_nd = FUNCTIONS.scatter_nd
+
 for _framework in ("cupy", frameworks.CUDA.name):
-    frameworks.register(_framework, room, look, on_cuda=is_on_cuda)
+    frameworks.register(CudaAdapter(_framework))
 add_device("cuda", describe)
 plain_help(globals())
 

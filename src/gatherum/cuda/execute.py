@@ -23,7 +23,7 @@ from .device import Device
 from .driver import open_driver
 from .loops import unaddressable, work_of
 from .nvidia import Nvidia
-from .views import Framework, View
+from .views import DeviceFramework, View
 
 # Takes the dtype of the data, returns what a gather stores for an invalid index, b"" for zeros.
 Fill: TypeAlias = Callable[[AnyDType], bytes]
@@ -44,7 +44,7 @@ _planned = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 
 def call(
-    framework: Framework,
+    framework: DeviceFramework,
     attributes: Attributes,
     data: Any,
     indices: Any,
@@ -56,7 +56,7 @@ def call(
 
     Parameters
     ----------
-    framework : Framework
+    framework : DeviceFramework
         Of the data.
     attributes : Attributes
         Of the call, checked already.
@@ -97,7 +97,7 @@ def call(
     return result
 
 
-def open_device(framework: Framework, number: int, stream: int) -> Device:
+def open_device(framework: DeviceFramework, number: int, stream: int) -> Device:
     """Return the device of a number, with a stream of its own."""
     return Nvidia(framework, number, stream)
 
@@ -116,7 +116,12 @@ class DeviceOperands(NamedTuple):
 
 
 def _operands(
-    framework: Framework, attributes: Attributes, data: Any, indices: Any, updates: Any, out: Any
+    framework: DeviceFramework,
+    attributes: Attributes,
+    data: Any,
+    indices: Any,
+    updates: Any,
+    out: Any,
 ) -> DeviceOperands:
     """Return the operands, checked as far as their conversion needs."""
     op = attributes.op
@@ -131,7 +136,9 @@ def _operands(
     return DeviceOperands(table, places, others, target)
 
 
-def _given(framework: Framework, op: str, name: str, value: Any, dtype: AnyDType | None) -> Given:
+def _given(
+    framework: DeviceFramework, op: str, name: str, value: Any, dtype: AnyDType | None
+) -> Given:
     """Return indices (without `dtype`) or updates, on the device or not."""
     if framework.owns(value):
         return framework.view(op, name, value)
@@ -171,7 +178,7 @@ def _one_device(op: str, given: DeviceOperands) -> int:
 
 
 def _check_capture(
-    framework: Framework, plan: Plan, given: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, plan: Plan, given: DeviceOperands, number: int, stream: int
 ) -> None:
     """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
     s = plan.call
@@ -194,7 +201,7 @@ def _check_capture(
 
 
 def _on_device(
-    framework: Framework, given: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, given: DeviceOperands, number: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy what is not on the device; return the addresses, and what keeps the memory."""
     addresses = {name: 0 for name, _ in given.named()}

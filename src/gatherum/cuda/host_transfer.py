@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..operators import OPERATORS
-from . import api
+from .adapter import FUNCTIONS
 
 Array = NDArray[Any]
 
@@ -40,7 +40,7 @@ class OnDevice:
         return partial(self._call, op)
 
     def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
-        found = getattr(api, op)(*map(self._moved, operands), **attributes)
+        found = getattr(FUNCTIONS, op)(*map(self._moved, operands), **attributes)
         return self.back(found, operands[0].dtype)
 
     def _moved(self, value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from . import disk, kernels
 from .device import COMPILER_OPTIONS, Buffer, Kernel
 from .driver import Driver, open_compiler, open_driver
-from .views import Framework
+from .views import DeviceFramework
 
 
 class Nvidia:
@@ -17,7 +17,7 @@ class Nvidia:
 
     Parameters
     ----------
-    framework : Framework
+    framework : DeviceFramework
         Whose scratch memory and sort are used.
     number : int
         Of the device.
@@ -25,7 +25,7 @@ class Nvidia:
         Where everything goes.
     """
 
-    def __init__(self, framework: Framework, number: int, stream: int) -> None:
+    def __init__(self, framework: DeviceFramework, number: int, stream: int) -> None:
         self._framework = framework
         self._driver = open_driver()
         self._number = number

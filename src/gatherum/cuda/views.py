@@ -33,7 +33,7 @@ class View(NamedTuple):
     holder: object
 
 
-class Framework(Protocol):
+class DeviceFramework(Protocol):
     """Where arrays come from, and their results and scratch memory with them."""
 
     @property

@@ -5,18 +5,8 @@ It alone imports Dask. `gatherum.gather(array, ...)` and the other five call it 
 
 from .. import frameworks
 from ..help_signatures import plain_help
-from .api import (
-    call,
-    describe,
-    gather,
-    gather_elements,
-    gather_nd,
-    scatter_elements,
-    scatter_nd,
-    scatter_slices,
-)
+from .adapter import FUNCTIONS, DaskAdapter
 from .files import from_file
-from .operands import spec
 from .stores import scatter_elements_into, scatter_nd_into, scatter_slices_into
 
 __all__ = [
@@ -32,7 +22,14 @@ __all__ = [
     "scatter_slices_into",
 ]
 
-frameworks.register("dask", call, spec, describe)
+gather = FUNCTIONS.gather
+gather_elements = FUNCTIONS.gather_elements
+gather_nd = FUNCTIONS.gather_nd
+scatter_slices = FUNCTIONS.scatter_slices
+scatter_elements = FUNCTIONS.scatter_elements
+scatter_nd = FUNCTIONS.scatter_nd
+
+frameworks.register(DaskAdapter())
 plain_help(globals())
 
 

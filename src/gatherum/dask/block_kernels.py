@@ -32,7 +32,7 @@ def as_declared(dtype: DType, block: Array) -> Array:
 
 def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array:
     """Gather from a block that holds all rows that the indices of a block can address."""
-    fill = call.fill_item[0] if call.fill else 0
+    fill = call.fill_item[0]
     table = call.data_block(table)
     return apply(call.call.op, table, indices, fill_value=fill, **call.attributes())
 
@@ -116,7 +116,7 @@ def merge(
 def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
     if not has_invalid or prod(shape) == 0:
         return np.empty(shape, call.dtype)
-    item = call.fill_item if call.fill else np.zeros(1, call.dtype)
+    item = call.fill_item
     return apply("gather", item, np.broadcast_to(np.int64(0), shape))
 
 

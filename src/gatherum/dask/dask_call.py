@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import call as core
-from ..call import Array
+from ..call import Array, Call
 from ..dtypes import DType
 from ..errors import Shape
 from ..operators import Operator
@@ -19,10 +18,9 @@ from .errors import other_block
 
 @dataclass(frozen=True)
 class DaskCall:
-    """A call's specs and attributes; `fill` is the item that a gather stores, as bytes."""
+    """A call, and what tasks ask of it."""
 
-    call: core.Call
-    fill: bytes
+    call: Call
 
     @property
     def operator(self) -> Operator:
@@ -32,8 +30,7 @@ class DaskCall:
     @cached_property
     def axis(self) -> int:
         """The dimension attribute, counted from the front."""
-        s = self.call
-        return self.operator.resolve(s.data.shape, s.indices.shape, s.axis)
+        return self.call.resolved_axis
 
     @property
     def dtype(self) -> DType:
@@ -44,7 +41,10 @@ class DaskCall:
     @property
     def fill_item(self) -> Array:
         """What a gather stores for an invalid index, as an array of one item."""
-        return np.frombuffer(bytearray(self.fill), np.uint8).view(self.dtype).reshape(1)
+        fill = self.call.attributes.fill
+        if not fill:
+            return np.zeros(1, self.dtype)
+        return np.frombuffer(bytearray(fill), np.uint8).view(self.dtype).reshape(1)
 
     @property
     def refuses(self) -> bool:
@@ -56,13 +56,8 @@ class DaskCall:
         return s.mode == "raise"
 
     def attributes(self) -> dict[str, Any]:
-        """Return the call's attributes as its operator takes them."""
-        s = self.call
-        found: dict[str, Any] = {self.operator.attribute: self.axis}
-        found |= {"mode": s.mode, "negative": s.negative}
-        if self.operator.scatters:
-            found |= {"reduction": s.reduction, "include_self": s.include_self}
-        return found
+        """Return the call's attributes as its operator takes them, the axis from the front."""
+        return self.call.attributes.keywords | {self.operator.attribute: self.axis}
 
     def data_block(self, block: Array) -> Array:
         """Return a block of data in the declared dtype and byte order; TypeError if its values have

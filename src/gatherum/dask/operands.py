@@ -10,11 +10,8 @@ import dask.array as da
 import numpy as np
 
 from .. import conversion, errors, frameworks
-from ..checks import check_before_updates
-from ..dtypes import MODES
-from ..operators import OPERATORS
-from ..plan import planned
-from ..reductions import REDUCTIONS
+from ..call import ArraySpec, Attributes, Call
+from ..plan import build
 from . import errors as dask_errors
 from .dask_call import DaskCall
 from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
@@ -35,71 +32,37 @@ def is_dask(value: object) -> bool:
     return isinstance(value, da.Array)
 
 
-def spec(op: str, operand: str, value: object) -> object:
-    """Return the shape and dtype of an array of Dask, which are all that a plan needs."""
-    array: Any = value
-    if not is_dask(array):  # Dask's other collections
-        frameworks.refuse(op, operand, value)
+def spec(op: str, operand: str, value: Any) -> ArraySpec:
+    """Return the spec of an array of Dask, or of NumPy, in C order."""
+    if is_dask(value):
+        _check_chunks(op, operand, value)
+    return ArraySpec.contiguous(tuple(int(n) for n in value.shape), value.dtype)
+
+
+def _check_chunks(op: str, operand: str, array: Any) -> None:
+    """Raise for an array whose sizes are not known, or whose chunks are not NumPy's."""
     if any(isnan(n) for n in array.shape):
         raise dask_errors.unknown_sizes(op, operand, array.shape)
     if conversion.is_masked(array._meta):
         raise errors.masked_array(op, operand)
     if not isinstance(array._meta, np.ndarray):
         raise dask_errors.other_chunks(op, operand, type(array._meta))
-    return tuple(int(n) for n in array.shape), array.dtype
 
 
 def normalise(
-    op: Any,
-    data: object,
-    indices: object,
-    updates: object,
-    axis: object,
-    reduction: object,
-    include_self: object,
-    mode: object,
-    negative: object,
-    fill_value: object,
+    attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
 ) -> DaskOperands:
     """Return a call and its operands, checked in the order of NumPy's calls."""
-    operator = OPERATORS[op]
-    attributes: dict[str, object] = {
-        operator.attribute: conversion.as_axis(op, axis),
-        "mode": conversion.as_choice(op, "mode", mode, MODES),
-        "negative": conversion.as_boolean(op, "negative", negative),
-    }
-    if operator.scatters:
-        attributes["reduction"] = conversion.as_choice(op, "reduction", reduction, REDUCTIONS)
-        attributes["include_self"] = conversion.as_boolean(op, "include_self", include_self)
-    else:
-        attributes["fill_value"] = fill_value
+    op = attributes.op
     given = {"data": data, "indices": indices, "updates": updates}
     frameworks.check_one_framework(op, given | {"fill_value": fill_value})
-    specs: dict[str, Any] = {}
-    table: Any = data if is_dask(data) else conversion.as_array(op, "data", data)
-    specs["data"] = _spec(op, "data", table)
-    places: Any = indices if is_dask(indices) else conversion.as_indices(op, indices)
-    specs["indices"] = _spec(op, "indices", places)
-    found = [table, places]
-    if operator.scatters:
-        shape, dtype = specs["data"]
-        axis_given: Any = attributes[operator.attribute]
-        check_before_updates(op, shape, specs["indices"][0], axis_given, dtype, specs["indices"][1])
-        values: Any = updates if is_dask(updates) else conversion.as_updates(op, updates, dtype)
-        specs["updates"] = _spec(op, "updates", values)
-        found.append(values)
-    made = planned(operator, specs["data"], specs["indices"], specs.get("updates"), attributes)
-    fill = b""
-    if not operator.scatters and mode in ("fill", "drop"):
-        item = conversion.fill_item(op, made.call.data.dtype, fill_value).tobytes()
-        fill = item if any(item) else b""
-    return _aligned(DaskCall(made.call, fill), found)
-
-
-def _spec(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
-    found: Any = spec(op, operand, value) if is_dask(value) else (value.shape, value.dtype)
-    shape, dtype = found
-    return shape, dtype
+    found, specs = conversion.as_operands(attributes, (data, indices, updates), is_dask, spec)
+    call = build(Call(attributes, *specs)).call
+    if attributes.fills:
+        item = conversion.fill_item(op, call.data.dtype, fill_value).tobytes()
+        filled = replace(attributes, fill=item if any(item) else b"")
+        call = replace(call, attributes=filled)
+    return _aligned(DaskCall(call), found)
 
 
 def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:

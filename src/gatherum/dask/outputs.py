@@ -18,8 +18,8 @@ from ..files.run import check_target
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes, filled_first
 from ..operators import OPERATORS
-from . import api
 from . import errors as dask_errors
+from .adapter import FUNCTIONS
 from .files import BUDGET, finished, lazy
 from .layout import places
 from .operands import KNOWN_MOST
@@ -82,7 +82,7 @@ class ClusterCall:
         if OPERATORS[self.op].scatters and located["table"].format is out.format:
             table = ZarrArray(stored.path, meter, BUDGET)
             data = lazy(stored, table.chunks)
-        result = getattr(api, self.op)(data, *operands, **self.attributes)
+        result = getattr(FUNCTIONS, self.op)(data, *operands, **self.attributes)
         if table is None:
             out.format.checked_header(out, result.shape, result.dtype)
         build = Build(

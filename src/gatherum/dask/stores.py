@@ -24,8 +24,8 @@ from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes
 from ..names import ModeName, ReductionName
 from ..operators import OPERATORS
-from . import api
 from . import errors as dask_errors
+from .adapter import FUNCTIONS
 from .execute import at_once
 from .files import BUDGET, FileArray, lazy
 from .staging import Box, Compute, Staging, discarded_when_failed, write
@@ -148,7 +148,7 @@ def change(
     stored = FileArray(path)
 
     def called(data: Any) -> Any:
-        return getattr(api, op)(lazy(data, table.chunks), indices, updates, **attributes)
+        return getattr(FUNCTIONS, op)(lazy(data, table.chunks), indices, updates, **attributes)
 
     # The call has a name of its own: a run that is completed finds the table partly changed.
     fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}

@@ -5,16 +5,8 @@ This package alone imports JAX. `gatherum.gather(array, ...)` and the other five
 
 from .. import frameworks
 from ..help_signatures import plain_help
-from . import batching, gradients, operands, sharding  # noqa: F401  # three register rules
-from .api import (
-    gather,
-    gather_elements,
-    gather_nd,
-    room,
-    scatter_elements,
-    scatter_nd,
-    scatter_slices,
-)
+from . import batching, gradients, sharding  # noqa: F401  # they register rules
+from .adapter import FUNCTIONS, JaxAdapter
 from .primitives import TARGET
 
 __all__ = [
@@ -27,7 +19,14 @@ __all__ = [
     "scatter_slices",
 ]
 
-frameworks.register("jax", room, operands.look)
+gather = FUNCTIONS.gather
+gather_elements = FUNCTIONS.gather_elements
+gather_nd = FUNCTIONS.gather_nd
+scatter_slices = FUNCTIONS.scatter_slices
+scatter_elements = FUNCTIONS.scatter_elements
+scatter_nd = FUNCTIONS.scatter_nd
+
+frameworks.register(JaxAdapter())
 plain_help(globals())
 
 

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from .. import conversion, errors, frameworks
 from ..call import Attributes
-from ..checks import check_before_updates
 from ..dtypes import is_index
-from . import dtypes
 from . import errors as jax_errors
-from .primitives import Array, Tracer, described, planned
+from .primitives import Array, described, planned
 
 
 def normalise(
@@ -26,8 +24,10 @@ def normalise(
     op = attributes.op
     given = {"data": data, "indices": indices, "updates": updates}
     frameworks.check_one_framework(op, given | {"fill_value": fill_value})
-    operands = _arrays(attributes, data, indices, updates)
-    planned(attributes, *operands)
+    operands, specs = conversion.as_operands(
+        attributes, (data, indices, updates), is_jax, described
+    )
+    planned(attributes, *specs)
     item = b""
     if attributes.fills and is_jax(fill_value):
         _check_fill(op, operands[0].dtype, fill_value)
@@ -51,35 +51,6 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
     taken = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
     if taken != dtype:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
-
-
-def look(op: str, operand: str, value: Any) -> object:
-    """Return what a plan sees of an array: one of NumPy on the same memory where it lies whole in
-    this processor's, and otherwise its shape and dtype.
-    """
-    if not is_jax(value) and not isinstance(value, jax.ShapeDtypeStruct):
-        return value  # a type of JAX that is no array
-    if operand == "out":
-        raise jax_errors.no_jax_out(op)
-    shape_and_dtype = described(op, operand, value)
-    if not is_jax(value) or isinstance(value, Tracer):
-        return shape_and_dtype
-    devices = value.devices()
-    near = len(devices) == 1 and next(iter(devices)).platform == "cpu"
-    return np.asarray(value) if near else shape_and_dtype
-
-
-def _arrays(attributes: Attributes, data: object, indices: object, updates: object) -> list[Any]:
-    """Return operands as arrays of JAX or of NumPy, as they are."""
-    op = attributes.op
-    table: Any = data if is_jax(data) else conversion.as_array(op, "data", data)
-    places: Any = indices if is_jax(indices) else conversion.as_indices(op, indices)
-    if not attributes.operator.scatters:
-        return [table, places]
-    dtype = dtypes.planned(op, "data", table.dtype)
-    check_before_updates(op, table.shape, places.shape, attributes.axis, dtype, places.dtype)
-    given: Any = updates if is_jax(updates) else conversion.as_updates(op, updates, dtype)
-    return [table, places, given]
 
 
 def _known(op: str, operand: str, array: Any) -> Array:

@@ -7,7 +7,8 @@ that runs come from the plan of the call, as for NumPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -17,10 +18,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from .. import native
-from ..call import Attributes
+from ..call import ArraySpec, Attributes, Call
 from ..callbacks import invalid_index
-from ..plan import Plan
-from ..plan import planned as planned_call
+from ..plan import Plan, build
 from . import dtypes
 from . import errors as jax_errors
 
@@ -34,32 +34,29 @@ _FILL_BYTES = 16
 
 @native.emptied_at_exit
 @lru_cache(maxsize=4096)
-def _planned(attributes: Attributes, *operands: tuple[tuple[int, ...], Any]) -> Plan:
-    data, indices, *others = operands
-    updates = others[0] if others else None
-    return planned_call(attributes.operator, data, indices, updates, attributes.keywords)
+def planned(attributes: Attributes, *specs: ArraySpec) -> Plan:
+    """Return the plan of a call on operands of these specs; it checks them."""
+    return build(Call(replace(attributes, fill=b""), *specs))
 
 
-def planned(attributes: Attributes, *operands: Any) -> Plan:
-    """Return the plan of a call on operands of these shapes and dtypes; it checks them."""
-    names = ("data", "indices", "updates")
-    return _planned(
-        attributes, *(described(attributes.op, *e) for e in zip(names, operands, strict=False))
-    )
+def planned_for(attributes: Attributes, operands: Sequence[Any]) -> Plan:
+    """Return the plan of a call on arrays or what stands for them."""
+    named = zip(("data", "indices", "updates"), operands, strict=False)
+    return planned(attributes, *(described(attributes.op, *each) for each in named))
 
 
-def described(op: str, operand: str, value: Any) -> tuple[tuple[int, ...], Any]:
-    """Return the shape and dtype of an operand, or raise TypeError where no plan can have them."""
+def described(op: str, operand: str, value: Any) -> ArraySpec:
+    """Return the spec of an operand, or raise TypeError where no plan can have it."""
     if not all(isinstance(n, int) for n in value.shape):
         raise jax_errors.symbolic_shape(op, operand, value.shape)
     dtype = value.dtype
     if operand != "indices" or not isinstance(dtype, np.dtype):
         dtype = dtypes.planned(op, operand, dtype)
-    return tuple(value.shape), dtype
+    return ArraySpec.contiguous(tuple(value.shape), dtype)
 
 
 def _abstract(*avals: Any, attributes: Attributes) -> Any:
-    shape = planned(attributes, *avals).shape
+    shape = planned_for(attributes, avals).shape
     sharding: Any = getattr(avals[0], "sharding", None)
     for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
         spec = getattr(getattr(aval, "sharding", None), "spec", ())
@@ -83,7 +80,7 @@ def _sentences(made: Plan) -> str:
 
 def lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
-    made = planned(attributes, *ctx.avals_in)
+    made = planned_for(attributes, ctx.avals_in)
     several = getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
     rule = jax.ffi.ffi_lowering(
         TARGET,

@@ -19,7 +19,7 @@ from ..call import Attributes
 from ..operators import SLICES, inverse
 from ..places import Places
 from .batching import front
-from .primitives import TARGET, Array, aligned, call_attributes, planned
+from .primitives import TARGET, Array, aligned, call_attributes, planned_for
 
 # From data, indices, updates and a gradient, which is 1 everywhere, to the gradients of data and
 # updates. `unindexed` are the places, without their indices.
@@ -83,7 +83,7 @@ def _lower(ctx: Any, *operands: Any, unindexed: Places, include_self: bool) -> A
         run = partial(_in_jax, unindexed=unindexed, include_self=include_self)
         return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
     attributes = _call_of(unindexed, include_self)
-    made = planned(attributes, *ctx.avals_in[:3])
+    made = planned_for(attributes, ctx.avals_in[:3])
     return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(attributes, made))
 
 

@@ -10,11 +10,11 @@ versions.check()  # before anything uses what it looks for
 # ruff: noqa: E402  # imports behind the check
 from .. import frameworks
 from . import batching, dlpack, gradients  # noqa: F401  # the first two register their kernels
+from .adapter import TorchAdapter
 from .api import (
     gather,
     gather_elements,
     gather_nd,
-    room,
     scatter_elements,
     scatter_nd,
     scatter_slices,
@@ -51,5 +51,5 @@ __all__ = [
     "segment_csr",
 ]
 
-frameworks.register("torch", room, dlpack.look, on_cuda=dlpack.is_on_cuda)
+frameworks.register(TorchAdapter())
 dlpack.open_exchange(gradients.record)

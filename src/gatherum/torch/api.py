@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from .. import conversion, errors
+from ..call import Attributes
 from ..checks import check_range
 from ..names import ModeName, ReductionName
 from ..native import entry
-from ..operators import OPERATORS
 from . import checks, graphs, operands
 
 _ops = torch.ops.gatherum
 
-# The core's own doors: plain tensors end there, and others come back here, to `room`.
+# The core runs calls on plain tensors; others come back by `adapter`.
 _gather_slices: Callable[..., Tensor] = entry("gather", False)
 _gather_elements: Callable[..., Tensor] = entry("gather_elements", False)
 _gather_nd: Callable[..., Tensor] = entry("gather_nd", False)
@@ -142,35 +142,45 @@ def _traces(op: str, data: object) -> bool:
     return bool(torch.compiler.is_compiling())
 
 
-def _traced(*call: Any) -> Tensor:
+def _traced(
+    op: str, data: Tensor, indices: Any, updates: Any, axis: Any, reduction: Any,
+    include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any,
+) -> Tensor:  # fmt: skip
     """Make a call while a graph is traced. Dynamo does not follow what changes error messages."""
-    return _call(*call) if torch.compiler.is_dynamo_compiling() else room(*call)
+    attributes = conversion.as_attributes(op, axis, reduction, include_self, mode, negative)
+    if torch.compiler.is_dynamo_compiling():
+        return call(attributes, data, indices, updates, fill_value, out)
+    with errors.for_tensors():
+        return call(attributes, data, indices, updates, fill_value, out)
 
 
-def _through_gather(op: str, data: Tensor, indices: Tensor, axis: int, mode: str, negative: bool,
-                    fill: Any, out: Tensor | None) -> Tensor:  # fmt: skip
+def _through_gather(
+    attributes: Attributes, data: Tensor, indices: Tensor, fill: Any, out: Tensor | None
+) -> Tensor:
+    op, how = attributes.op, (attributes.axis, attributes.mode, attributes.negative, fill)
     if out is None:
-        return getattr(_ops, op)(data, indices, axis, mode, negative, fill)
+        return getattr(_ops, op)(data, indices, *how)
     if operands.is_indirect(out):
         checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(data, indices, axis, mode, negative, fill))
-    getattr(_ops, f"{op}_out")(data, indices, out, axis, mode, negative, fill)
+        return out.copy_(getattr(_ops, op)(data, indices, *how))
+    getattr(_ops, f"{op}_out")(data, indices, out, *how)
     return out
 
 
-def _through_scatter(op: str, data: Tensor, indices: Tensor, updates: Tensor, axis: int,
-                     reduction: str, include_self: bool, mode: str, negative: bool,
-                     out: Tensor | None) -> Tensor:  # fmt: skip
-    attributes = axis, reduction, include_self, mode, negative
+def _through_scatter(
+    attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor, out: Tensor | None
+) -> Tensor:
+    op, axis, reduction, include_self, mode, negative = attributes.positional
+    how = axis, reduction, include_self, mode, negative
     if out is None:
-        return getattr(_ops, op)(data, indices, updates, *attributes)
+        return getattr(_ops, op)(data, indices, updates, *how)
     if operands.is_indirect(out):
         checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(data, indices, updates, *attributes))
+        return out.copy_(getattr(_ops, op)(data, indices, updates, *how))
     if out is data:
-        getattr(_ops, f"{op}_")(data, indices, updates, *attributes)
+        getattr(_ops, f"{op}_")(data, indices, updates, *how)
     else:
-        getattr(_ops, f"{op}_out")(data, indices, updates, out, *attributes)
+        getattr(_ops, f"{op}_out")(data, indices, updates, out, *how)
     return out
 
 
@@ -185,37 +195,21 @@ def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: 
         checks.check_storages(op, names, (data, indices, updates, out))
 
 
-def room(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
-         include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any
-         ) -> Any:  # fmt: skip
-    """Take a call whose data come from torch, and that is more than one on plain memory."""
-    with errors.for_tensors():
-        return _call(op, data, indices, updates, axis, reduction, include_self, mode, negative,
-                     fill_value, out)  # fmt: skip
-
-
-def _call(op: str, data: Any, indices: Any, updates: Any, axis: Any, reduction: Any,
-          include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any
-          ) -> Any:  # fmt: skip
-    if not isinstance(data, Tensor):  # a type of torch's that is no tensor
-        checks.check_container(op, "data", data)
-        return conversion.normalise(op, data, indices, updates, axis, reduction, include_self, mode,
-                                   negative, fill_value, out)  # fmt: skip
-    operator, traced = OPERATORS[op], torch.compiler.is_dynamo_compiling()
-    _, axis, reduction, include_self, mode, negative = conversion.as_attributes(
-        op, axis, reduction, include_self, mode, negative
-    ).positional
+def call(
+    attributes: Attributes, data: Tensor, indices: Any, updates: Any, fill_value: Any, out: Any
+) -> Tensor:
+    """Run a call by the custom ops, after the checks that are due before them."""
+    op, operator, traced = attributes.op, attributes.operator, torch.compiler.is_dynamo_compiling()
     checks.check_out(op, out)
     given: Any = graphs if traced else operands
     indices = given.as_indices(op, indices, data)
     if not traced:  # then the kernels for tensors without values check operands
         _check(op, data, indices, None, out)
-    check_range(operator, data.shape, indices.shape, axis)
+    check_range(operator, data.shape, indices.shape, attributes.axis)
     if operator.scatters:
         updates = given.as_updates(op, updates, data)
         if not traced:
             _check(op, data, indices, updates, out)
-        more = axis, reduction, include_self, mode, negative, out
-        return _through_scatter(op, data, indices, updates, *more)
-    fill = given.as_fill(op, fill_value, data) if mode in ("fill", "drop") else 0
-    return _through_gather(op, data, indices, axis, mode, negative, fill, out)
+        return _through_scatter(attributes, data, indices, updates, out)
+    fill = given.as_fill(op, fill_value, data) if attributes.fills else 0
+    return _through_gather(attributes, data, indices, fill, out)

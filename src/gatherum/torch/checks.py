@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import _C, Tensor
 
-from .. import conversion, errors, frameworks, native
+from .. import conversion, errors, frameworks, native, refusals
 from . import errors as torch_errors
 
 
@@ -47,7 +47,7 @@ def refuse(op: str, operand: str, value: object) -> NoReturn:
     foreign = frameworks.foreign(type(value))
     found = foreign.name if foreign else type(value).__name__
     numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
-    convertible = isinstance(value, numbers) or (foreign and foreign.framework.name != "torch")
+    convertible = isinstance(value, numbers) or (foreign and foreign.source.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
     raise torch_errors.no_tensor(op, operand, found, instead)
 
@@ -58,7 +58,7 @@ def check_container(op: str, operand: str, value: object) -> None:
     if fx is not None and isinstance(value, fx.Proxy):
         instead = "call it in a function of yours that torch.fx.wrap marks"
         raise torch_errors.no_tensor(op, operand, "torch.fx.Proxy", instead)
-    if isinstance(value, tuple) and frameworks.whole_tuple(type(value)):
+    if isinstance(value, tuple) and refusals.whole_tuple(type(value)):
         conversion.check_items(op, operand, value)
 
 
@@ -86,7 +86,7 @@ def check_kind(op: str, operand: str, tensor: Tensor) -> None:
     if tensor.layout is not torch.strided:
         found = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
         raise torch_errors.no_tensor(op, operand, found, f"write {operand}.to_dense()")
-    if frameworks.is_masked_tensor(type(tensor)):
+    if refusals.is_masked_tensor(type(tensor)):
         instead = f"write {operand}.to_tensor(0) to fill what is masked"
         raise torch_errors.no_tensor(op, operand, "MaskedTensor", instead)
 

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import _C, Tensor
 from torch.autograd import forward_ad
 
 from .. import native
+from ..call import ArraySpec
 from . import dtypes
-from .checks import check_container, check_dense, check_storage, is_batched
+from .checks import check_dense, check_storage, is_batched
 from .operands import fill_item
 
 
@@ -94,23 +96,14 @@ def _address(name: str) -> int:
         return 0
 
 
-def is_on_cuda(value: object) -> bool:
-    """Whether a value is a tensor on a CUDA device."""
-    return isinstance(value, Tensor) and value.is_cuda
-
-
-def look(op: str, operand: str, value: object) -> object:
-    """Return what a plan sees of a tensor: an array of its memory, or its shape, dtype and strides
-    where NumPy cannot see the values: another device, a lazy conjugate, a dtype of its own.
-    """
-    if not isinstance(value, Tensor):  # a type of torch's that is no tensor
-        check_container(op, operand, value)
-        return value
+def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
+    """Return an array of a tensor's memory, or its spec where NumPy cannot read the values."""
     check_dense(op, operand, value, value.device)
     check_storage(op, operand, value)
-    code, item = dtypes.code_of(op, operand, value.dtype), value.element_size()
+    dtype, item = dtypes.planned(op, operand, value.dtype), value.element_size()
     lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
     lazy = lazy or is_batched(value)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
-        return tuple(value.shape), code.name, tuple(step * item for step in value.stride())
-    return value.detach().numpy()
+        return ArraySpec(tuple(value.shape), dtype, tuple(step * item for step in value.stride()))
+    found: NDArray[Any] = value.detach().numpy()
+    return found

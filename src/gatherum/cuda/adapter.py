@@ -1,0 +1,94 @@
+"""Runs calls on arrays that are on a CUDA device."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+from .. import conversion, frameworks
+from ..call import Attributes
+from ..dtypes import AnyDType
+from ..frameworks import Framework, source_named
+from ..functions import Functions
+from . import errors as cuda_errors
+from .execute import call
+from .protocols import Protocols
+from .views import DeviceFramework
+
+_protocols = Protocols()
+
+
+@cache
+def _cupy() -> DeviceFramework:
+    from .cupy import CuPy
+
+    return CuPy()
+
+
+def _framework_of(value: object) -> DeviceFramework | None:
+    """Return the framework of an array on a CUDA device, None for any other value."""
+    if (found := frameworks.foreign(type(value))) is None:
+        return None
+    if found.source.name == "cupy":
+        loaded = "cupy" in sys.modules
+        return _cupy() if loaded and _cupy().owns(value) else None
+    return _protocols if found.source is frameworks.CUDA and _protocols.owns(value) else None
+
+
+def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Any:
+    *how, fill_value = given
+    attributes = conversion.as_attributes(op, *how)
+    operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
+    frameworks.check_one_framework(op, operands)
+    adapter = frameworks.adapter_of(type(data))
+    if adapter is None or adapter.device(data) != "cuda":
+        where = getattr(data, "device", None)
+        raise cuda_errors.not_on_cuda(op, "data", type(data).__name__, where)
+    return adapter.call(attributes, data, indices, updates, fill_value, None)
+
+
+FUNCTIONS: Functions[Any] = Functions(__name__, _run)
+
+
+class CudaAdapter(Framework):
+    """The adapter of arrays on a CUDA device: those of CuPy, or known by a protocol."""
+
+    def __init__(self, name: str) -> None:
+        source = source_named(name)
+        self.name, self.to_numpy = name, source.to_numpy
+        self.modules: tuple[str, ...] = () if source is frameworks.CUDA else (name,)
+
+    def owns(self, kind: type) -> bool:
+        """Return True: only a value says whether it is on a device."""
+        return True
+
+    def call(
+        self,
+        attributes: Attributes,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        fill_value: object,
+        out: object,
+    ) -> Any:
+        """Run a call on the device; `out` is refused."""
+        if (framework := _framework_of(data)) is None:
+            return NotImplemented
+        if out is not None:
+            raise cuda_errors.no_cuda_out(attributes.op)
+
+        def fill(dtype: AnyDType) -> bytes:
+            item = conversion.fill_item(attributes.op, dtype, fill_value).tobytes()
+            return item if any(item) else b""
+
+        return call(framework, attributes, data, indices, updates, fill)
+
+    def spec(self, op: str, operand: str, value: Any) -> Any:
+        """Return the spec of an array on a device, and any other value as it is."""
+        framework = _framework_of(value)
+        return value if framework is None else framework.view(op, operand, value).spec
+
+    def device(self, value: Any) -> str:
+        """Return "cuda" for an array on a device."""
+        return "cpu" if _framework_of(value) is None else "cuda"

@@ -1,0 +1,111 @@
+"""Runs calls on JAX's arrays: those of the six functions, and those of NumPy's on its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from .. import conversion, native
+from ..call import ArraySpec, Attributes
+from ..frameworks import Framework, source_named
+from ..functions import Functions
+from ..names import OperatorName
+from ..operators import GATHERS
+from . import errors as jax_errors
+from .namespace import places
+from .operands import is_jax, normalise
+from .primitives import Tracer, bind, described, direct, eager
+
+_Given: TypeAlias = tuple[object, ...]
+# What runs eager calls, by operator, type of the arrays and attributes. The core keeps the last one
+# of each operator, and knows it again by its attributes being the same objects.
+_Run: TypeAlias = Callable[..., Array]
+_known: dict[tuple[object, ...], tuple[_Run | None, _Run]] = {}
+_KNOWN_MOST = 1024
+
+
+def _run_unknown(
+    op: OperatorName, data: Any, indices: Any, updates: Any, *given: Any
+) -> Array:  # fmt: skip
+    operands = (data, indices) if op in GATHERS else (data, indices, updates)
+    kinds = {type(operand) for operand in operands}
+    if len(kinds) == 1 and _are_plain(given):
+        kind = kinds.pop()
+        if (known := _known.get((op, kind, *given))) is not None:
+            native.remember_call(op, kind, *known, op not in GATHERS, given)
+            return known[1](*operands)
+    return _run_any(op, data, indices, updates, given)
+
+
+# Takes a call's arguments by position, up to `fill_value`.
+_run = native.entry_of_known_calls(_run_unknown)
+
+
+def _are_plain(given: _Given) -> bool:
+    """Whether equal attributes mean the same: True equals 1 and -0.0 equals 0, but are neither."""
+    return tuple(map(type, given)) == (int, str, bool, str, bool, int)
+
+
+def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Given) -> Array:
+    fill_value: Any = given[-1]
+    plain = conversion.as_attributes(op, *given[:-1])
+    attributes, arrays = normalise(plain, data, indices, updates, fill_value)
+    if _are_plain(given) and not attributes.fill and len(_known) < _KNOWN_MOST:
+        for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
+            if not issubclass(kind, Tracer):
+                _known[(op, kind, *given)] = direct(attributes), eager(attributes)
+    result: Array = bind(attributes, *arrays)
+    if not (attributes.fills and is_jax(fill_value)):
+        return result
+    # An item that is computed: it has derivatives, and a batch has one for each member.
+    valid = places(attributes, arrays[0].shape, arrays[1]).arriving()
+    return jnp.where(valid, result, fill_value.astype(result.dtype))
+
+
+FUNCTIONS: Functions[Array] = Functions(__name__, _run)
+
+
+class JaxAdapter(Framework):
+    """The adapter of JAX."""
+
+    name = "jax"
+    modules = ("jax", "jaxlib")
+    to_numpy = source_named("jax").to_numpy
+
+    def owns(self, kind: type) -> bool:
+        """Return whether a type is that of arrays, tracers, or what stands for their shapes."""
+        return issubclass(kind, (Array, Tracer, jax.ShapeDtypeStruct))
+
+    def call(
+        self,
+        attributes: Attributes,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        fill_value: object,
+        out: object,
+    ) -> Array:
+        """Run a call; `out` is refused, since arrays of JAX do not change."""
+        if out is not None:
+            raise jax_errors.no_jax_out(attributes.op)
+        op, *how = attributes.positional
+        return _run(op, data, indices, updates, *how, fill_value)
+
+    def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
+        """Return an array of NumPy on the same memory where it is whole in this processor's, and
+        otherwise its spec.
+        """
+        if operand == "out":
+            raise jax_errors.no_jax_out(op)
+        found = described(op, operand, value)
+        if not is_jax(value) or isinstance(value, Tracer):
+            return found
+        devices = value.devices()
+        near = len(devices) == 1 and next(iter(devices)).platform == "cpu"
+        return np.asarray(value) if near else found

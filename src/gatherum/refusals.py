@@ -1,0 +1,100 @@
+"""Refuses arrays of other frameworks and what is not in memory, and says what to write instead.
+
+NumPy would read a lazy array whole, copy from a device, or lose a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .frameworks import CUDA, OURS, WHOLE, foreign
+
+# Tuples of a framework that stand for one array, and what to write for its values.
+_TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
+
+
+def refuse(op: str, operand: str, value: object) -> None:
+    """Raise TypeError for an array of another framework, and for an object whose values are not in
+    memory, and say what to write instead.
+    """
+    kind = type(value)
+    if found := foreign(kind):
+        is_array = found.source is CUDA or hasattr(kind, "__array__")
+        instead = found.source.to_numpy.format(operand) if is_array else ""
+        raise errors.foreign_array(op, operand, found.name, instead)
+    if not issubclass(kind, OURS) and (reading := _reading(value)):
+        root = str(kind.__module__).partition(".")[0]
+        name = f"{root}.{kind.__name__}"
+        raise errors.foreign_array(op, operand, name, reading.format(operand))
+
+
+def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
+    """Raise TypeError for an array of another framework in a list or a tuple."""
+    if found := foreign(held):
+        kind, flat = type(value), all(foreign(type(item)) for item in value)
+        stacked = f"write {found.source.stack}({{}})" if flat else "make one array of them"
+        instead = (whole_tuple(kind) or stacked).format(operand)
+        raise errors.held_array(op, operand, kind.__name__, found.name, instead)
+
+
+def whole_tuple(kind: type) -> str:
+    """Return what to write for a tuple that stands for one array, "" for any other type."""
+    return _TUPLES.get(f"{kind.__module__}.{kind.__name__}", "")
+
+
+def is_masked_tensor(kind: type) -> bool:
+    """Whether a type is that of PyTorch's tensors with a mask."""
+    return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
+
+
+def _reading(value: object) -> str | None:
+    """Return what to write for an object that NumPy would read whole or take from its framework,
+    None where its values are in memory.
+    """
+    kind = type(value)
+    if "xarray" in _roots(kind):
+        held = _held_by_xarray(value)
+        if "xarray" in _roots(type(held)):
+            return "write {}.values to read all of it"
+        elsewhere = foreign(type(held)) or _reading(held)
+        return "write {}.data, the array that it holds" if elsewhere else None
+    graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for what holds its arrays
+    if callable(graph) and graph() is not None:
+        return "write {}.compute() to read all of it"
+    # Of the type alone: the columns of a table are attributes, too.
+    chunks = getattr(value, "chunks", None) if hasattr(kind, "chunks") else None
+    stored = isinstance(chunks, tuple) or hasattr(kind, "chunk_layout")
+    return WHOLE if stored else None
+
+
+def _held_by_xarray(value: object) -> object:
+    """Return the array inside an object of xarray, or xarray's reader of what is in a file."""
+    held: Any = getattr(getattr(value, "variable", value), "_data", None)
+    while "xarray" in _roots(type(held)) and hasattr(held, "array"):
+        held = held.array
+    return held
+
+
+def _roots(kind: type) -> set[str]:
+    """Return the packages that a type and its bases come from."""
+    return {str(base.__module__).partition(".")[0] for base in kind.__mro__}
+
+
+def lacks_values(value: object) -> bool:
+    """Whether an object other than a NumPy array has a mask, or values that are missing."""
+    if is_masked_tensor(type(value)):
+        return True
+    roots = _roots(type(value))
+    if roots & {"polars", "pyarrow"}:
+        count = getattr(value, "null_count", 0)
+        count = count() if callable(count) else count
+        return isinstance(count, int) and count > 0
+    # A dtype of pandas's own; missing values of NumPy's are NaN or NaT there, and stay so.
+    if "pandas" in roots and not isinstance(getattr(value, "dtype", None), (np.dtype, type(None))):
+        return bool(value.isna().any())  # type: ignore[attr-defined]  # so have all of these
+    interface = getattr(value, "__array_interface__", None)
+    return isinstance(interface, dict) and interface.get("mask") is not None

@@ -1,0 +1,53 @@
+"""Runs calls of NumPy's functions on tensors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .. import errors
+from ..call import ArraySpec, Attributes
+from ..frameworks import Framework, source_named
+from . import checks, dlpack
+from .api import call
+
+
+class TorchAdapter(Framework):
+    """The adapter of PyTorch."""
+
+    name = "torch"
+    modules = ("torch",)
+    to_numpy = source_named("torch").to_numpy
+
+    def owns(self, kind: type) -> bool:
+        """Return whether a type is that of tensors, or of what stands for one in a graph."""
+        fx = sys.modules.get("torch.fx")
+        return issubclass(kind, Tensor) or (fx is not None and issubclass(kind, fx.Proxy))
+
+    def call(
+        self,
+        attributes: Attributes,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        fill_value: object,
+        out: object,
+    ) -> Tensor:
+        """Run a call that is more than one on plain memory, which the core runs itself."""
+        checks.check_container(attributes.op, "data", data)
+        with errors.for_tensors():
+            return call(attributes, data, indices, updates, fill_value, out)
+
+    def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
+        """Return an array of a tensor's memory, or its spec where NumPy cannot read the values:
+        another device, a lazy conjugate, a dtype of torch's own.
+        """
+        checks.check_container(op, operand, value)
+        return dlpack.spec(op, operand, value)
+
+    def device(self, value: Any) -> str:
+        """Return "cuda" for a tensor on a CUDA device."""
+        return "cuda" if isinstance(value, Tensor) and value.is_cuda else "cpu"

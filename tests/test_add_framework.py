@@ -1,0 +1,143 @@
+"""A framework that gatherum does not know gets its functions by one adapter: this file's."""
+
+import importlib.metadata
+import pickle
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import frameworks
+from gatherum.call import ArraySpec, Attributes
+from gatherum.functions import Functions
+from gatherum.plan import apply
+from strategies import OPERATORS, SCATTERS
+
+
+class Toy:
+    """An array of a framework that keeps its values for itself."""
+
+    __module__ = "toy.arrays"
+
+    def __init__(self, values):
+        self.held = np.asarray(values)
+
+
+class ToyAdapter(frameworks.Framework):
+    name = "toy"
+    modules = ("toy",)
+    to_numpy = "write {}.held"
+
+    def owns(self, kind):
+        return issubclass(kind, Toy)
+
+    def call(self, attributes, data, indices, updates, fill_value, out):
+        if out is not None:
+            raise TypeError(f"{attributes.op}: `out` must be None, since a toy does not change")
+        inputs = [each.held if isinstance(each, Toy) else each for each in (data, indices, updates)]
+        keywords = attributes.keywords
+        if not attributes.operator.scatters:
+            keywords["fill_value"] = fill_value
+        return Toy(apply(attributes.op, *inputs, **keywords))
+
+    def spec(self, op, operand, value):
+        return ArraySpec.of(value.held)
+
+    def describe(self, attributes, data, indices, updates):
+        return f"a toy runs {attributes.op}"
+
+
+def _run(op, data, indices, updates, *given):
+    return getattr(gatherum, op)(data, indices, *() if updates is None else (updates,))
+
+
+FUNCTIONS = Functions(__name__, _run)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Forget the adapter, and what was found by it, when the test ends."""
+    for name in ("_adapters", "_by_module", "_met"):
+        monkeypatch.setattr(frameworks, name, dict(getattr(frameworks, name)))
+    frameworks.register(ToyAdapter())
+
+
+DATA = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_new_framework_has_the_six_functions(toy, op):
+    given = DATA, np.array([[1, 2]])
+    if op in SCATTERS:
+        shape = gatherum.plan(op.replace("scatter_slices", "gather").replace("scatter", "gather"),
+                              *given).shape  # fmt: skip
+        given = *given, np.ones(shape, np.float32)
+    expected = getattr(gatherum, op)(*given)
+    found = getattr(gatherum, op)(*map(Toy, given))
+    assert isinstance(found, Toy)
+    assert np.array_equal(found.held, expected)
+    assert np.array_equal(getattr(FUNCTIONS, op)(*map(Toy, given)).held, expected)
+    plan = gatherum.plan(op, *map(Toy, given))
+    assert plan == gatherum.plan(op, *given)
+    explained = gatherum.explain(op, *map(Toy, given))
+    assert explained.way == f"a toy runs {op}"
+    assert explained.plan == plan
+
+
+def test_its_errors_are_those_of_any_framework(toy):
+    other = type("ndarray", (), {"__module__": "cupy"})()
+    with pytest.raises(
+        TypeError, match=r"of one framework, got a toy.Toy as `data` and a cupy.nda"
+    ):
+        gatherum.gather(Toy(DATA), other)
+    with pytest.raises(TypeError, match=r"^gather: `indices` must be a NumPy array, got a toy.Toy"):
+        gatherum.gather(DATA, Toy([0]))
+    with pytest.raises(ValueError, match=r"^gather: `axis` must be in"):
+        gatherum.plan("gather", Toy(DATA), [0], axis=7)
+    with pytest.raises(IndexError, match=r"^gather: index 4 is out of bounds for axis 0 of size 4"):
+        gatherum.gather(Toy(DATA), Toy([4]))
+
+
+class Entry:
+    name = "toy"
+
+    def load(self):
+        return ToyAdapter()
+
+
+def test_an_installed_package_is_found_by_its_entry_point(monkeypatch):
+    for name in ("_adapters", "_by_module", "_met"):
+        monkeypatch.setattr(frameworks, name, dict(getattr(frameworks, name)))
+    asked = []
+    monkeypatch.setattr(frameworks, "_installed", None)
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda group: asked.append(group) or [Entry()]
+    )
+    gatherum.gather(DATA, [0])
+    assert asked == []  # read at the first unknown type
+    assert np.array_equal(gatherum.gather(Toy(DATA), [2]).held, DATA[[2]])
+    assert np.array_equal(gatherum.gather(Toy(DATA), [1]).held, DATA[[1]])
+    assert asked == ["gatherum.frameworks"]
+
+
+def test_its_functions_are_pickled_by_their_place():
+    found = pickle.loads(pickle.dumps(FUNCTIONS.gather))
+    assert found == FUNCTIONS.gather
+
+
+def test_an_adapter_without_a_member_is_refused():
+    with pytest.raises(TypeError, match=r"must have `call`, which Half lacks; see gatherum.framew"):
+        frameworks.register(type("Half", (), {"name": "h", "modules": (), "to_numpy": "",
+                                              "owns": None})())  # fmt: skip
+    with pytest.raises(TypeError, match="abstract"):
+        type("Other", (frameworks.Framework,), {"name": "o"})()
+
+
+def test_attributes_are_plain_values(toy, monkeypatch):
+    taken = []
+    monkeypatch.setattr(ToyAdapter, "call", lambda self, *call: taken.append(call) or call[1])
+    gatherum.gather(Toy(DATA), [0], np.int32(1), mode="clip", negative=np.False_)
+    ((attributes, *_),) = taken
+    assert attributes == Attributes("gather", 1, "clip", False)
+    assert type(attributes.axis) is int
+    assert attributes.negative is False
