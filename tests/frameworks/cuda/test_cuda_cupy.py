@@ -12,7 +12,7 @@ import pytest
 import gatherum
 import gatherum.cuda
 from cases import CASES
-from gatherum.cuda import api, cub
+from gatherum.cuda import adapter, cub
 from gatherum.cuda.protocols import Protocols
 from strategies import same_bits
 
@@ -92,9 +92,9 @@ def cupy(monkeypatch):
     module = small_cupy()
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.delitem(sys.modules, "gatherum.cuda.cupy", raising=False)
-    api._cupy.cache_clear()
+    adapter._cupy.cache_clear()
     yield module
-    api._cupy.cache_clear()
+    adapter._cupy.cache_clear()
     sys.modules.pop("gatherum.cuda.cupy", None)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
-from shim.room import Room
+from shim.functions import ShimFunctions
 from shim.values import RNG, values
 
 import gatherum
@@ -16,8 +16,8 @@ slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a t
 
 
 @pytest.fixture
-def room():
-    return Room()
+def shim():
+    return ShimFunctions()
 
 
 def runs(*lengths):
@@ -32,19 +32,19 @@ def spread(*shape):
     return (RNG.standard_normal(shape) * 10.0 ** RNG.integers(-8, 8, shape)).astype("f4")
 
 
-def test_a_sum_is_a_left_fold_in_row_major_order(room):
+def test_a_sum_is_a_left_fold_in_row_major_order(shim):
     indices = runs(0, 1, 5, 40, 700)
     updates = spread(indices.size)
     data = np.full(5, 0.1, np.float32)
-    found = room.scatter_elements(data, indices, updates, reduction="add", mode="drop")
+    found = shim.scatter_elements(data, indices, updates, reduction="add", mode="drop")
     expected = reference.scatter_elements(data, indices, updates, reduction="add", mode="drop")
     assert same_bits(found, expected)
-    backwards = room.scatter_elements(
+    backwards = shim.scatter_elements(
         data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
     )
     assert not same_bits(found, backwards)  # so the order counts here
-    assert room.last.names() == ["gather", "keys", "fold", "fold_long", "fold_long"]
-    assert room.last.reads == 0
+    assert shim.last.names() == ["gather", "keys", "fold", "fold_long", "fold_long"]
+    assert shim.last.reads == 0
 
 
 def folded_without(left_out, indices, row):
@@ -57,7 +57,7 @@ def folded_without(left_out, indices, row):
 
     data, updates = np.zeros((indices.max() + 1, *row), "f4"), spread(indices.size, *row)
     how = {"reduction": "add", "mode": "drop"}
-    found = Room(Partial).scatter_slices(data, indices, updates, **how)
+    found = ShimFunctions(Partial).scatter_slices(data, indices, updates, **how)
     expected = gatherum.scatter_slices(data, indices, updates, **how)
     missed = [n for n in range(len(data)) if found[n].tobytes() != expected[n].tobytes()]
     assert same_bits(found[missed], data[missed])  # not in part either
@@ -99,24 +99,24 @@ SHAPES = [((0, 1, 2, 16, 17, 200, 512, 513, 3000), ()), ((0, 1, 2, 17, 60, 530),
     [(r, d) for r, dtypes in REDUCTIONS_OF.items() if r != "none" for d in dtypes],
     ids=str,
 )
-def test_every_fold(room, reduction, dtype, include_self):
+def test_every_fold(shim, reduction, dtype, include_self):
     how = {"reduction": reduction, "include_self": include_self}
     for lengths, row in SHAPES:
         indices = runs(*lengths)
         data = values((len(lengths), *row), dtype)
         updates = values((indices.size, *row), dtype)
         with np.errstate(all="ignore"):
-            found = room.scatter_slices(data, indices, updates, **how)
+            found = shim.scatter_slices(data, indices, updates, **how)
         assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
 
 
 @slow
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "c8"])
 @pytest.mark.parametrize("reduction", ["add", "mul"])
-def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(room, dtype, reduction):
+def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(shim, dtype, reduction):
     nan = np.full(3 * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
     how = {"reduction": reduction, "include_self": False}
-    found = room.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
+    found = shim.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
     assert found[:1].tobytes() == nan[:1].tobytes()
     assert found[2:].tobytes() != nan[:1].tobytes()
     expected = gatherum.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
@@ -126,21 +126,21 @@ def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(room, dty
 @slow
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
 @pytest.mark.parametrize("reduction", ["max", "min"])
-def test_an_extreme_of_zeros_infinities_and_nan_is_the_definitions(room, dtype, reduction):
+def test_an_extreme_of_zeros_infinities_and_nan_is_the_definitions(shim, dtype, reduction):
     nan = np.full(np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
     numbers = np.concatenate([np.array([0.0, -0.0, 1.0, np.inf, -np.inf], dtype), nan])
     data, updates, indices = np.repeat(numbers, 6), np.tile(numbers, 6), np.arange(36)
-    found = room.scatter_elements(data, indices, updates, reduction=reduction)
+    found = shim.scatter_elements(data, indices, updates, reduction=reduction)
     expected = gatherum.scatter_elements(data, indices, updates, reduction=reduction)
     assert found.tobytes() == expected.tobytes()
 
 
 @slow
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
-def test_any_byte_but_0_is_true(room, reduction):
+def test_any_byte_but_0_is_true(shim, reduction):
     numbers = np.array([0, 1, 2, 255], np.uint8)
     data, updates = (made(numbers, 4).view(bool) for made in (np.repeat, np.tile))
-    found = room.scatter_elements(data, np.arange(16), updates, reduction=reduction)
+    found = shim.scatter_elements(data, np.arange(16), updates, reduction=reduction)
     expected = gatherum.scatter_elements(data, np.arange(16), updates, reduction=reduction)
     assert found.tobytes() == expected.tobytes()
 
@@ -149,7 +149,7 @@ def test_any_byte_but_0_is_true(room, reduction):
 @pytest.mark.parametrize(("few", "many"), [(folds.THREAD_RUN, folds.WARP_RUN), (7, 30), (20, 500)])
 @pytest.mark.parametrize("row", [(), (3,), (40,), (5, 4), (1300,)], ids=str)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
-def test_long_runs_of_rows(room, dtype, row, few, many, monkeypatch):
+def test_long_runs_of_rows(shim, dtype, row, few, many, monkeypatch):
     monkeypatch.setattr(folds, "THREAD_RUN", few)
     monkeypatch.setattr(folds, "WARP_RUN", many)
     data, indices = values((4, *row), dtype), runs(40, 8, 90, 12) - 4
@@ -157,7 +157,7 @@ def test_long_runs_of_rows(room, dtype, row, few, many, monkeypatch):
     if len(row) > 1:
         updates = np.moveaxis(values((*row, 150), dtype), -1, 0)
     how = {"reduction": "mean", "include_self": False}
-    found = room.scatter_slices(data, indices, updates, **how)
+    found = shim.scatter_slices(data, indices, updates, **how)
     assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
 
 
@@ -166,26 +166,26 @@ def test_rows_of_which_a_warps_tile_holds_one():
     """Sums are as wide as they come here, eight bytes for one of the update's."""
     indices, row = runs(3, 17, 40), (31 * 16,)
     data, updates = values((3, *row), "i1"), values((indices.size, *row), "i1")
-    room = Room()
-    found = room.scatter_slices(data, indices, updates, reduction="mean")
+    shim = ShimFunctions()
+    found = shim.scatter_slices(data, indices, updates, reduction="mean")
     assert same_bits(found, gatherum.scatter_slices(data, indices, updates, reduction="mean"))
-    assert room.last.names()[-2:] == ["fold", "fold_long"]
+    assert shim.last.names()[-2:] == ["fold", "fold_long"]
 
 
 @slow
-def test_groups_take_more_runs_where_the_grid_is_small(room, monkeypatch):
+def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
     monkeypatch.setattr(launches, "BLOCKS", 1)
     monkeypatch.setattr(folds, "THREAD_RUN", 2)
     monkeypatch.setattr(folds, "WARP_RUN", 5)
     indices = runs(*RNG.integers(0, 8, 800))
     data, updates = np.zeros(800, "f4"), spread(indices.size)
-    found = room.scatter_slices(data, indices, updates, reduction="add")
+    found = shim.scatter_slices(data, indices, updates, reduction="add")
     assert same_bits(found, gatherum.scatter_slices(data, indices, updates, reduction="add"))
 
 
 @slow
 @pytest.mark.parametrize(("few", "many"), [(2, 3), (2, 40), (3, 31), (16, 32), (40, 512)])
-def test_long_runs_wherever_they_begin(room, few, many, monkeypatch):
+def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
     monkeypatch.setattr(folds, "THREAD_RUN", few)
     monkeypatch.setattr(folds, "WARP_RUN", many)
     for seed in range(2 if AT_ONCE else 8):  # real threads wait long for each other
@@ -198,20 +198,20 @@ def test_long_runs_wherever_they_begin(room, few, many, monkeypatch):
         data = np.zeros((8, 2))  # destination 8 is not there
         for include_self in (True, False):
             how = {"reduction": "add", "include_self": include_self, "mode": "drop"}
-            found = room.scatter_slices(data, indices, updates, **how)
+            found = shim.scatter_slices(data, indices, updates, **how)
             assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
 
 
 @slow
 @pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("reduction", ["add", "max", "min"])
-def test_integers_fold_where_they_lie(room, reduction, dtype):
+def test_integers_fold_where_they_lie(shim, reduction, dtype):
     data, indices, updates = (
         values((5, 2), dtype),
         RNG.integers(-6, 7, 300),
         values((300, 2), dtype),
     )
     how = {"reduction": reduction, "mode": "drop"}
-    found = room.scatter_slices(data, indices, updates, **how)
-    assert room.last.names() == ["gather", "fold_atomic"]
+    found = shim.scatter_slices(data, indices, updates, **how)
+    assert shim.last.names() == ["gather", "fold_atomic"]
     assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))

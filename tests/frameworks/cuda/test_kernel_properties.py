@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from shim.device import COMPILER, NO_COMPILER
-from shim.room import Room
+from shim.functions import ShimFunctions
 
 from canaries import byte_rows, strays
 from gatherum import reference
@@ -47,7 +47,7 @@ def test_the_kernels_give_the_result_of_the_oracle(op, data):
         out = data.draw(destinations(expected.shape, expected.dtype))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    found = outcome(Room(), call, out=out)
+    found = outcome(ShimFunctions(), call, out=out)
     assert bytes_of(inputs) == before
     outputs = [] if out is None else [out]
     assert [strays(array) for array in (*inputs, *outputs)] == [[]] * (len(inputs) + len(outputs))
@@ -64,7 +64,7 @@ def test_a_scatter_in_place_gives_the_same_bits(op, data):
     place = data.draw(destinations(source.shape, source.dtype, contents=source))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    found = outcome(Room(), Call(op, (place, *call.args[1:]), call.kwargs), out=place)
+    found = outcome(ShimFunctions(), Call(op, (place, *call.args[1:]), call.kwargs), out=place)
     assert bytes_of(inputs) == before
     assert [strays(array) for array in (*inputs, place)] == [[]] * (len(inputs) + 1)
     assert same_outcome(expected, found), (expected, found)

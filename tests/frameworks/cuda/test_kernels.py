@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 import pytest
 from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
-from shim.room import Room
+from shim.functions import ShimFunctions
 from shim.values import RNG, values
 from variants import AXES
 
@@ -30,47 +30,47 @@ def rows(count, columns, dtype="f4"):
 
 
 @pytest.fixture
-def room():
-    return Room()
+def shim():
+    return ShimFunctions()
 
 
-def test_a_gather_is_one_launch(room):
+def test_a_gather_is_one_launch(shim):
     data = rows(6, 40)
-    found = room.gather(data, np.array([5, -1, 0]), mode="drop")
+    found = shim.gather(data, np.array([5, -1, 0]), mode="drop")
     assert found.tolist() == data[[5, 5, 0]].tolist()
-    assert room.last.names() == ["gather"]
-    assert room.last.reads == 0
+    assert shim.last.names() == ["gather"]
+    assert shim.last.reads == 0
 
 
-def test_of_updates_that_meet_the_last_wins(room):
+def test_of_updates_that_meet_the_last_wins(shim):
     data, indices = rows(6, 40), np.array([3, 1, 3, 3, 7])
     updates = RNG.random((5, 40), np.float32)
-    found = room.scatter_slices(data, indices, updates, mode="drop")
+    found = shim.scatter_slices(data, indices, updates, mode="drop")
     assert same_bits(found, reference.scatter_slices(data, indices, updates, mode="drop"))
-    assert room.last.names() == ["gather", "winners", "scatter"]
-    assert room.last.reads == 0
+    assert shim.last.names() == ["gather", "winners", "scatter"]
+    assert shim.last.reads == 0
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_one_update_has_nothing_to_meet(room, count):
+def test_one_update_has_nothing_to_meet(shim, count):
     data, indices = rows(6, 40), np.array([3, 3])[:count]
     updates = RNG.random((count, 40), np.float32)
-    found = room.scatter_slices(data, indices, updates, mode="drop")
+    found = shim.scatter_slices(data, indices, updates, mode="drop")
     assert same_bits(found, reference.scatter_slices(data, indices, updates, mode="drop"))
-    assert room.last.names() == ["gather", *["winners"] * (count > 1), "scatter"]
+    assert shim.last.names() == ["gather", *["winners"] * (count > 1), "scatter"]
 
 
-def test_what_raises_has_written_nothing_and_says_where(room):
+def test_what_raises_has_written_nothing_and_says_where(shim):
     data, updates = rows(6, 40), RNG.random((5, 40), np.float32)
     place = data.copy()
     indices = np.array([3, 1, 6, 3, -7])
     with pytest.raises(IndexError) as found:
-        room.scatter_slices(place, indices, updates, out=place)
+        shim.scatter_slices(place, indices, updates, out=place)
     with pytest.raises(IndexError) as expected:
         gatherum.scatter_slices(place, indices, updates, out=place)
     assert str(found.value) == str(expected.value)
     assert same_bits(place, data)
-    assert room.last.names()[:3] == ["check", "winners", "scatter"]
+    assert shim.last.names()[:3] == ["check", "winners", "scatter"]
 
 
 def test_numbers_are_divided_by_multiplication():
@@ -96,14 +96,14 @@ def test_alignment_and_reach():
 
 @slow
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_cases(case, room):
-    assert same_bits(case.run(room), case.expected)
+def test_the_cases(case, shim):
+    assert same_bits(case.run(shim), case.expected)
 
 
 @slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", INDEX_DTYPES, ids=str)
-def test_every_index_dtype_and_mode(room, dtype, mode):
+def test_every_index_dtype_and_mode(shim, dtype, mode):
     data = values((5, 3), "f4")
     limits = np.iinfo(dtype)
     numbers = [0, 4, 5, 6, 127, limits.max, limits.max // 2 + 1, 2, limits.min, -1, -5, -6]
@@ -120,7 +120,7 @@ def test_every_index_dtype_and_mode(room, dtype, mode):
             for at in (slice(None), slice(0, 2)):
                 few = tuple(operand if operand is data else operand[at] for operand in operands)
                 expected = result_of(gatherum, operator, few, how)
-                assert result_of(room, operator, few, how) == expected, (operator, few, how)
+                assert result_of(shim, operator, few, how) == expected, (operator, few, how)
 
 
 def result_of(functions, operator, operands, how):
@@ -132,7 +132,7 @@ def result_of(functions, operator, operands, how):
 
 @slow
 @pytest.mark.parametrize("item", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 100, 300])
-def test_items_of_every_size_and_alignment(room, item):
+def test_items_of_every_size_and_alignment(shim, item):
     for columns, shift in itertools.product((1, 3, 16), (0, 1, 2, 4, 8)):
         raw = np.frombuffer(RNG.bytes(9 * columns * item + shift), np.uint8)[shift:]
         data = raw.view(f"V{item}").reshape(9, columns)
@@ -142,13 +142,13 @@ def test_items_of_every_size_and_alignment(room, item):
             ((data[::-1, ::-1], indices), "gather"),
             ((data, indices, data[RNG.integers(0, 9, 11)]), "scatter_slices"),
         ):
-            found = getattr(room, op)(*operands, mode="drop")
+            found = getattr(shim, op)(*operands, mode="drop")
             assert same_bits(found, getattr(gatherum, op)(*operands, mode="drop"))
 
 
 @slow
 @pytest.mark.parametrize("dtype", ["f4", "f2", "c16", "S3", "i8"])
-def test_fill_values(room, dtype):
+def test_fill_values(shim, dtype):
     fill = 0 if dtype == "S3" else 7
     for columns, shift in itertools.product((1, 3, 16), (0, 1)):  # off by 1: a fill item in pieces
         shape, item = (4, columns), np.dtype(dtype).itemsize
@@ -156,12 +156,12 @@ def test_fill_values(room, dtype):
         data[...] = values(shape, "u1").astype(dtype)
         indices = RNG.integers(-9, 9, 30)
         how = {"mode": "fill", "fill_value": fill}
-        assert same_bits(room.gather(data, indices, **how), gatherum.gather(data, indices, **how))
+        assert same_bits(shim.gather(data, indices, **how), gatherum.gather(data, indices, **how))
 
 
 @slow
 @pytest.mark.parametrize("mode", ["drop", "wrap"])
-def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch, mode):
+def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mode):
     data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
     updates = values((4, 200, 5), "i2")
     how = {"batch_dims": 1, "mode": mode}
@@ -170,56 +170,56 @@ def test_many_destinations_are_sorted_and_few_have_a_table(room, monkeypatch, mo
         monkeypatch.setattr(run, "_SMALL_TABLE", small)
         if small:
             monkeypatch.setattr(run, "_sort_bytes", lambda *_: 0)
-        assert same_bits(room.scatter_nd(data, indices[..., None], updates, **how), expected)
-        assert room.last.names()[1:] == names
+        assert same_bits(shim.scatter_nd(data, indices[..., None], updates, **how), expected)
+        assert shim.last.names()[1:] == names
 
 
 @slow
 @pytest.mark.parametrize("mode", ["clip", "drop"])
-def test_one_update_for_each_destination_needs_no_table(room, mode):
+def test_one_update_for_each_destination_needs_no_table(shim, mode):
     data, indices = values((3, 8), "f8"), np.array([[1], [2], [9]])
     updates, how = values((3, 1), "f8"), {"axis": 1, "mode": mode}
-    found = room.scatter_elements(data, indices, updates, **how)
+    found = shim.scatter_elements(data, indices, updates, **how)
     assert same_bits(found, gatherum.scatter_elements(data, indices, updates, **how))
-    assert room.last.names() == ["gather", "scatter"]
+    assert shim.last.names() == ["gather", "scatter"]
 
 
 @slow
 @pytest.mark.parametrize("moved", [0, 1, 2], ids=["data", "indices", "updates"])
-def test_any_operand_may_start_at_any_byte(room, moved):
+def test_any_operand_may_start_at_any_byte(shim, moved):
     operands = [rows(9, 4), np.array([3, 8, 0, -1]), values((4, 4), "f4")]
     start = operands[moved]
     found = np.frombuffer(b"." + start.tobytes(), np.uint8)[1:]
     operands[moved] = found.view(start.dtype).reshape(start.shape)
     for count, op in ((2, "gather"), (3, "scatter_slices")):
-        found = getattr(room, op)(*operands[:count])
+        found = getattr(shim, op)(*operands[:count])
         assert same_bits(found, getattr(gatherum, op)(*operands[:count]))
 
 
 @slow
 @pytest.mark.parametrize(("dimensions", "room_for"), [(1, 8), (8, 8), (9, 66)])
-def test_arguments_have_room_for_few_loops_or_for_all(room, dimensions, room_for):
+def test_arguments_have_room_for_few_loops_or_for_all(shim, dimensions, room_for):
     # Dimensions in the opposite order do not merge.
     data = values((2,) * dimensions, "i1").transpose(*reversed(range(dimensions)))
-    room.gather_elements(data, np.zeros(data.shape, np.int8))
-    assert dict(room.last.launches[0].macros)["LOOPS"] == str(room_for)
+    shim.gather_elements(data, np.zeros(data.shape, np.int8))
+    assert dict(shim.last.launches[0].macros)["LOOPS"] == str(room_for)
 
 
 @slow
-def test_many_dimensions(room):
+def test_many_dimensions(shim):
     shape = (1, 2) * 5 + (3, 1) * 20
     data = values((3, *shape[:10], 2, 2), "f4")
     indices = RNG.integers(-3, 3, (2, 1, 2, 1, 2, 1, 2, 1, 2, 3)).transpose(
         2, 0, 4, 8, 6, 9, 1, 3, 5, 7
     )
     strided = data.transpose(0, *reversed(range(1, data.ndim)))
-    assert same_bits(room.gather(strided, indices), gatherum.gather(strided, indices))
+    assert same_bits(shim.gather(strided, indices), gatherum.gather(strided, indices))
     deep = values((2,) * 9, "i2").transpose(*reversed(range(9)))
     many = RNG.integers(0, 2, (40, 6))
-    assert same_bits(room.gather_nd(deep, many), gatherum.gather_nd(deep, many))
+    assert same_bits(shim.gather_nd(deep, many), gatherum.gather_nd(deep, many))
     updates = values((40, 2, 2, 2), "i2")
     for reduction in ("none", "add", "max"):
-        found = room.scatter_nd(deep, many, updates, reduction=reduction)
+        found = shim.scatter_nd(deep, many, updates, reduction=reduction)
         assert same_bits(found, gatherum.scatter_nd(deep, many, updates, reduction=reduction))
 
 
@@ -237,33 +237,33 @@ CALLS = [
 
 @slow
 @pytest.mark.parametrize(("op", "data", "indices", "updates", "how"), CALLS, ids=str)
-def test_scratch_is_what_the_formula_says(room, op, data, indices, updates, how):
+def test_scratch_is_what_the_formula_says(shim, op, data, indices, updates, how):
     made = gatherum.plan(op, data, indices, *([] if updates is None else [updates]), **how)
     size = max(data[0][0], 1)
     operands = [values(*data), RNG.integers(0, size, indices[0])]
     operands += [] if updates is None else [values(*updates)]
-    getattr(room, op)(*operands, **how)
-    assert room.last.scratch() == run.scratch(made)
+    getattr(shim, op)(*operands, **how)
+    assert shim.last.scratch() == run.scratch(made)
 
 
 @slow
 @pytest.mark.parametrize("mode", ["clip", "wrap", "fill", "drop"])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_only_the_mode_raise_waits_for_the_device(room, mode, reduction):
+def test_only_the_mode_raise_waits_for_the_device(shim, mode, reduction):
     data, indices, updates = values((7,), "f4"), RNG.integers(-20, 20, 90), values((90,), "f4")
-    room.scatter_elements(data, indices, updates, mode=mode, reduction=reduction)
-    assert room.last.reads == 0
-    room.scatter_elements(data, indices % 7, updates, reduction=reduction)
-    assert room.last.reads == 1
-    room.gather(data, indices, mode=mode)
-    assert room.last.reads == 0
+    shim.scatter_elements(data, indices, updates, mode=mode, reduction=reduction)
+    assert shim.last.reads == 0
+    shim.scatter_elements(data, indices % 7, updates, reduction=reduction)
+    assert shim.last.reads == 1
+    shim.gather(data, indices, mode=mode)
+    assert shim.last.reads == 0
 
 
 @slow
 @pytest.mark.parametrize("table", [True, False], ids=["table", "sort"])
 @pytest.mark.parametrize("reduction", ["none", "add", "mul"])
 @pytest.mark.parametrize("dtype", ["f4", "i4"])
-def test_a_scatter_that_raises_leaves_out_as_it_was(room, dtype, reduction, table, monkeypatch):
+def test_a_scatter_that_raises_leaves_out_as_it_was(shim, dtype, reduction, table, monkeypatch):
     monkeypatch.setattr(run, "_has_table", lambda *_: table)
     data, updates = values((7, 2), dtype), values((90, 2), dtype)
     for bad in (0, 45, 89):
@@ -273,27 +273,27 @@ def test_a_scatter_that_raises_leaves_out_as_it_was(room, dtype, reduction, tabl
             source = data if out[0, 0] == 9 else out
             before = out.tobytes()
             with pytest.raises(IndexError, match=rf"index 7 .*\[{bad}\]|{bad}"):
-                room.scatter_slices(source, indices, updates, reduction=reduction, out=out)
+                shim.scatter_slices(source, indices, updates, reduction=reduction, out=out)
             assert out.tobytes() == before
 
 
 @slow
-def test_places_of_size_zero(room):
+def test_places_of_size_zero(shim):
     empty, index = np.zeros((0, 3), "f4"), np.array([[4, -1]])
     for mode in ("clip", "wrap"):
         expected = result_of(gatherum, "gather", (empty, index), {"mode": mode})
-        assert result_of(room, "gather", (empty, index), {"mode": mode}) == expected
+        assert result_of(shim, "gather", (empty, index), {"mode": mode}) == expected
         assert "index 4" in expected
     nothing = np.zeros((3, 0), "f4")
     for mode in ("clip", "wrap"):
         place = nothing, np.array([[1, 4]])
         expected = result_of(gatherum, "gather_nd", place, {"mode": mode})
-        assert result_of(room, "gather_nd", place, {"mode": mode}) == expected
+        assert result_of(shim, "gather_nd", place, {"mode": mode}) == expected
         assert "index 4" in expected
     expected = result_of(gatherum, "gather", (nothing, index), {})
-    assert result_of(room, "gather", (nothing, index), {}) == expected
+    assert result_of(shim, "gather", (nothing, index), {}) == expected
     assert "index 4" in expected
-    assert room.gather(nothing, np.zeros((0,), "i8")).shape == (0, 0)
+    assert shim.gather(nothing, np.zeros((0,), "i8")).shape == (0, 0)
 
 
 @slow
@@ -309,7 +309,9 @@ def test_indices_that_change_between_the_passes_go_nowhere_else():
 
     for reduction in ("none", "add"):
         indices[1] = 2
-        found = Room(Changing).scatter_elements(data, indices, updates, reduction=reduction)
+        found = ShimFunctions(Changing).scatter_elements(
+            data, indices, updates, reduction=reduction
+        )
         expected = gatherum.scatter_elements(
             data, indices, updates, reduction=reduction, mode="drop"
         )
@@ -323,7 +325,7 @@ def test_indices_that_change_between_the_passes_go_nowhere_else():
 
     indices[1] = 1 << 40
     with pytest.raises(IndexError, match=r"`indices` changed during the call$"):
-        Room(Mending).scatter_elements(data, indices, updates)
+        ShimFunctions(Mending).scatter_elements(data, indices, updates)
 
 
 @slow
@@ -333,23 +335,23 @@ def test_the_order_of_threads_and_blocks_changes_nothing():
     how = {"reduction": "mean"}
     expected = gatherum.scatter_slices(data, indices, updates, **how)
     for seed in range(20):
-        room = Room(lambda seed=seed: ShimDevice(1000 * seed))
-        assert same_bits(room.scatter_slices(data, indices, updates, **how), expected)
+        shim = ShimFunctions(lambda seed=seed: ShimDevice(1000 * seed))
+        assert same_bits(shim.scatter_slices(data, indices, updates, **how), expected)
         assert same_bits(
-            room.scatter_slices(data, indices, updates),
+            shim.scatter_slices(data, indices, updates),
             gatherum.scatter_slices(data, indices, updates),
         )
 
 
 @slow
-def test_the_compile_table_has_the_macros_of_every_call(room):
+def test_the_compile_table_has_the_macros_of_every_call(shim):
     """What `nox -s cuda` compiles for devices is what calls ask for."""
     seen = set()
     for op, data, indices, updates, how in CALLS[:6]:
         operands = [values(*data), RNG.integers(0, 7, indices[0])]
         operands += [] if updates is None else [values(*updates)]
-        getattr(room, op)(*operands, **how)
-        seen |= set(room.last.launches)
+        getattr(shim, op)(*operands, **how)
+        seen |= set(shim.last.launches)
     for kernel in seen:
         axes = AXES[kernel.name]
         folds_of = {"VALUE", "REDUCTION", "LANES", "CARRIED"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
-from shim.room import Room
+from shim.functions import ShimFunctions
 
 import gatherum
 from gatherum.cuda import checks, run
@@ -20,71 +20,71 @@ pytestmark = [
 
 
 @pytest.fixture
-def room():
-    return Room()
+def shim():
+    return ShimFunctions()
 
 
-def bits_of(room, name):
+def bits_of(shim, name):
     """The offsets that a kernel of the last call had."""
-    (kernel,) = (kernel for kernel in room.last.launches if kernel.name == name)
+    (kernel,) = (kernel for kernel in shim.last.launches if kernel.name == name)
     return int(dict(kernel.macros)["OFFSET_BITS"])
 
 
 @pytest.mark.parametrize("index", ["i8", "u8"])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16", "S3"])
-def test_gathers_of_items(space, room, dtype, index):
+def test_gathers_of_items(space, shim, dtype, index):
     item = np.dtype(dtype).itemsize
     data = space((2**32 + 4096) * item).array(dtype)
     places = np.append(PLACES, data.size - 1)
     data[places] = np.arange(1, len(places) + 1).astype(dtype)
     expected = data[places].tolist()
-    assert room.gather(data, places.astype(index)).tolist() == expected
-    assert bits_of(room, "gather") == 64
-    assert room.gather_elements(data[::-1], data.size - 1 - places).tolist() == expected
+    assert shim.gather(data, places.astype(index)).tolist() == expected
+    assert bits_of(shim, "gather") == 64
+    assert shim.gather_elements(data[::-1], data.size - 1 - places).tolist() == expected
     if index == "i8":
-        assert room.gather_nd(data, (places - data.size)[:, None]).tolist() == expected
+        assert shim.gather_nd(data, (places - data.size)[:, None]).tolist() == expected
     for bad in (data.size, 2**62, 2**63 - 1):
         with pytest.raises(IndexError, match=f"index {bad} is out of bounds .* size {data.size} "):
-            room.gather(data, np.array([0, bad], index))
+            shim.gather(data, np.array([0, bad], index))
 
 
-def test_gathers_of_rows_and_components(space, room):
+def test_gathers_of_rows_and_components(space, shim):
     data = space(5 * 2**32).array("f4", (5, 2**16, 2**14))
     data[4, -1, -40:] = np.arange(40)
     data[2, 1, 8:48] = np.arange(100, 140)
     pairs = np.array([[4, 2**16 - 1], [2, 1], [-1, -1]])
-    found = room.gather_nd(data[:, :, 8:48], pairs)
+    found = shim.gather_nd(data[:, :, 8:48], pairs)
     assert found[1].tolist() == list(range(100, 140))
-    found = room.gather_nd(data[:, :, -40:], pairs)
+    found = shim.gather_nd(data[:, :, -40:], pairs)
     assert found[0].tolist() == found[2].tolist() == list(range(40))
 
 
-def test_indices_and_results_far_apart(space, room):
+def test_indices_and_results_far_apart(space, shim):
     indices = space(5 * 2**32).array("i8", (5,), (2**32,))
     indices[...] = [3, 1, -1, 0, 2]
     sparse = space(4 * 2**32 + 16)
     out = sparse.array("f4", (5, 3), (2**32, 4))
     data = np.arange(1, 13, dtype="f4").reshape(4, 3)
-    assert room.gather(data, indices, out=out) is out
+    assert shim.gather(data, indices, out=out) is out
     assert out.tolist() == data[[3, 1, -1, 0, 2]].tolist()
     assert sparse.holds(out)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f4", "i8"])
 @pytest.mark.parametrize("reduction", ["none", "add", "max", "mean"])
-def test_scatters_of_items(space, room, dtype, reduction):
+def test_scatters_of_items(space, shim, dtype, reduction):
     sparse = space((2**32 + 4096) * np.dtype(dtype).itemsize)
     data = sparse.array(dtype)
     # Runs for a warp, and for a block.
     places = np.tile(np.append(PLACES, data.size - 1), 600 if reduction == "add" else 30)
     updates = np.arange(places.size).astype(dtype) % 100 + 1
-    assert room.scatter_elements(data, places, updates, reduction=reduction, out=data) is data
+    assert shim.scatter_elements(data, places, updates, reduction=reduction, out=data) is data
     narrow, where = np.unique(places, return_inverse=True)
     expected = np.zeros(narrow.size, dtype)
     gatherum.scatter_elements(expected, where, updates, reduction=reduction, out=expected)
     assert data[narrow].tobytes() == expected.tobytes()
     assert sparse.written() == written(sparse, data, narrow)
-    names = [kernel.name for kernel in room.last.launches]
+    names = [kernel.name for kernel in shim.last.launches]
     if reduction == "none":
         assert names == ["check", "keys", "scatter_sorted"]
 
@@ -98,7 +98,7 @@ def written(sparse, data, places):
 
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
-def test_scatters_of_rows_far_apart(space, room, reduction):
+def test_scatters_of_rows_far_apart(space, shim, reduction):
     sparse = space(6 * 2**32)
     data = sparse.array("f4", (6, 50), (2**32, 4))
     far = space(200 * 2**28).array("f4", (200, 50), (2**28, 4))
@@ -107,21 +107,21 @@ def test_scatters_of_rows_far_apart(space, room, reduction):
     expected = gatherum.scatter_slices(
         np.zeros((6, 50), "f4"), indices, far[:7].copy(), reduction=reduction
     )
-    room.scatter_slices(data, indices, far[:7], reduction=reduction, out=data)
+    shim.scatter_slices(data, indices, far[:7], reduction=reduction, out=data)
     assert data.tobytes() == expected.tobytes()
     assert sparse.holds(data)
 
 
-def test_offsets_of_32_bits_up_to_their_last(space, room):
+def test_offsets_of_32_bits_up_to_their_last(space, shim):
     """The shim's g++ stops at a sum of 32 bits that overflows."""
     for size, bits in ((NARROW - 4096, 32), (NARROW + 4096, 64), (2**31, 64), (2**31 + 9, 64)):
         data = space(size + 4096).array("u1")[:size]
         data[[0, 100, size - 2, size - 1]] = [1, 2, 3, 4]
         places = np.array([size - 1, -1, 0, 100, -size, size - 2])
-        assert room.gather(data, places).tolist() == [4, 4, 1, 2, 1, 3]
-        assert bits_of(room, "gather") == bits
-        assert room.gather(data[::-1], places).tolist() == [1, 1, 4, 0, 4, 0]
-        room.scatter_elements(data, places, np.arange(1, 7, dtype="u1"), out=data)
+        assert shim.gather(data, places).tolist() == [4, 4, 1, 2, 1, 3]
+        assert bits_of(shim, "gather") == bits
+        assert shim.gather(data[::-1], places).tolist() == [1, 1, 4, 0, 4, 0]
+        shim.scatter_elements(data, places, np.arange(1, 7, dtype="u1"), out=data)
         assert data[[size - 1, 0, 100, size - 2]].tolist() == [2, 5, 4, 6]
 
 

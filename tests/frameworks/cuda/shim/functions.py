@@ -1,6 +1,4 @@
-"""The six functions on NumPy arrays, by the kernels and the shim: what a room of CUDA does with its
-arrays, in short.
-"""
+"""Runs the six functions on NumPy arrays by the kernels on the shim."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from gatherum.cuda.run import run
 
 from .device import ShimDevice
 
-__all__ = ["Room"]
+__all__ = ["ShimFunctions"]
 
 Array = NDArray[Any]
 
 
-class Room:
+class ShimFunctions:
     """Six functions, for `strategies.Call.run` and `cases.Case.run`; `last` is the device of the
     last call.
     """
