@@ -20,7 +20,7 @@ WORD = re.compile(
 # Public names, which stay: an attribute of explanations and an option of Dask; in C, a field of
 # gatherum_rows and an attribute of XLA's custom call; in Python, a method of files.
 PUBLIC = re.compile(
-    r"""gatherum\.way|[\w)]\.way\b|^    way( : str|: str = ""$)|\bway=way\b|\br(eads)?\.room\b"""
+    r"""gatherum\.way|[\w)]\.way\b|^    way( : str|: str = ""$)|\bway=|\br(eads)?\.room\b"""
     r"""|int64_t room;|\.tell\(\)|`room`|"sentences"|`sentences`|program and sentences""",
     re.MULTILINE,
 )

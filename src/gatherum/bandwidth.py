@@ -59,7 +59,7 @@ def reads(source: NDArray[np.float64], threads: int) -> list[Stream]:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """What a quick measurement has found: bytes read a second, and how that was measured."""
+    """The result of a quick measurement: bytes read per second, and how they were measured."""
 
     bytes_per_second: float
     measured: str
@@ -67,7 +67,7 @@ class Bandwidth:
 
 @cache
 def quick_read(threads: int) -> Bandwidth:
-    """Measure the read bandwidth in about a second, once a process.
+    """Measure the read bandwidth in about a second, once per process.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ def _short(value: object) -> str:
 
 
 def renamed(error: Exception, op: str, operands: Mapping[str, str], places: bool) -> Exception:
-    """Return the error of an operator as one of a function that calls it, whose operands have other
-    names. Without `places`, what stands in brackets is left out: where an invalid index is.
+    """Reword an operator's error for a function that calls it and has other names for the operands.
+    Without `places`, the position of an invalid index, in brackets, is left out.
     """
     text = str(error).partition(": ")[2]
     for name, other in operands.items():

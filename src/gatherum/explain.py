@@ -20,7 +20,7 @@ from .operators import Operator, find
 from .plan import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
 
-# What a call takes that moves nothing, in seconds, about.
+# About how many seconds a call takes that moves nothing.
 OVERHEAD = 2e-7
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
@@ -78,10 +78,10 @@ class Explanation:
         Returns
         -------
         tuple
-            Seconds: the bytes over this machine's read bandwidth, which is measured once a process
-            in about a second; and words on the measurement. What is in cache already, or read
-            twice, can take less. On a shared machine the bandwidth varies from run to run. Of a
-            plan on a CUDA device it is the bandwidth of the device's own copies.
+            The seconds are the bytes over this machine's read bandwidth, which is measured in about
+            a second, once per process; the second item says how. Data in cache, or read twice, can
+            take less. On a shared machine the bandwidth varies from run to run. For a plan on a
+            CUDA device it is the bandwidth of the device's own copies.
         """
         if self.plan.device == "cuda":
             from .cuda.explain import copy_bandwidth

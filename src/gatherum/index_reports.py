@@ -23,7 +23,7 @@ from .shapes import Layout
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What `index_report` has found in the indices of a call.
+    """The result of `index_report` for the indices of a call.
 
     An entry is one index, or one index tuple of the ``*_nd`` operators. Positions are those of
     `indices`, less the tuple dimension.

@@ -132,12 +132,12 @@ class Operator:
         return Layout(indices.shape[:-1], indices.strides[:-1])
 
     def indexed(self, indices: Shape, axis: int) -> range:
-        """Return the dimensions of the data that index values count along, one a component."""
+        """Return the dimensions of the data that index values count along, one per component."""
         return range(axis, axis + (indices[-1] if self.tuples else 1))
 
     def keyed(self, data: Shape, indices: Shape, axis: int) -> int:
-        """Return how many leading dimensions of the data are addressed, by an index or by where it
-        stands; the others move whole.
+        """Return how many leading dimensions of the data are addressed, by an index or by its
+        position; the others move whole.
         """
         return len(data) if self.elements else self.indexed(indices, axis).stop
 

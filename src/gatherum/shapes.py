@@ -31,8 +31,8 @@ def register_conditions(kind: type, decide: Callable[[Any], bool]) -> None:
 
 
 def holds(condition: Any) -> bool:
-    """Whether a condition on sizes holds. One that is open while a graph is traced counts as met:
-    the call that runs has the sizes, and checks them.
+    """Whether a condition on sizes holds. One that is undecided while a graph is traced counts as
+    met: it is checked when the graph runs.
     """
     return _DECIDE.get(type(condition), bool)(condition)
 

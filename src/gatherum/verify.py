@@ -29,7 +29,7 @@ EXPECTED = Path(__file__).parent / "digests.json"
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes
     ----------
