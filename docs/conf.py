@@ -33,7 +33,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 # The signatures of gatherum.torch need no torch, nor the modules that ask it what it is.
-_ASKING = ["torch", "gatherum.torch.versions", "gatherum.torch.dlpack"]
+_ASKING = ["torch", "gatherum.torch.private", "gatherum.torch.dlpack"]
 autodoc_mock_imports = [] if find_spec("torch") else _ASKING
 autodoc_typehints = "none"  # the Parameters sections say more
 autodoc_member_order = "bysource"

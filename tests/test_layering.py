@@ -33,7 +33,7 @@ ROWS = [
     {"native", "shapes", "narrow"},
     {"dtypes"},
     {"regular_files"},
-    {"errors", "names"},
+    {"errors", "names", "private_names"},
     {"reductions"},
     {"version", "bandwidth", "startup", "help_signatures", "_core"},
 ]

@@ -3,9 +3,9 @@
 This package alone imports torch. `gatherum.gather(tensor, ...)` and the other five come here, too.
 """
 
-from . import versions
+from . import private
 
-versions.check()  # before anything uses what it looks for
+private.check_version()  # before anything is used that older ones lack
 
 # ruff: noqa: E402  # imports behind the check
 from .. import frameworks

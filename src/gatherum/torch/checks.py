@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
-from torch import _C, Tensor
+from torch import Tensor
 
 from .. import conversion, errors, frameworks, native, refusals
+from . import addresses, private
 from . import errors as torch_errors
 
 
@@ -124,12 +125,12 @@ def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
 
 def is_batched(tensor: Tensor) -> bool:
     """Whether a tensor stands for many, inside ``torch.func.vmap``."""
-    if not _C._are_functorch_transforms_active():
+    if not private.transforms_active():
         return False
-    while _C._functorch.is_functorch_wrapped_tensor(tensor):
-        if _C._functorch.is_batchedtensor(tensor):
+    while private.is_wrapped(tensor):
+        if private.is_batch(tensor):
             return True
-        tensor = _C._functorch.get_unwrapped(tensor)
+        tensor = private.unwrapped(tensor)
     return False
 
 
@@ -137,15 +138,14 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     """Raise ValueError for a tensor with elements outside of its storage, which can be made smaller
     under it. Torch does not check that again, not even before it copies.
     """
-    if _C._are_functorch_transforms_active():
+    if private.transforms_active():
         operands = tuple(map(_innermost, operands))
-    number = native.first_outside_storage(operands)
+    find = addresses if private.exchange is None else native
+    number = find.first_outside_storage(operands)
     if number >= 0:
         tensor: Any = operands[number]
-        reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-        needed = (tensor.storage_offset() + reach + 1) * tensor.element_size()
         held = tensor.untyped_storage().nbytes()
-        raise torch_errors.outside_storage(op, names[number], held, needed)
+        raise torch_errors.outside_storage(op, names[number], held, addresses.end(tensor))
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:
@@ -155,6 +155,6 @@ def check_storage(op: str, operand: str, tensor: Tensor) -> None:
 
 def _innermost(value: Any) -> Any:
     """Return the tensor that has the memory, without the wrappers of `torch.func`."""
-    while isinstance(value, Tensor) and _C._functorch.is_functorch_wrapped_tensor(value):
-        value = _C._functorch.get_unwrapped(value)
+    while isinstance(value, Tensor) and private.is_wrapped(value):
+        value = private.unwrapped(value)
     return value

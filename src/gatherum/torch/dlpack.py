@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import _C, Tensor
-from torch.autograd import forward_ad
+from torch import Tensor
 
 from .. import native
 from ..call import ArraySpec
-from . import dtypes
-from .checks import check_dense, check_storage, is_batched
+from . import addresses, dtypes, private
+from .checks import check_dense, check_storage, check_storages, is_batched
 from .operands import fill_item
 
 
@@ -43,6 +42,9 @@ def run(
             dtypes.code_of(op, name, tensor.dtype)
     item = fill_item(op, fill, data.dtype) if fills(mode, fill) else None
     attributes = axis, reduction, include_self, mode, negative
+    if private.exchange is None:
+        check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
+        return addresses.run(op, data, indices, updates, attributes, item, out)
     return native.call_on_tensors(op, data, indices, updates, *attributes, item, out)
 
 
@@ -50,25 +52,28 @@ def open_exchange(record: Callable[..., Tensor]) -> None:
     """Tell the core how to reach the memory of tensors, what to ask before it does, and what makes
     a call of which a gradient is wanted.
     """
-    watchers = [
-        _C._len_torch_dispatch_stack,
-        _C._len_torch_function_stack,
-        _C._are_functorch_transforms_active,
-        _C._is_tracing,
-    ]
+    if private.exchange is None:
+        return
     find_storage()
+    try:
+        _set_torch(record)
+    except ValueError:  # another version of DLPack
+        private.exchange = None
+
+
+def _set_torch(record: Callable[..., Tensor]) -> None:
     native.set_torch(
-        Tensor.__dlpack_c_exchange_api__,
+        private.exchange,
         Tensor,
         torch.nn.Parameter,
         torch.int8,
         torch.uint8,
-        watchers,
+        private.watchers(),
         torch.is_grad_enabled,
         Tensor.requires_grad,
         Tensor.is_neg,
         record,
-        forward_ad,
+        private.level_module(),
         check_storage,
     )
 
@@ -77,7 +82,9 @@ def find_storage() -> None:
     """Tell the core how to ask for the storage of a tensor."""
     size, offset = (_address(f"aoti_torch_get_storage_{what}") for what in ("size", "offset"))
     example = torch.empty(1, device="cpu")
-    native.set_torch_storage(size, offset, example, example._cdata, _bytes_behind)
+    handle = private.handle_of(example)
+    size = size if handle else 0
+    native.set_torch_storage(size, offset, example, handle, _bytes_behind)
 
 
 def _bytes_behind(tensor: Tensor) -> int:
@@ -90,7 +97,7 @@ def _bytes_behind(tensor: Tensor) -> int:
 def _address(name: str) -> int:
     """Return the address of a function of torch's stable C interface, 0 where there is none."""
     try:
-        library = ctypes.CDLL("torch_cpu.dll" if os.name == "nt" else _C.__file__)
+        library = ctypes.CDLL("torch_cpu.dll" if os.name == "nt" else private.library_path())
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     except (OSError, AttributeError):
         return 0

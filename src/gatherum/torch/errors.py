@@ -61,6 +61,12 @@ def out_of_gradients(op: str) -> RuntimeError:
     )
 
 
+def no_transforms(op: str, why: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: derivatives cannot be computed inside transforms of torch.func: {why}"
+    )
+
+
 def fill_needs_gradient(op: str) -> ValueError:
     return ValueError(
         f"{op}: `fill_value` must not need a gradient, because it would get none; write "

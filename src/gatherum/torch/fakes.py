@@ -17,9 +17,9 @@ from ..call import ArraySpec, Attributes, Call
 from ..checks import check_symbolic
 from ..errors import Shape
 from ..operators import OPERATORS, Operator
-from . import checks, inductor, sizes
+from . import checks, inductor, private, sizes
 from .dtypes import planned
-from .ops import LIBRARY, Kernel, gather_call, scatter_call
+from .ops import LIBRARY, Kernel, gather_call, scatter_call, with_below
 
 shapes.register_conditions(torch.SymBool, sizes.may_hold)
 
@@ -117,11 +117,12 @@ def _extent(tensor: Tensor, out: Tensor) -> Any:
     """
     from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
-    if tensor.untyped_storage()._cdata != out.untyped_storage()._cdata:
+    if not private.share_storage(tensor, out):
         return None
     return None if has_free_unbacked_symbols(tensor) else np.asarray(_Extent(tensor))
 
 
 for _operator in OPERATORS.values():
     for _name, _kernel in _kernels(_operator).items():
-        torch.library.register_fake(f"gatherum::{_name}", _kernel, lib=LIBRARY)
+        for _each in with_below(_name):
+            torch.library.register_fake(f"gatherum::{_each}", _kernel, lib=LIBRARY)

@@ -15,16 +15,16 @@ from ..derivatives import Values
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import REDUCTIONS
-from . import dtypes, namespace
-from .ops import LIBRARY, overload
+from . import dtypes, namespace, private
+from .ops import LIBRARY, overload, with_below
 
 NAME = "gradients"
 # What the core's rows say, as plain values: graphs that are traced cannot ask the core.
 _KERNELS = {name: gradient_of(Reduction[name]) for name in REDUCTIONS}
 _HAS_GRADIENTS = frozenset(name for name, one in _KERNELS.items() if one is not Gradient.none)
 _PRODUCTS = frozenset(name for name, one in _KERNELS.items() if one is Gradient.product)
-LIBRARY.define(
-    f"{NAME}(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
+_SCHEMA = (
+    "(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
     "Tensor result, int axis, str reduction, bool include_self, str bounds, bool negative, "
     "bool of_data, bool of_updates) -> (Tensor, Tensor)"
 )
@@ -37,7 +37,8 @@ def applies(places: Places, fold: tuple[str, bool], wanted: tuple[bool, bool]) -
     reduction, include_self = fold
     of_data, of_updates = wanted
     pays = reduction in _PRODUCTS or len(places.moved()) > len(places.destinations().moved())
-    return reduction in _HAS_GRADIENTS and pays and (of_updates or (of_data and include_self))
+    wanted_here = of_updates or (of_data and include_self)
+    return private.exchange is not None and reduction in _HAS_GRADIENTS and pays and wanted_here
 
 
 def call(places: Places, fold: tuple[str, bool], values: Values, gradient: Tensor,
@@ -88,5 +89,7 @@ def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
     )
 
 
-LIBRARY.impl(NAME, _on_cpu, "CPU")
-torch.library.register_fake(f"gatherum::{NAME}", _shapes, lib=LIBRARY)
+for _name in with_below(NAME):
+    LIBRARY.define(_name + _SCHEMA)
+    LIBRARY.impl(_name, _on_cpu, "CPU")
+    torch.library.register_fake(f"gatherum::{_name}", _shapes, lib=LIBRARY)

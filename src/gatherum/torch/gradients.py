@@ -4,36 +4,36 @@ The rules are those of `gatherum.derivatives`. `torch.library.register_autograd`
 `autograd.Function` are not used: the first has no forward mode (`jvp` gives zero in silence), the
 second gives wrong gradients in silence where `torch.compile` traces `torch.func.grad` of it. A
 function of a single level, applied by a kernel, is what both are made of. Its names are
-underscored: `versions` sees that they are there.
+private: `private` has them, and what is done where one is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
-from torch import _C, _VF, Tensor
-from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch import Tensor
 from torch.autograd import forward_ad
-from torch.autograd.function import _SingleLevelFunction
 
 from .. import derivatives, native
 from ..derivatives import Values
 from ..operators import OPERATORS, Operator
 from ..places import Places
 from . import errors as torch_errors
-from . import fused_gradients, namespace
+from . import fused_gradients, namespace, private
 from .checks import check_changeable, check_storages, refuse_subclass
 from .dlpack import fills
-from .ops import LIBRARY, forms, gather_call, overload, scatter_call
+from .ops import LIBRARY, below, forms, gather_call, operand_names, overload, scatter_call
 
 
 def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
     """Go on to the kernels below the Autograd key."""
-    with _C._AutoDispatchBelowAutograd():
-        return op.redispatch(keyset & _C._after_autograd_keyset, *operands)
+    if private.redispatches:
+        return private.below_autograd(op, keyset, operands)
+    return below(op)(*operands)
 
 
 def _below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
@@ -47,24 +47,23 @@ def _recording() -> Iterator[None]:
     """Let the other transforms of `torch.func` record, which a function of a single level has
     switched off for all of them.
     """
-    if not _C._are_functorch_transforms_active():
+    if not private.transforms_active():
         yield
         return
-    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+    with torch.enable_grad(), private.forward_mode_enabled():
         yield
 
 
-class _Call(_SingleLevelFunction):  # type: ignore[misc]
-    """One call that autograd records."""
-
-    @staticmethod
-    def _compiled_autograd_key(ctx: Any) -> tuple[int, ...]:
-        """Return what tells graphs of ``torch._dynamo.compiled_autograd`` apart."""
-        operator, *rest = ctx.call
-        return ctx._autograd_function_id, hash((operator.name, *rest, getattr(ctx, "fold", None)))
+def _graph_key(ctx: Any) -> tuple[Any, ...]:
+    """Return what tells graphs of compiled autograd apart."""
+    operator, *rest = ctx.call
+    return operator.name, *rest, getattr(ctx, "fold", None)
 
 
-class _Gather(_Call):
+_Call: Any = private.recorded_function(_graph_key)
+
+
+class _Gather(_Call):  # type: ignore[misc]
     """A gather; back, the sum of what has been taken from each place."""
 
     @staticmethod
@@ -93,7 +92,7 @@ class _Gather(_Call):
             return places.take(tangents[2])
 
 
-class _Scatter(_Call):
+class _Scatter(_Call):  # type: ignore[misc]
     """A scatter, by the rule of its reduction."""
 
     @staticmethod
@@ -122,7 +121,7 @@ class _Scatter(_Call):
             return None, None, None, None, None, *ctx.unused
         places, values = _saved(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
-        onward = _C._are_functorch_transforms_active()
+        onward = private.transforms_active()
         on_cpu = gradient.device.type == "cpu"
         in_core = (
             on_cpu and not onward and fused_gradients.applies(places, ctx.fold, (data, updates))
@@ -137,9 +136,9 @@ class _Scatter(_Call):
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with _recording():
             places, values = _saved(ctx)
-            if _C._are_functorch_transforms_active():
+            if private.transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
-                values = values and Values(*(_VF._unpack_dual(v, level=0)[0] for v in values))
+                values = values and Values(*(forward_ad.unpack_dual(v, level=0)[0] for v in values))
             return derivatives.tangent(places, ctx.fold, values, tangents[2], tangents[4])
 
 
@@ -148,7 +147,7 @@ def _save(ctx: Any, operator: Operator, data: Tensor, indices: Tensor, call: dic
     """Keep what the derivatives need; tensors where torch can see them."""
     ctx.save_for_backward(indices, *values)
     ctx.set_materialize_grads(False)  # zeros in place of no tangent would meet infinite factors
-    if _may_have_tangents() or _C._are_functorch_transforms_active():
+    if _may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
     ctx.call = operator, data.shape, call["axis"], call["mode"], call["negative"]
 
@@ -179,8 +178,8 @@ def _recorded_gradients(
 ) -> Any:  # fmt: skip
     """Differentiate in operations of torch, where a derivative of the gradients may be wanted."""
     tensors = gradient, data, indices, updates, result
-    recorded = _C.is_grad_enabled() and _C._any_requires_grad(*tensors)
-    if recorded or _C._are_functorch_transforms_active() or _has_tangent(tensors):
+    recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
+    if recorded or private.transforms_active() or _has_tangent(tensors):
         places = fused_gradients.places_of(scatter, data, indices, axis, bounds, negative)
         of_data, of_updates = wanted
         fold, values = (reduction, include_self), Values(data, updates, result)
@@ -205,12 +204,13 @@ def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, axis:
 def _recorded(operator: Operator) -> Callable[..., Any]:
     """Return the Autograd kernel of an operator's functional form."""
     op = overload(operator.name)
-    names = _operand_names(op)
+    names = operand_names(operator, operator.name)
     function = _Scatter if operator.scatters else _Gather
 
     def recorded(keyset: Any, *operands: Any) -> Any:
-        if _C._are_functorch_transforms_active():
-            with enable_single_level_autograd_function():
+        if private.transforms_active():
+            private.check_transforms(operator.name)
+            with private.single_level():
                 return function.apply(keyset, operator, *operands)
         if not _records(operands):
             return _below(op, keyset, operands)
@@ -229,11 +229,6 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
     return kernel
 
 
-def _operand_names(op: Any) -> tuple[str, ...]:
-    """Return what an op calls its arguments."""
-    return tuple(argument.name for argument in op._schema.arguments)
-
-
 def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
     """Return the result of a call on plain tensors, without the kernels below, which take several
     times as long as a small call; None where there is more to look at.
@@ -249,7 +244,7 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
 
 def _records(operands: tuple[Any, ...]) -> bool:
     """Whether an operand needs a gradient, or may have a tangent."""
-    if _C.is_grad_enabled() and _C._any_requires_grad(*operands):
+    if torch.is_grad_enabled() and private.any_requires_grad(*operands):
         return True
     return _may_have_tangents()
 
@@ -258,7 +253,7 @@ def _may_have_tangents() -> bool:
     """Whether a level of forward mode is entered; a graph that is traced may enter one without
     Python's count of them.
     """
-    return bool(forward_ad._current_level >= 0 or _C._len_torch_dispatch_stack() > 0)
+    return private.in_forward_mode() or private.count_dispatch_modes() > 0
 
 
 def _has_tangent(operands: tuple[Any, ...]) -> bool:
@@ -268,24 +263,23 @@ def _has_tangent(operands: tuple[Any, ...]) -> bool:
 
     with disable_proxy_modes_tracing():  # or the question is written into a graph
         return any(
-            torch._VF._unpack_dual(operand, level=0)[1] is not None
+            forward_ad.unpack_dual(operand, level=0)[1] is not None
             for operand in operands
             if isinstance(operand, Tensor)
         )
 
 
-def _refused(operator: Operator, name: str) -> Callable[..., Any]:
+def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Autograd kernel of a form that writes, which has no derivative."""
-    op = overload(name)
-    names = _operand_names(op)
+    names = operand_names(operator, name)
 
     def kernel(keyset: Any, *operands: Any) -> Any:
         check_storages(operator.name, names, operands)
-        recorded = _C.is_grad_enabled() and _C._any_requires_grad(*operands)
+        recorded = torch.is_grad_enabled() and private.any_requires_grad(*operands)
         if recorded or _has_tangent(operands):
             raise torch_errors.out_of_gradients(operator.name)
         try:
-            return _below(op, keyset, operands)
+            return onward(keyset, *operands)
         except (RuntimeError, TypeError) as error:
             refuse_subclass(operator.name, names, operands, error)
             raise
@@ -296,13 +290,15 @@ def _refused(operator: Operator, name: str) -> Callable[..., Any]:
 def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
     """Return the kernel that counts a change of a tensor, which a gradient may have saved."""
     op = overload(name)
-    changed = _operand_names(op)[place]
+    changed = operand_names(operator, name)[place]
 
     def kernel(keyset: Any, *operands: Any) -> Any:
         check_changeable(operator.name, changed, operands[place])
         written = True
         try:
-            return op.redispatch(keyset & _C._after_ADInplaceOrView_keyset, *operands)
+            if private.redispatches:
+                return private.below_counting(op, keyset, operands)
+            return below(op)(*operands)
         except (IndexError, TypeError, ValueError):
             written = not operator.scatters  # they refuse a call before they write
             raise
@@ -313,14 +309,21 @@ def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
     return kernel
 
 
+def _redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
+    return _below(op, keyset, operands)
+
+
 def _register(operator: Operator) -> None:
     for name in forms(operator):
         if name == operator.name:
             LIBRARY.impl(name, _recorded(operator), "Autograd", with_keyset=True)
             continue
         place = 0 if name.endswith("_") else 3 if operator.scatters else 2
-        LIBRARY.impl(name, _refused(operator, name), "Autograd", with_keyset=True)
-        LIBRARY.impl(name, _counted(operator, name, place), "ADInplaceOrView", with_keyset=True)
+        counted = onward = _counted(operator, name, place)
+        if private.redispatches:
+            LIBRARY.impl(name, counted, "ADInplaceOrView", with_keyset=True)
+            onward = partial(_redispatched, overload(name))
+        LIBRARY.impl(name, _refused(operator, name, onward), "Autograd", with_keyset=True)
 
 
 for _operator in OPERATORS.values():

@@ -11,42 +11,39 @@ on disk, and another version of this package may run it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..native import entry
 from ..operators import Operator
+from . import private
 
-_TABLE = "torch._inductor.codegen.custom_extern_kernel_codegen"
-_opened: set[str] = set()
+# How each op is written, by its name in the code.
+_opened: dict[str, Callable[..., None]] = {}
 
 
-def open_door(op: Any, operator: Operator) -> None:
-    """Give an op, the functional form of an operator, its door."""
+def open_door(op: Any, operator: Operator, arguments: dict[str, Any]) -> None:
+    """Give an op, the functional form of an operator, its door; its arguments have defaults."""
     op.door = entry(operator.name, operator.scatters)
-    _opened.add(f"torch.ops.{op}")
+    _opened[f"torch.ops.{op}"] = partial(_write, arguments)
 
 
 def register() -> None:
     """Put the ops into inductor's table, which torch imports when it compiles a graph."""
-    table = getattr(sys.modules.get(_TABLE), "CUSTOM_EXTERN_KERNEL_CODEGEN", None)
-    if table is None or _opened <= table.keys():
+    if (found := private.inductor_table()) is None:
         return
-    written = sys.modules[_TABLE].CustomCodegen(python=_write)
-    table.update(dict.fromkeys(_opened, written))
+    table, row = found
+    if not _opened.keys() <= table.keys():
+        table.update({name: row(python=write) for name, write in _opened.items()})
 
 
-def _write(node: Any, writeline: Callable[[str], None]) -> None:
+def _write(arguments: dict[str, Any], node: Any, writeline: Callable[[str], None]) -> None:
     """Write the call of a node, an op whose operands are on the CPU by its door."""
     name, positional, named = node.get_kernel_name(), node.codegen_args(), node.codegen_kwargs()
     if node.get_device().type == "cpu":
         given = dict(keyword.split("=", 1) for keyword in named)
-        rest = node.op_overload._schema.arguments[len(positional) :]
-        positional = [
-            *positional,
-            *(given.get(a.name, repr(a.default_value)) for a in rest),
-            "None",
-        ]
+        rest = list(arguments.items())[len(positional) :]
+        positional = [*positional, *(given.get(a, repr(value)) for a, value in rest), "None"]
         name, named = f"{name}.door", []
     writeline(f"{node.get_name()} = {name}({', '.join([*positional, *named])})")

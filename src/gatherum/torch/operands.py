@@ -13,7 +13,7 @@ from .. import conversion, errors
 from ..dtypes import is_index
 from ..narrow import Rounded
 from ..operators import OPERATORS
-from . import dtypes
+from . import dtypes, private
 from . import errors as torch_errors
 from .checks import check_container, check_kind, check_storage, check_values, is_batched
 
@@ -25,7 +25,7 @@ def is_indirect(tensor: Tensor) -> bool:
     """
     if torch.compiler.is_compiling():
         return False
-    return bool(tensor.is_conj() or tensor.is_neg() or torch._is_functional_tensor(tensor))
+    return bool(tensor.is_conj() or tensor.is_neg() or private.is_functional(tensor))
 
 
 def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -> Tensor:

@@ -8,13 +8,14 @@ takes the other word for its own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from ..operators import OPERATORS, Operator
-from . import checks, dlpack, inductor
+from . import checks, dlpack, inductor, private
 from . import errors as torch_errors
 
 Kernel: TypeAlias = Callable[..., Any]
@@ -30,7 +31,7 @@ def _new_library() -> torch.library.Library:
     """Return the library of the ops; that of an earlier import of this module gives way to it."""
     namespace = vars(torch.ops.gatherum)
     if (earlier := namespace.get("_library")) is not None:
-        earlier._destroy()
+        private.destroy(earlier)
     namespace["_library"] = made = torch.library.Library("gatherum", "DEF")
     return made
 
@@ -49,7 +50,20 @@ def _define(operator: Operator) -> None:
 
 
 def _define_one(name: str, schema: str) -> None:
-    LIBRARY.define(name + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
+    for each in with_below(name):
+        LIBRARY.define(each + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
+
+
+def with_below(name: str) -> tuple[str, ...]:
+    """Return the ops of a name: one, and another of the same kernels without one for Autograd,
+    where that cannot go on to the kernels below.
+    """
+    return (name,) if private.redispatches else (name, f"{name}_below")
+
+
+def below(op: Any) -> Any:
+    """Return the op without a kernel for Autograd."""
+    return overload(f"{op.name().partition('::')[2]}_below")
 
 
 # Mode "raise", the default, waits for the device, which no CUDA graph can. So those that inductor
@@ -144,6 +158,12 @@ def forms(operator: Operator) -> tuple[str, ...]:
     return (operator.name, f"{operator.name}_out", *in_place)
 
 
+def operand_names(operator: Operator, name: str) -> tuple[str, ...]:
+    """Return what the op of a name calls its tensors."""
+    updates = ("updates",) if operator.scatters else ()
+    return ("data", "indices", *updates, *(("out",) if name.endswith("_out") else ()))
+
+
 def overload(name: str) -> Any:
     """Return the op of a name."""
     return getattr(torch.ops.gatherum, name).default
@@ -152,9 +172,15 @@ def overload(name: str) -> Any:
 for _operator in OPERATORS.values():
     _define(_operator)
     for _name, _kernel in _kernels(_operator, dlpack.run).items():
-        LIBRARY.impl(_name, _kernel, "CPU")
-        for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
-            LIBRARY.impl(_name, _elsewhere(_operator.name), _key)
+        for _each in with_below(_name):
+            LIBRARY.impl(_each, _kernel, "CPU")
+            for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
+                LIBRARY.impl(_each, _elsewhere(_operator.name), _key)
     for _name, _kernel in _kernels(_operator, _on_cuda).items():
-        LIBRARY.impl(_name, _kernel, "CUDA")
-    inductor.open_door(overload(_operator.name), _operator)
+        for _each in with_below(_name):
+            LIBRARY.impl(_each, _kernel, "CUDA")
+    _attributes = signature(scatter_call if _operator.scatters else gather_call).parameters
+    _names = dict.fromkeys(operand_names(_operator, _operator.name))
+    inductor.open_door(
+        overload(_operator.name), _operator, _names | {n: p.default for n, p in _attributes.items()}
+    )

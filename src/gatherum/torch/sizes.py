@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import errors
+from . import private
 
 
 def may_hold(condition: Any) -> bool:
@@ -85,5 +86,5 @@ def of(tensor: Tensor) -> int:
     if not torch.compiler.is_compiling():
         return int(tensor)
     size = tensor.item()
-    torch._check(size >= 0)
+    private.learn(size >= 0)
     return cast(int, size)

@@ -24,7 +24,7 @@ from .. import conversion, errors
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import ROWS
-from . import checks, namespace, operands, sizes
+from . import checks, namespace, operands, private, sizes
 from . import errors as torch_errors
 from .ops import overload
 
@@ -425,10 +425,11 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     if torch.compiler.is_compiling() or sizes.is_scripted():  # values are there when the graph runs
         before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
         ordered = (indptr.index_select(-1, before) <= indptr).all() & (indptr <= size).all()
-        if sizes.is_scripted():  # TorchScript drops assertions, but not what refuses an index
+        if sizes.is_scripted() or private.assert_when_run is None:
+            # TorchScript drops assertions, but not what refuses an index.
             indptr = torch.where(ordered, indptr, -1)
         else:
-            torch.ops.aten._assert_async.msg(ordered, f"{op}: `indptr` must not decrease")
+            private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
     else:
         checks.check_values(op, "indptr", indptr, _BATCH)
         ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)

@@ -8,10 +8,10 @@ from tensors import compiled, room, torch
 
 import gatherum
 from gatherum.operators import OPERATORS
-from gatherum.torch import inductor
+from gatherum.torch import inductor, private
 
 pytest.importorskip(
-    inductor._TABLE, reason="this torch has no table of how ops are written: graphs call the ops"
+    private.INDUCTOR, reason="this torch has no table of how ops are written: graphs call the ops"
 )
 from torch._inductor.utils import fresh_cache, run_and_get_code
 
@@ -95,14 +95,14 @@ print([name for name in sys.modules if name.startswith("torch._inductor.codegen"
 
 
 def test_an_inductor_without_the_table_is_left_alone(monkeypatch):
-    monkeypatch.setitem(sys.modules, inductor._TABLE, SimpleNamespace())
+    monkeypatch.setitem(sys.modules, private.INDUCTOR, SimpleNamespace())
     inductor.register()
-    monkeypatch.delitem(sys.modules, inductor._TABLE)
+    monkeypatch.delitem(sys.modules, private.INDUCTOR)
     inductor.register()
 
 
 def test_every_operator_has_a_door():
-    assert inductor._opened == {f"torch.ops.gatherum.{name}.default" for name in OPERATORS}
+    assert inductor._opened.keys() == {f"torch.ops.gatherum.{name}.default" for name in OPERATORS}
 
 
 def test_operands_on_a_device_go_through_the_op():
@@ -113,11 +113,11 @@ def test_operands_on_a_device_go_through_the_op():
         get_device=lambda: torch.device("cuda"),
         codegen_args=lambda: ["a", "b"],
         codegen_kwargs=lambda: ["axis=1", "bounds='raise'"],
-        op_overload=torch.ops.gatherum.gather.default,
     )
-    inductor._write(node, lines.append)
+    write = inductor._opened["torch.ops.gatherum.gather.default"]
+    write(node, lines.append)
     node.get_device = lambda: torch.device("cpu")
-    inductor._write(node, lines.append)
+    write(node, lines.append)
     assert lines == [
         "buf0 = torch.ops.gatherum.gather.default(a, b, axis=1, bounds='raise')",
         "buf0 = torch.ops.gatherum.gather.default.door(a, b, 1, 'raise', True, 0, None)",

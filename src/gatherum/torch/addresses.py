@@ -1,0 +1,59 @@
+"""A call of the core on the addresses of CPU tensors, where torch exchanges no tensors with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import native
+from . import dtypes
+
+
+def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attributes: tuple[Any, ...],
+        item: bytes | None, out: Tensor | None) -> Tensor:  # fmt: skip
+    """Run one call on dense CPU tensors that lie in their storages."""
+    results: list[Tensor] = []
+
+    def allocate(shape: tuple[int, ...]) -> int:
+        results.append(torch.empty(shape, dtype=data.dtype))
+        return int(results[0].data_ptr())
+
+    views = _view(op, "data", data), _view(op, "indices", indices), _view(op, "updates", updates)
+    how = *attributes, item, _view(op, "out", out), allocate
+    native.call_on_views(op, *views, *how)
+    return results[0] if out is None else out
+
+
+def _view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
+    if tensor is None:
+        return None
+    strides = tuple(step * tensor.element_size() for step in tensor.stride())
+    code = dtypes.code_of(op, operand, tensor.dtype)
+    return native.View(tensor.data_ptr(), tuple(tensor.shape), strides, code)
+
+
+def end(tensor: Tensor) -> int:
+    """Return the byte of its storage that a tensor reaches to."""
+    reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    stop: int = (tensor.storage_offset() + reach + 1) * tensor.element_size()
+    return stop
+
+
+def first_outside_storage(operands: tuple[Any, ...]) -> int:
+    """Return the number of the first tensor that reaches past the end of its storage, -1 if none
+    does. No call reads one without a plain storage.
+    """
+    for number, tensor in enumerate(operands):
+        if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            continue
+        if 0 in tensor.shape:
+            continue
+        try:
+            held = tensor.untyped_storage().nbytes()
+        except (NotImplementedError, RuntimeError):  # a wrapper of torch.func
+            continue
+        if end(tensor) > held:
+            return number
+    return -1

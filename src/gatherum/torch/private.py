@@ -1,0 +1,264 @@
+"""Looks up the private names of torch that this package uses; no other module uses any.
+
+They were tested with torch 2.13. Each has a fallback in what torch documents, so that calls on
+tensors and their gradients work without it; what needs a missing name is refused with a message
+that names it. `gatherum.dynamo` has the marks that ``torch.compile`` looks for on functions, which
+are set before torch is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .. import private_names
+from . import errors as torch_errors
+
+OLDEST = "2.10"
+TESTED = "2.13"
+
+_SLOW = "every call goes through torch's dispatcher"
+_ADDRESSES = "the core gets the addresses of tensors from Python; gradients are computed in torch"
+_REFUSED = "gradients inside a transform of torch.func are refused"
+_INNER = f"each op calls a second one that has no kernel for Autograd; {_REFUSED}"
+_KNOWN = "what it would say is assumed"
+
+# Each name, and what happens where it is missing.
+NAMES = {
+    "torch.Tensor.__dlpack_c_exchange_api__": _ADDRESSES,
+    "torch._C._len_torch_dispatch_stack": _SLOW,
+    "torch._C._len_torch_function_stack": _SLOW,
+    "torch._C._is_tracing": "torch.jit.is_tracing is asked",
+    "torch._C._are_functorch_transforms_active": f"{_KNOWN}; {_SLOW}",
+    "torch.autograd.forward_ad._current_level": f"{_KNOWN}; {_SLOW}",
+    "torch._C.__file__": "the storages of tensors are measured in Python",
+    "torch.Tensor._cdata": "the storages of tensors are measured in Python",
+    "torch.UntypedStorage._cdata": "overlaps are found when a graph runs, not when it is traced",
+    "torch._C._any_requires_grad": "each tensor is asked",
+    "torch._C._AutoDispatchBelowAutograd": _INNER,
+    "torch._C._after_autograd_keyset": _INNER,
+    "torch._C._after_ADInplaceOrView_keyset": _INNER,
+    "torch.autograd.function._SingleLevelFunction": _REFUSED,
+    "torch._functorch.autograd_function.enable_single_level_autograd_function": _REFUSED,
+    "torch.autograd.forward_ad._set_fwd_grad_enabled": _REFUSED,
+    "torch._C._functorch.is_functorch_wrapped_tensor": _REFUSED,
+    "torch._C._functorch.get_unwrapped": _REFUSED,
+    "torch._C._functorch.is_batchedtensor": _REFUSED,
+    "torch._is_functional_tensor": "inside a transform of torch.func, torch copies into `out`",
+    "torch._check": "graphs do not learn that sizes are not negative",
+    "torch.ops.aten._assert_async.msg": "graphs find an `indptr` that decreases by its indices",
+    "torch.library.Library._destroy": "gatherum.torch cannot be imported a second time",
+    "torch._inductor.codegen.custom_extern_kernel_codegen.CustomCodegen": (
+        "inductor calls the ops through torch's dispatcher"
+    ),
+}
+_OF_REDISPATCH = tuple(name for name, without in NAMES.items() if without is _INNER)
+_OF_TRANSFORMS = tuple(name for name, without in NAMES.items() if without.endswith(_REFUSED))
+
+
+def check_version() -> None:
+    """Raise ImportError for a torch that is too old."""
+    parts = torch.__version__.split(".")[:2]
+    if tuple(map(int, parts)) < tuple(map(int, OLDEST.split("."))):
+        raise ImportError(
+            f"gatherum.torch needs torch {OLDEST} or later, and this is {torch.__version__}"
+        )
+
+
+def _find(name: str) -> Any:
+    """Return what a name of `NAMES` stands for, None where it is missing."""
+    assert name in NAMES
+    return private_names.find(name)
+
+
+def _lacking(name: str) -> str:
+    return private_names.lacking("torch", torch.__version__, TESTED, name)
+
+
+def _always() -> bool:
+    return True
+
+
+# What watches calls of torch; each returns whether it does, or how many do.
+transforms_active: Callable[[], bool] = (
+    _find("torch._C._are_functorch_transforms_active") or _always
+)
+count_dispatch_modes: Callable[[], int] = _find("torch._C._len_torch_dispatch_stack") or _always
+_WATCHERS = (
+    count_dispatch_modes,
+    _find("torch._C._len_torch_function_stack") or _always,
+    transforms_active,
+    _find("torch._C._is_tracing") or torch.jit.is_tracing,
+)
+
+
+def watchers() -> list[Callable[[], Any]]:
+    """Return functions that say whether something watches a call: the core asks them."""
+    return [*_WATCHERS]
+
+
+def level_module() -> types.ModuleType:
+    """Return the module in which the core reads ``_current_level``, the level of forward mode."""
+    if _find("torch.autograd.forward_ad._current_level") is not None:
+        module: types.ModuleType = forward_ad
+        return module
+    module = types.ModuleType("forward_ad")
+    vars(module)["_current_level"] = 0
+    return module
+
+
+_levels = vars(level_module())
+
+
+def in_forward_mode() -> bool:
+    """Whether a level of forward mode is entered."""
+    level: int = _levels["_current_level"]
+    return level >= 0
+
+
+# The capsule with the functions that exchange tensors; None: there is none that the core knows.
+exchange: Any = _find("torch.Tensor.__dlpack_c_exchange_api__")
+
+
+def handle_of(tensor: Tensor) -> int:
+    """Return the address of a tensor's C++ object, 0 where it is unknown."""
+    return 0 if _find("torch.Tensor._cdata") is None else int(tensor._cdata)
+
+
+def library_path() -> str | None:
+    """Return the path of torch's compiled module."""
+    path: str | None = _find("torch._C.__file__")
+    return path
+
+
+_knows_storages = _find("torch.UntypedStorage._cdata") is not None
+
+
+def share_storage(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are known to lie in one storage, which need not have memory."""
+    if one is other or not _knows_storages:
+        return one is other
+    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+
+
+def _ask_each(*operands: object) -> bool:
+    return any(isinstance(operand, Tensor) and operand.requires_grad for operand in operands)
+
+
+any_requires_grad: Callable[..., bool] = _find("torch._C._any_requires_grad") or _ask_each
+
+# Whether an op can go on to the kernels below its own. If not, a second op has those kernels; it
+# would lose the outer ones of nested transforms.
+redispatches = all(_find(name) is not None for name in _OF_REDISPATCH)
+
+
+def below_autograd(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+    """Go on to the kernels below the Autograd key."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return op.redispatch(keyset & torch._C._after_autograd_keyset, *operands)
+
+
+def below_counting(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+    """Go on to the kernels below the one that counts changes."""
+    return op.redispatch(keyset & torch._C._after_ADInplaceOrView_keyset, *operands)
+
+
+_no_transforms = next((name for name in _OF_TRANSFORMS if _find(name) is None), None)
+
+
+def known_active() -> bool:
+    """Whether a transform of ``torch.func`` is known to be active."""
+    return transforms_active is not _always and transforms_active()
+
+
+def check_transforms(op: str) -> None:
+    """Raise NotImplementedError inside a transform of ``torch.func`` where a name is missing that
+    derivatives need there.
+    """
+    if _no_transforms is not None and known_active():
+        raise torch_errors.no_transforms(op, _lacking(_no_transforms))
+
+
+_Function: Any = _find("torch.autograd.function._SingleLevelFunction") or torch.autograd.Function
+single_level: Callable[[], AbstractContextManager[None]] = (
+    _find("torch._functorch.autograd_function.enable_single_level_autograd_function") or nullcontext
+)
+_set_forward = _find("torch.autograd.forward_ad._set_fwd_grad_enabled")
+
+
+def forward_mode_enabled() -> AbstractContextManager[None]:
+    """Let forward mode record."""
+    return nullcontext() if _set_forward is None else _set_forward(True)
+
+
+def recorded_function(key: Callable[[Any], Any]) -> Any:
+    """Return a base for what autograd records at a single level of ``torch.func``.
+
+    A call's `key` is what graphs of compiled autograd are told apart by.
+    """
+
+    class Recorded(_Function):  # type: ignore[misc]
+        @staticmethod
+        def _compiled_autograd_key(ctx: Any) -> tuple[int, ...]:
+            return getattr(ctx, "_autograd_function_id", id(type(ctx))), hash(key(ctx))
+
+    return Recorded
+
+
+def _is_not(_: Tensor) -> bool:
+    return False
+
+
+_of_wrappers = [_find(name) for name in _OF_TRANSFORMS if "torch._C._functorch." in name]
+if None in _of_wrappers:
+    _of_wrappers = [_is_not, lambda tensor: tensor, _is_not]
+# Tensors of the transforms of ``torch.func``: wrappers around others, or batches of them.
+is_wrapped: Callable[[Tensor], bool]
+unwrapped: Callable[[Tensor], Tensor]
+is_batch: Callable[[Tensor], bool]
+is_wrapped, unwrapped, is_batch = _of_wrappers
+
+
+def _in_transform(_: Tensor) -> bool:
+    return known_active()
+
+
+# Whether ``torch.func.functionalize`` counts what is written to a tensor.
+is_functional: Callable[[Tensor], bool] = _find("torch._is_functional_tensor") or _in_transform
+
+
+def _learn_nothing(condition: Any) -> None:
+    """Take a condition that a graph need not know."""
+
+
+learn: Callable[[Any], None] = _find("torch._check") or _learn_nothing
+
+# Raises an error with a message when the graph runs; None: there is no such op.
+assert_when_run: Any = _find("torch.ops.aten._assert_async.msg")
+
+
+def destroy(library: torch.library.Library) -> None:
+    """Take a library's definitions back."""
+    if _find(name := "torch.library.Library._destroy") is None:
+        raise ImportError(f"gatherum.torch cannot be imported a second time: {_lacking(name)}")
+    library._destroy()
+
+
+INDUCTOR = "torch._inductor.codegen.custom_extern_kernel_codegen"
+
+
+def inductor_table() -> tuple[dict[str, Any], Any] | None:
+    """Return inductor's table of how ops are written, and the type of its rows; None where
+    inductor is not loaded, or has no such table.
+    """
+    module = sys.modules.get(INDUCTOR)
+    row = None if module is None else _find(f"{INDUCTOR}.CustomCodegen")
+    table = getattr(module, "CUSTOM_EXTERN_KERNEL_CODEGEN", None)
+    return None if row is None or table is None else (table, row)

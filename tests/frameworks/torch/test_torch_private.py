@@ -1,0 +1,101 @@
+"""Calls on tensors where a private name of torch is missing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gatherum
+from gatherum import private_names
+from source import SOURCE
+
+torch = pytest.importorskip("torch", reason="install torch to run the tests of its tensors")
+private = pytest.importorskip("gatherum.torch.private")
+
+SCRIPT = Path(__file__).parent / "hidden_names.py"
+
+
+def answers_with(*hidden: list[str]) -> list[dict[str, object]]:
+    """Return what the script's calls give with each list of names hidden."""
+    lines = "".join(f"{json.dumps(names)}\n" for names in hidden)
+    done = subprocess.run(
+        [sys.executable, SCRIPT],
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        env=os.environ | {"PYTHONPATH": SOURCE},
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, dict[str, object]]:
+    names = list(private.NAMES)
+    found = answers_with([], *([name] for name in names), names)
+    return dict(zip(["none", *names, "all"], found, strict=True))
+
+
+def test_every_name_is_there() -> None:
+    assert private_names.missing(private.NAMES) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each set of names takes a fork")
+@pytest.mark.parametrize("name", [*private.NAMES, "all"])
+def test_calls_are_the_same_without_a_name(answers, name) -> None:
+    usual, found = answers["none"], answers[name]
+    assert "import" not in found, found
+    assert not [step for step, answer in usual.items() if "NotImplemented" in answer]
+    different = {step: found[step] for step in usual if found[step] != usual[step]}
+    refused = [step for step in usual if step.startswith("transformed")]
+    if name == "all":  # nothing says then whether a transform is active: torch refuses
+        refused.append("functionalized")
+        assert all(
+            "functional" in (text := different.pop(step)) or "functorch" in text for step in refused
+        )
+    elif "torch.func are refused" in private.NAMES[name]:
+        message = (
+            "derivatives cannot be computed inside transforms of torch.func: torch "
+            f"{torch.__version__} lacks {name}; gatherum was tested with torch {private.TESTED}"
+        )
+        assert all(different.pop(step).endswith(message) for step in refused)
+    assert different == {}
+
+
+def test_a_torch_that_is_too_old_is_refused(monkeypatch) -> None:
+    private.check_version()
+    monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
+    with pytest.raises(
+        ImportError, match=r"^gatherum.torch needs torch 2.10 or later, and this is 2.9.1\+cpu$"
+    ):
+        private.check_version()
+
+
+def test_the_version_that_is_tested_is_this_one() -> None:
+    assert torch.__version__.startswith(private.TESTED)
+
+
+def test_an_exchange_of_another_version_is_not_used(monkeypatch) -> None:
+    from gatherum import native
+    from gatherum.torch import dlpack, gradients
+
+    def refuse(*_: object) -> None:
+        raise ValueError("gatherum: this torch exchanges tensors in another version of DLPack")
+
+    monkeypatch.setattr(private, "exchange", private.exchange)
+    with monkeypatch.context() as patched:
+        patched.setattr(native, "set_torch", refuse)
+        dlpack.open_exchange(gradients.record)
+        assert private.exchange is None
+    data, rows = torch.arange(6.0).reshape(3, 2), torch.tensor([2, 0])
+    assert torch.ops.gatherum.gather(data, rows).tolist() == [[4, 5], [0, 1]]
+    data.untyped_storage().resize_(8)
+    with pytest.raises(ValueError, match="`data` must lie in its storage, which has 8 bytes"):
+        torch.ops.gatherum.gather(data, rows)
+    assert gatherum.gather(torch.arange(3.0), rows).tolist() == [2, 0]
