@@ -690,6 +690,7 @@ def test_every_sentence_is_tested():
         "no_jax_platform",
         "needs_x64",
         "symbolic_shape",
+        "no_transforms",  # frameworks/torch/test_torch_private.py
         "not_one_item",  # frameworks/jax/test_jax_plans.py
         "unread_values",
         "no_dask_out",  # frameworks/dask/test_dask_errors.py

@@ -1,6 +1,6 @@
 """Lookups of private names of other libraries, which any of their versions may drop.
 
-Each library has one module, named `private`, that looks up all that is used of it beyond what it
+Each library has one module, named `private`, that finds all that is used of it beyond what it
 documents. It names the versions that were tested, and what is done where a name is missing.
 """
 

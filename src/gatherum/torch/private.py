@@ -1,8 +1,8 @@
-"""Looks up the private names of torch that this package uses; no other module uses any.
+"""Finds the private names of torch that this package uses; no other module uses any.
 
 They were tested with torch 2.13. Each has a fallback in what torch documents, so that calls on
 tensors and their gradients work without it; what needs a missing name is refused with a message
-that names it. `gatherum.dynamo` has the marks that ``torch.compile`` looks for on functions, which
+that names it. `gatherum.dynamo` has the marks that ``torch.compile`` asks functions for, which
 are set before torch is imported.
 """
 
