@@ -10,6 +10,7 @@ import gatherum
 
 __all__ = [
     "INTERRUPTED",
+    "INVALID_INDEX",
     "INVALID_PROGRAM",
     "NEEDS_LIBRARY",
     "OK",
@@ -26,7 +27,7 @@ __all__ = [
 NEEDS_LIBRARY = pytest.mark.skipif(
     os.name == "nt", reason="loads the library by the name that it has on Unix"
 )
-OK, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL = 0, 2, 4, 5
+OK, INVALID_INDEX, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL = 0, 1, 2, 4, 5
 
 
 class Buffer(ctypes.Structure):

@@ -10,6 +10,7 @@ import pytest
 import gatherum
 from c_calls import (
     INTERRUPTED,
+    INVALID_INDEX,
     INVALID_PROGRAM,
     NEEDS_LIBRARY,
     OK,
@@ -22,6 +23,8 @@ from c_calls import (
     refused,
 )
 from gatherum._core import Program
+from gatherum.dtypes import index_fields
+from gatherum.lowering import Component, Loop, Nest
 
 pytestmark = NEEDS_LIBRARY
 
@@ -180,6 +183,36 @@ def test_a_call_goes_on_until_the_poll_says_otherwise(core, read, answer):
         status = core.gatherum_run(read(plan), byref(given), byref(Poll(ask, 9)), byref(error))
     assert (status, asked[:1]) == (INTERRUPTED if answer else OK, [9])
     assert answer or operands["out"] == n
+
+
+# An index, and a program's mode; then the numbers, and the invalid index that is found.
+NUMBERED = [
+    (">i2", [5, -1, 0], "raise", 6, [5, 5, 0], None),
+    ("<u8", [5, 2**64 - 1, 6], "fill", 6, [5, -1, -1], (1, 2**64 - 1)),
+    ("<i8", [-7, 6, 3], "wrap", 6, [5, 0, 3], None),
+    ("<i1", [3, -4], "clip", 0, [-1, -1], (0, 3)),
+    ("<i4", [3, -4], "wrap", 0, [-1, -1], (0, 3)),
+]
+
+
+@pytest.mark.parametrize(("dtype", "values", "mode", "size", "numbers", "first"), NUMBERED)
+def test_indices_are_numbered_and_the_first_invalid_one_is_found(
+    core, read, dtype, values, mode, size, numbers, first
+):
+    indices = np.array(values, dtype)
+    fields = index_fields(indices.dtype, mode, negative=True)
+    step = indices.strides[0]
+    nest = Nest(0, (Loop(len(values), 0, step, 0),), (Component(size, 1, 0),), 1)
+    plan = SimpleNamespace(program=Program(**fields, nest=nest, checks=nest._replace(block=0)))
+    found, error = np.zeros(len(values), np.int64), Error()
+    core.gatherum_number.restype = c_int64
+    arguments = read(plan), c_void_p(indices.ctypes.data)
+    assert core.gatherum_number(*arguments, c_void_p(found.ctypes.data)) == numbers.count(-1)
+    assert found.tolist() == numbers
+    status = core.gatherum_first_invalid(*arguments, None, byref(error))
+    bits = int(np.uint64(error.value % 2**64))
+    assert first == (None if status == OK else (error.position, bits))
+    assert status == OK or (status, error.component) == (INVALID_INDEX, 0)
 
 
 def _described(core, reduction, value, include_self, item):

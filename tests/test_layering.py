@@ -22,6 +22,7 @@ ROWS = [
     | {"aggregate", "prepare"},
     {"accumulator_state", "callbacks"},
     {"plan", "index_reports", "config", "verify_cases"},
+    {"indices"},
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives"},
     {"checks", "places"},

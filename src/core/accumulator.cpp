@@ -53,8 +53,7 @@ void merge_folds(const FoldType& type, const Merge& all) {
 
 Outcome accumulate(const Program& p, const Accumulators& to, const char* index, const char* updates,
                    const Poll& poll) {
-  Outcome checked = check_addressable(p, index);
-  if (checked.status == Status::done && p.tuples > 0 && p.raises) checked = check_indices(p, index, poll);
+  const Outcome checked = p.raises ? find_invalid(p, index, poll) : check_addressable(p, index);
   if (checked.status != Status::done || !p.moves) return checked;
   Operands at;
   at.index = index;

@@ -53,6 +53,19 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   return outcome_of(chosen->first_invalid(nest, index, {s.chunk, first.load(), s.units}));
 }
 
+Outcome find_invalid(const Program& p, const char* index, const Poll& poll) {
+  const Outcome addressable = check_addressable(p, index);
+  if (addressable.status != Status::done || p.tuples == 0) return addressable;
+  return check_indices(p, index, poll);
+}
+
+int64_t number_tuples(const Program& p, const char* index, int64_t* numbers) {
+  if (p.unaddressable < 0) return chosen->number(p.nest, index, numbers);
+  Nest none = p.nest;
+  none.mode = Mode::drop;
+  return chosen->number(none, index, numbers);
+}
+
 namespace {
 
 // What a copy reads where one item is all there is: the item over and over.

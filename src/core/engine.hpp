@@ -23,6 +23,14 @@ struct Poll {
 // only while nothing has been written in place.
 Outcome execute(const Program& program, const Operands& at, const char* source, bool fresh, const Poll& poll);
 
+// The first invalid index in row-major order, in every mode; clip and wrap bring all into the data, unless a
+// dimension has size 0.
+Outcome find_invalid(const Program& program, const char* index, const Poll& poll);
+
+// Writes the number of what each tuple addresses, -1 where it is invalid, and returns how many are. The
+// numbers are those that the component strides of the program's nest make, in the order of its loops.
+int64_t number_tuples(const Program& program, const char* index, int64_t* numbers);
+
 // Whether the call is long enough to let other Python threads run meanwhile.
 bool is_long(const Program& program);
 

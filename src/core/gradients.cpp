@@ -27,8 +27,7 @@ bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& pol
 
 Outcome differentiate(const Program& p, const char* index, const Gradients& at, int64_t bytes,
                       const Poll& poll) {
-  Outcome checked = check_addressable(p, index);
-  if (checked.status == Status::done && p.tuples > 0 && p.raises) checked = check_indices(p, index, poll);
+  const Outcome checked = p.raises ? find_invalid(p, index, poll) : check_addressable(p, index);
   if (checked.status != Status::done) return checked;
   if (!begin(p, at, bytes, poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};

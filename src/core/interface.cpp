@@ -232,8 +232,17 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
   }
 }
 
-void gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
-  chosen_kernels().number(program->value.nest, static_cast<const char*>(indices), numbers);
+int64_t gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
+  return number_tuples(program->value, static_cast<const char*>(indices), numbers);
+}
+
+gatherum_status gatherum_first_invalid(const gatherum_program* program, const void* indices,
+                                       const gatherum_poll* poll, gatherum_error* error) noexcept {
+  try {
+    return report(find_invalid(program->value, static_cast<const char*>(indices), poll_of(poll)), error);
+  } catch (const std::bad_alloc&) {
+    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+  }
 }
 
 gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,

@@ -124,14 +124,26 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   return {};
 }
 
-void number(const Nest& ids, const char* index, int64_t* numbers) {
-  const Range everything{ids.line_loop().extent, 0, ids.outer_count()};
-  for (Walk walk(ids, ids.line, everything, index); !walk.done(); walk.next()) {
-    const Block& b = walk.now();
-    for (int j = 0; j < b.n; ++j)
-      numbers[j] = b.offsets[j] == kInvalid ? -1 : b.offsets[j] + b.place.data + j * ids.line_loop().data;
-    numbers += b.n;
+// Writes the numbers of a block's tuples, and returns how many are invalid.
+int64_t number_block(const Block& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
+  const int64_t first = b.place.data;
+  int64_t valid = 0;
+  for (int j = 0; j < b.n; ++j) {
+    const bool is_valid = b.offsets[j] != kInvalid;
+    numbers[j] = is_valid ? b.offsets[j] + first + j * step : -1;
+    valid += is_valid ? 1 : 0;
   }
+  return b.n - valid;
+}
+
+int64_t number(const Nest& ids, const char* index, int64_t* numbers) {
+  const Range everything{ids.line_loop().extent, 0, ids.outer_count()};
+  int64_t invalid = 0;
+  for (Walk walk(ids, ids.line, everything, index); !walk.done(); walk.next()) {
+    invalid += number_block(walk.now(), ids.line_loop().data, numbers);
+    numbers += walk.now().n;
+  }
+  return invalid;
 }
 
 }  // namespace

@@ -235,8 +235,8 @@ struct Kernels {
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);
   void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
   void (*list_items)(const ListFold&, int64_t list, char* scratch);
-  // Writes the number of the destination of every tuple of the nest, -1 where invalid.
-  void (*number)(const Nest& ids, const char* index, int64_t* numbers);
+  // Writes the number of the destination of every tuple of the nest, -1 where invalid; returns how many are.
+  int64_t (*number)(const Nest& ids, const char* index, int64_t* numbers);
   // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.
   bool (*accumulate)(const Nest&, int units, const Operands&, const Range&, const Combine&,
                      const Accumulators&);

@@ -16,6 +16,7 @@ from .call import Array, ArraySpec, Attributes, Call, same_spec
 from .checks import check, check_before_updates
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
+from .indices import first_invalid
 from .operators import OPERATORS
 from .plan import Plan, build
 
@@ -159,6 +160,15 @@ def invalid_index(
     if where is not None and s.operator.tuples:
         where = (*where, component)
     return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+
+
+def find_refusal(s: Call, indices: Array) -> IndexError | None:
+    """Return what a call raises for its first invalid index, or None."""
+    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
+    if s.mode in ("fill", "drop"):
+        return None
+    found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
+    return found and invalid_index(s, found.component, found.value, found.where)
 
 
 def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:

@@ -82,6 +82,17 @@ def core_mode(mode: str) -> Mode:
     return Mode["drop" if mode == "fill" else mode]
 
 
+def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
+    """Return the fields of a program that say how the core reads and resolves indices."""
+    return {
+        "mode": core_mode(mode),
+        "negative": negative,
+        "index_width": dtype.itemsize,
+        "index_signed": dtype.kind == "i",
+        "index_swapped": not dtype.isnative,
+    }
+
+
 def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     """Return the dtype in which a reduction of this dtype accumulates."""
     name = _core.sum_type(value_of(dtype), Reduction[reduction]).name

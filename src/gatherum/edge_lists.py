@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import errors, lowering, native
 from ._core import Reduction
 from .call import Array
-from .dtypes import DType, core_mode, value_of
+from .dtypes import index_fields, value_of
 from .lowering import Component, Loop, Nest
 from .shapes import Layout
 
@@ -48,7 +47,7 @@ class Edges(NamedTuple):
         extents = [loop.extent for loop in self.loops]
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
         nest = Nest(len(loops) - 1, tuple(loops), (_numbers(end.size),), 0)
-        how = _index_fields(end.indices.dtype, mode, negative)
+        how = index_fields(end.indices.dtype, mode, negative)
         return native.Program(**how, checks=nest if loops else lowering.EMPTY)
 
     def make_lists(
@@ -108,31 +107,7 @@ def _numbers(size: int) -> Component:
     return Component(size, 1, 0)
 
 
-def _index_fields(dtype: DType, mode: str, negative: bool) -> dict[str, Any]:
-    return {
-        "mode": core_mode(mode),
-        "negative": negative,
-        "index_width": dtype.itemsize,
-        "index_signed": dtype.kind == "i",
-        "index_swapped": not dtype.isnative,
-    }
-
-
-def resolved(indices: Array, size: int, mode: str, negative: bool) -> NDArray[np.int64]:
-    """Return what each index stands for in a dimension of that size: -1 where it is invalid."""
-    if indices.size == 0 or size == 0:
-        return np.full(indices.shape, -1)
-    loops = lowering.collapse(map(Loop, indices.shape, repeat(0), indices.strides, repeat(0)))
-    loops = loops or [lowering.ONCE]
-    nest = Nest(len(loops) - 1, tuple(loops), (_numbers(size),), 1)
-    how = _index_fields(indices.dtype, mode, negative)
-    program = native.Program(**how, nest=nest, checks=nest._replace(block=0), units=nest.line)
-    return native.number_destinations(program, indices, indices.size).reshape(indices.shape)
-
-
 def _invalid(op: str, end: End, position: int, value: int, mode: str) -> IndexError:
-    if end.indices.dtype.kind == "u":
-        value %= 1 << 8 * end.indices.dtype.itemsize
     where = None
     if position >= 0:
         where = tuple(int(n) for n in np.unravel_index(position, end.indices.shape))

@@ -12,9 +12,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import conversion, errors, frameworks, native
-from .call import Array, ArraySpec, Call, is_spec, same_spec
-from .dtypes import MODES
-from .index_reports import IndexReport, invalid_component, reported
+from .call import Array, ArraySpec, is_spec, same_spec
+from .callbacks import find_refusal
+from .index_reports import IndexReport, reported
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
 from .plan import Plan, check_fill, planned, set_html_view
@@ -70,7 +70,7 @@ class Explanation:
     def _refused(self, report: IndexReport | None) -> str:
         if self.indices is None or report is None or not report.invalid:
             return ""
-        return _refusal(self.plan.call, self.indices, report)
+        return str(find_refusal(self.plan.call, self.indices) or "")
 
     def floor(self) -> tuple[float, str]:
         """Return the least time that the call's bytes need, and how that was measured.
@@ -249,24 +249,6 @@ def _of_plan(
         if not same_spec(found, expected):
             raise errors.other_layout(s.op, name, expected, found)
     return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
-
-
-def _refusal(s: Call, indices: Array, report: IndexReport) -> str:
-    """Return the message for the first index that the mode does not take."""
-    axis = s.operator.resolve(s.data.shape, indices.shape, s.axis)
-    indexed = s.operator.indexed(indices.shape, axis)
-    sizes = [s.data.shape[d] for d in indexed]
-    forced = s.mode in ("clip", "wrap")
-    if s.mode in MODES[3:] or (forced and 0 not in sizes) or report.first_invalid is None:
-        return ""
-    where = report.first_invalid
-    tuple_ = np.atleast_1d(indices[where]).tolist()
-    negative = s.negative and indices.dtype.kind == "i"
-    bad = invalid_component(tuple_, sizes, s.mode, negative)
-    position = (*where, bad) if s.operator.tuples else where
-    return str(
-        errors.index_out_of_bounds(s.op, tuple_[bad], indexed[bad], sizes[bad], position, s.mode)
-    )
 
 
 def _duration(seconds: float) -> str:

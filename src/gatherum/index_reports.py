@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, lowering, native, shapes
+from . import conversion, errors, frameworks, shapes
 from .call import Array, ArraySpec, is_spec
 from .checks import check_range
-from .dtypes import core_mode, is_index
+from .dtypes import is_index
 from .errors import Shape
+from .indices import number_entries
 from .names import IndexAttributes, OperatorName
 from .operators import Operator, find
 from .shapes import Layout
@@ -128,7 +127,6 @@ def reported(
         found = frameworks.foreign(type(indices))
         raise errors.unread_values(operator.name, "indices", found.name if found else "description")
     array = conversion.as_indices(operator.name, spec)
-    pin = weakref.ref(array)  # ndarray.resize refuses an array that has one
     check_range(operator, shape, array.shape, a.axis)
     if not is_index(array.dtype):
         raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
@@ -137,9 +135,8 @@ def reported(
     entries = operator.entries(Layout(array.shape, array.strides)).shape
     numbers = number_entries(operator, space, array, axis, "drop", a.negative)
     invalid = numbers < 0
-    if a.mode in ("clip", "wrap") and 0 not in space and invalid.any():
+    if a.mode in ("clip", "wrap") and invalid.any():
         numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
-    del pin
     duplicates = _duplicates(numbers)
     return IndexReport(
         entries=numbers.size,
@@ -164,54 +161,6 @@ def _numbered_space(
     space, axis = operator.space(data, indices.shape, axis)
     shapes.check_size(op, "data", space, 1)
     return space, axis
-
-
-def number_entries(
-    operator: Operator, space: Shape, indices: Array, axis: int, mode: str, negative: bool
-) -> NDArray[np.int64]:
-    """Return the number of what each entry addresses in a space of dimensions of the data, both in
-    row-major order; -1 where the entry is invalid and the mode does not bring it into the data.
-    """
-    layout = Layout(indices.shape, indices.strides)
-    entries = Layout.contiguous(operator.entries(layout).shape, 1)
-    # The steps in the data number the elements of the space.
-    loops, components = operator.loops(Layout.contiguous(space, 1), layout, entries, axis)
-    tuples = prod(entries.shape)
-    if tuples == 0:
-        return np.empty(0, np.int64)
-    loops = lowering.collapse(loops) or [lowering.ONCE]
-    nest = lowering.Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
-    return native.number_destinations(_program(nest, indices, mode, negative), indices, tuples)
-
-
-def invalid_component(
-    values: Sequence[int], sizes: Sequence[int], mode: str, negative: bool
-) -> int:
-    """Return which component of an invalid tuple is the first that the mode does not take.
-
-    `negative` says whether values below 0 count from the end.
-    """
-    if mode in ("clip", "wrap"):
-        return sizes.index(0)
-    return next(
-        c
-        for c, (value, size) in enumerate(zip(values, sizes, strict=True))
-        if not -size * negative <= value < size
-    )
-
-
-def _program(nest: lowering.Nest, indices: Array, mode: str, negative: bool) -> native.Program:
-    """Compile the numbering for the core; nothing of it moves data."""
-    return native.Program(
-        mode=core_mode(mode),
-        negative=negative,
-        index_width=indices.dtype.itemsize,
-        index_signed=indices.dtype.kind == "i",
-        index_swapped=not indices.dtype.isnative,
-        nest=nest,
-        units=nest.line,
-        checks=nest._replace(block=0),
-    )
 
 
 def _duplicates(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

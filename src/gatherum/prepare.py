@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, lowering, native
 from .call import Array, ArraySpec, Attributes, Call, is_spec
-from .callbacks import check_memory, invalid_index
+from .callbacks import check_memory, find_refusal
 from .checks import check_out
 from .dtypes import needs_accumulator
-from .edge_lists import Edges, End, resolved
+from .edge_lists import Edges, End
+from .indices import resolve
 from .lowering import Loop
 from .names import OperatorName, PrepareAttributes
 from .operators import Operator, find
@@ -305,18 +306,14 @@ def _updates_like(operator: Operator, data_like: object) -> object:
 
 def _frozen(s: Call, indices: Array) -> Array:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
+    if refusal := find_refusal(s, indices):
+        raise refusal
     sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
-    whole = np.empty(indices.shape, np.int64)
-    if not s.operator.tuples:
-        whole[...] = resolved(indices, sizes[0], s.mode, s.negative)
-    for c, size in enumerate(sizes if s.operator.tuples else ()):
-        # With an ellipsis: of one tuple alone, too, a component is an array.
-        whole[..., c] = resolved(indices[..., c], size, s.mode, s.negative)
-    if s.mode not in ("fill", "drop") and (whole < 0).any():
-        place = tuple(int(n) for n in np.argwhere(whole < 0)[0])
-        *where, component = place if s.operator.tuples else (*place, 0)
-        raise invalid_index(s, component, int(indices[place]), tuple(where))
     narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
-    kept = np.ascontiguousarray(whole, narrow).reshape(indices.shape)
+    kept = np.empty(indices.shape, narrow)
+    columns, given = (kept, indices) if s.operator.tuples else (kept[..., None], indices[..., None])
+    for c, size in enumerate(sizes):
+        positions, invalid = resolve(given[..., c], size, s.mode, s.negative)
+        columns[..., c] = positions if invalid is None else np.where(invalid, -1, positions)
     kept.flags.writeable = False
     return kept

@@ -9,7 +9,7 @@ from . import lowering, native
 from ._core import Reduction
 from .call import Call
 from .checks import Resolved, check
-from .dtypes import core_mode, value_of
+from .dtypes import index_fields, value_of
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
 from .shapes import Layout
@@ -93,16 +93,12 @@ def _program(
     entries: Layout,
 ) -> native.Program:
     """Compile the plan's numbers for the core."""
-    item, index = call.data.dtype.itemsize, call.indices.dtype
+    item = call.data.dtype.itemsize
     copies = call.operator.scatters and 0 not in call.data.shape and item > 0
     checks = components and 0 not in entries.shape
     return native.Program(
+        **index_fields(call.indices.dtype, call.mode, call.negative),
         scatter=call.operator.scatters,
-        mode=core_mode(call.mode),
-        negative=call.negative,
-        index_width=index.itemsize,
-        index_signed=index.kind == "i",
-        index_swapped=not index.isnative,
         item=item,
         reduction=Reduction[call.reduction],
         value=value_of(call.data.dtype),

@@ -119,9 +119,15 @@ GATHERUM_API gatherum_status gatherum_check(const gatherum_program* program,
  * `error` may be null. */
 GATHERUM_API gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* operands,
                                           const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;
-/* Writes for each index tuple the number of what it addresses, -1 where it is invalid. */
-GATHERUM_API void gatherum_number(const gatherum_program* program, const void* indices,
-                                  int64_t* numbers) GATHERUM_NOEXCEPT;
+/* Writes for each index tuple the number of what it addresses, -1 where it is invalid; returns how many are.
+ * The modes "clip" and "wrap" bring every index into the data, unless a dimension has size 0. */
+GATHERUM_API int64_t gatherum_number(const gatherum_program* program, const void* indices,
+                                     int64_t* numbers) GATHERUM_NOEXCEPT;
+/* Finds the first invalid index, in row-major order: GATHERUM_INVALID_INDEX, with its place in `error`, in
+ * every mode. GATHERUM_OK: all are valid. `poll` and `error` may be null. */
+GATHERUM_API gatherum_status gatherum_first_invalid(const gatherum_program* program, const void* indices,
+                                                    const gatherum_poll* poll,
+                                                    gatherum_error* error) GATHERUM_NOEXCEPT;
 
 /* A fold that goes on: a scatter whose updates come in batches, with the bits of one call on all of them. The
  * caller keeps an accumulator (`sum_bytes` bytes) and a count (an int64) for each of the n elements of the

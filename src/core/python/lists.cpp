@@ -1,18 +1,15 @@
 #include "lists.hpp"
 
-#include <functional>
+#include <cstring>
 #include <memory>
 #include <vector>
 
-#include "gil_release.hpp"
 #include "guarded.hpp"
 #include "programs.hpp"
+#include "runs.hpp"
 
 namespace gatherum {
 namespace {
-
-// Below this many bytes it is not worth giving up the interpreter's lock.
-constexpr int64_t kLongBytes = int64_t{64} << 10;
 
 class BoundLists {
  public:
@@ -31,25 +28,6 @@ char* memory_of(nb::handle array) {
   return PyArray_BYTES(as_array(array));
 }
 
-// Runs without the interpreter's lock where it takes long. Raises all errors but those of invalid indices.
-gatherum_status run(bool is_long, gatherum_error& error,
-                    const std::function<gatherum_status(const gatherum_poll*)>& body) {
-  gatherum_status status = GATHERUM_OK;
-  if (is_long) {
-    GilRelease released;
-    const gatherum_poll poll = released.poll();
-    do status = body(&poll);
-    while (status == GATHERUM_INTERRUPTED &&
-           !released.interrupted());  // a forked child: see run_without_lock
-  } else {
-    status = body(nullptr);
-  }
-  if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
-  if (status == GATHERUM_INTERRUPTED) nb::raise_python_error();
-  if (status != GATHERUM_OK && status != GATHERUM_INVALID_INDEX) throw nb::value_error(error.message);
-  return status;
-}
-
 // Lists, or (operand, position, value) of an invalid index.
 nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets, nb::handle target_indices,
                 nb::handle sources, nb::handle source_indices, bool numbered) {
@@ -59,12 +37,15 @@ nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets
   gatherum_lists* lists = nullptr;
   gatherum_error error{};
   const bool is_long = gatherum_program_is_long(targets.core()) != 0;
-  const gatherum_status status = run(is_long, error, [&](const gatherum_poll* poll) {
+  const gatherum_status status = run_released(is_long, error, [&](const gatherum_poll* poll) {
     return gatherum_lists_make(destinations, block, &to, from.program == nullptr ? nullptr : &from,
                                numbered ? 1 : 0, poll, &lists, &error);
   });
-  if (status == GATHERUM_INVALID_INDEX)
-    return nb::make_tuple(text(error.operand), error.position, error.value);
+  if (status == GATHERUM_INVALID_INDEX) {
+    const bool of_sources = std::strcmp(error.operand, "sources") == 0;
+    const auto& end = of_sources ? nb::cast<const BoundProgram&>(sources) : targets;
+    return nb::make_tuple(text(error.operand), error.position, index_value(end, error.value));
+  }
   std::unique_ptr<gatherum_lists, decltype(&gatherum_lists_free)> held(lists, &gatherum_lists_free);
   nb::object bound = make_bound<BoundLists>(lists);
   static_cast<void>(held.release());
@@ -86,7 +67,7 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
   const bool is_long =
       PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) + gatherum_lists_bytes(lists.get()) >=
       kLongBytes;
-  run(is_long, error, [&](const gatherum_poll* poll) {
+  run_released(is_long, error, [&](const gatherum_poll* poll) {
     return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error);
   });
 }

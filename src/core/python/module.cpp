@@ -8,6 +8,7 @@
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "gil_release.hpp"
+#include "indices.hpp"
 #include "known_calls.hpp"
 #include "lists.hpp"
 #include "memory_calls.hpp"
@@ -17,17 +18,6 @@
 
 namespace gatherum {
 namespace {
-
-// Numbers of the destinations of all tuples, in row-major order; -1 where invalid.
-nb::object number_tuples(const BoundProgram& program, nb::handle indices, int64_t tuples) {
-  const npy_intp shape[1] = {tuples};
-  nb::object numbers = nb::steal(PyArray_SimpleNew(1, shape, NPY_INT64));
-  if (!numbers.is_valid()) nb::raise_python_error();
-  if (tuples > 0)
-    gatherum_number(program.core(), PyArray_BYTES(as_array(indices)),
-                    reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(numbers))));
-  return numbers;
-}
 
 void* import_numpy() {
   import_array();
@@ -86,7 +76,7 @@ NB_MODULE(_core, m) {
   m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
   m.def("entry_of_plans", &entry_of_plans);
   m.def("accelerate", &accelerate, nb::arg("function").none());
-  m.def("number_destinations", &number_tuples, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
+  bind_indices(m);
   bind_folds(m);
   bind_lists(m);
   bind_memory_calls(m);

@@ -186,6 +186,11 @@ void BoundProgram::note_run_on(const int64_t* words, int n) const {
   operand_words_.assign(words, words + n);
 }
 
+nb::object index_value(const BoundProgram& program, int64_t bits) {
+  if (program.fields().index.is_signed) return nb::int_(bits);
+  return nb::int_(static_cast<uint64_t>(bits));
+}
+
 void bind_programs(nb::module_& m) {
   bind_enum<Mode>(m, "Mode", "What an invalid index means to the kernels.");
   bind_enum<Value>(m, "Value", "The value types that reductions know.");

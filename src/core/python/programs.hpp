@@ -38,6 +38,9 @@ class BoundProgram {
   mutable std::vector<int64_t> operand_words_;
 };
 
+// The value of an index of a program, which the core keeps in 64 bits.
+nb::object index_value(const BoundProgram& program, int64_t bits);
+
 // The strings name_of(0), name_of(1), ... up to the first that is null.
 template <class NameOf>
 nb::list names_of(const NameOf& name_of) {

@@ -113,7 +113,8 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
     case GATHERUM_OK:
       return;
     case GATHERUM_INVALID_INDEX:
-      callbacks().raise_invalid(plan, error.position, error.component, error.value);
+      callbacks().raise_invalid(plan, error.position, error.component,
+                                index_value(program_of(plan), error.value));
       throw nb::value_error("gatherum: the callback for invalid indices must raise");
     case GATHERUM_NO_MEMORY:
       PyErr_NoMemory();
@@ -128,12 +129,18 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
   nb::raise_python_error();
 }
 
+gatherum_status run_released(bool is_long, const gatherum_error& error,
+                             const std::function<gatherum_status(const gatherum_poll*)>& run) {
+  const gatherum_status status = is_long ? run_without_lock(run) : run(nullptr);
+  if (status != GATHERUM_INVALID_INDEX) raise_unless_done({}, status, error);
+  return status;
+}
+
 void run_released(nb::handle plan, const BoundProgram& program,
                   const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run) {
   gatherum_error error;
-  if (gatherum_program_is_long(program.core()) == 0)
-    return raise_unless_done(plan, run(nullptr, &error), error);
-  const auto status = run_without_lock([&](const gatherum_poll* poll) { return run(poll, &error); });
+  const gatherum_status status = run_released(gatherum_program_is_long(program.core()) != 0, error,
+                                              [&](const gatherum_poll* poll) { return run(poll, &error); });
   raise_unless_done(plan, status, error);
 }
 

@@ -13,8 +13,11 @@ void raise_changed(nb::handle plan, int operand);
 // Raises what Python says of a run that is not done.
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error);
 
-// Runs a program: without the interpreter's lock where it takes long, and then with a poll that answers
-// Ctrl-C. Raises what Python says of a call that is not done.
+// Runs run(poll), without the interpreter's lock where it takes long, and then with a poll that answers
+// Ctrl-C. Returns GATHERUM_OK or GATHERUM_INVALID_INDEX, and raises for any other status.
+gatherum_status run_released(bool is_long, const gatherum_error& error,
+                             const std::function<gatherum_status(const gatherum_poll*)>& run);
+// Runs a plan's program in that way. Raises what Python says of a call that is not done.
 void run_released(nb::handle plan, const BoundProgram& program,
                   const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
 

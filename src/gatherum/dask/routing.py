@@ -15,19 +15,11 @@ from ..call import Array
 from ..callbacks import invalid_index
 from ..dtypes import is_index
 from ..errors import Shape
-from ..index_reports import invalid_component, number_entries
+from ..indices import Invalid, first_invalid, number_entries
 from .dask_call import DaskCall
 from .layout import Chunks, starts_of
 
 Ints = NDArray[Any]
-
-
-class Invalid(NamedTuple):
-    """The first invalid entry of a block: its position among all entries, and its value."""
-
-    where: Shape
-    component: int
-    value: int
 
 
 class Part(NamedTuple):
@@ -69,7 +61,14 @@ class ChunkRoute:
 
 def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
     """Return the first entry of a block of indices that the call refuses."""
-    return _first_invalid(call, shape, origin, block, _numbers(call, shape, block, "drop"))
+    _check_dtype(call, block)
+    s, operator = call.call, call.operator
+    sizes = [shape[d] for d in operator.indexed(block.shape, call.axis)]
+    found = first_invalid(block, sizes, s.mode, s.negative, operator.tuples)
+    if found is None:
+        return None
+    where = tuple(a + b for a, b in zip(origin, found.where, strict=False))
+    return found._replace(where=where)
 
 
 def refuse_invalid(call: DaskCall, found: Sequence[Invalid | None]) -> None:
@@ -94,57 +93,43 @@ def make_route(
     refused: list[Invalid | None] = []
     numbers = []
     for origin, block in zip(origins, blocks, strict=True):
-        found = _numbers(call, shape, block, call.call.mode)
+        numbers.append(_numbers(call, shape, block))
         if call.refuses:
-            refused.append(_first_invalid(call, shape, origin, block, found))
-        numbers.append(found)
-    number = numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
-    valid = np.flatnonzero(number >= 0) if (number < 0).any() else None
-    owner, row = _located(call, keyed, shape, number if valid is None else number[valid])
+            refused.append(find_invalid(call, shape, origin, block))
+    found = numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
+    valid = np.flatnonzero(found >= 0) if (found < 0).any() else None
+    owner, row = _located(call, keyed, shape, found if valid is None else found[valid])
     owners = prod(len(sizes) for sizes in keyed)
     order = np.argsort(owner.astype(np.min_scalar_type(max(owners - 1, 0))), kind="stable")
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
     places = order if valid is None else valid[order]
-    return ChunkRoute(number.size, _small(places), starts, _small(row[order]), _first(refused))
+    return ChunkRoute(found.size, _small(places), starts, _small(row[order]), _first(refused))
 
 
 def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
     """Return the owners of the rows that the entries of a block address, in ascending order."""
-    numbers = _numbers(call, shape, block, call.call.mode)
+    numbers = _numbers(call, shape, block)
     owner, _ = _located(call, keyed, shape, numbers[numbers >= 0])
     return tuple(np.flatnonzero(np.bincount(owner)).tolist())
 
 
-def _numbers(call: DaskCall, shape: Shape, block: Array, mode: str) -> NDArray[np.int64]:
+def _numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
-    operator = call.operator
-    if not is_index(block.dtype):  # whatever was declared
-        raise errors.not_an_index_dtype(operator.name, block.dtype, operator.tuples)
+    _check_dtype(call, block)
+    s, operator = call.call, call.operator
     space, axis = operator.space(shape, block.shape, call.axis)
-    taken = mode if mode in ("clip", "wrap") and 0 not in space else "drop"
-    return number_entries(operator, space, block, axis, taken, call.call.negative)
+    return number_entries(operator, space, block, axis, s.mode, s.negative)
 
 
-def _first_invalid(
-    call: DaskCall, shape: Shape, origin: Shape, block: Array, numbers: NDArray[np.int64]
-) -> Invalid | None:
-    first = int((numbers < 0).argmax()) if numbers.size else 0
-    if numbers.size == 0 or numbers[first] >= 0:
-        return None
-    entries = block.shape[: block.ndim - call.operator.tuples]
-    at = tuple(int(n) for n in np.unravel_index(first, entries))
-    values = np.atleast_1d(block[at]).tolist()
-    indexed = call.operator.indexed(block.shape, call.axis)
-    sizes = [shape[d] for d in indexed]
-    s = call.call
-    component = invalid_component(values, sizes, s.mode, s.negative and block.dtype.kind == "i")
-    where = tuple(a + b for a, b in zip(origin, at, strict=False))
-    return Invalid(where, component, values[component])
+def _check_dtype(call: DaskCall, block: Array) -> None:
+    """Raise TypeError for a block that holds no integers, whatever its array has declared."""
+    if not is_index(block.dtype):
+        raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.tuples)
 
 
 def _located(
-    call: DaskCall, keyed: Chunks, shape: Shape, number: NDArray[np.int64]
+    call: DaskCall, keyed: Chunks, shape: Shape, numbers: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
     s = call.call
@@ -154,14 +139,14 @@ def _located(
     chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
     if len(space) == 1 and chunks:
         starts = np.array(starts_of(chunks[0]), np.int64)
-        owner = np.searchsorted(starts, number, side="right") - 1
-        return owner, number - starts[owner]
-    owner, row = np.zeros(number.size, np.int64), np.zeros(number.size, np.int64)
+        owner = np.searchsorted(starts, numbers, side="right") - 1
+        return owner, numbers - starts[owner]
+    owner, row = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
     # Products over the dimensions that the loop has passed.
     owners = 1
     rows: Any = 1
     for d in reversed(range(len(space))):
-        number, at = np.divmod(number, max(space[d], 1))
+        numbers, at = np.divmod(numbers, max(space[d], 1))
         if d in chunks:
             starts = np.array(starts_of(chunks[d]), np.int64)
             which = np.searchsorted(starts, at, side="right") - 1

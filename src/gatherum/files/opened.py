@@ -12,7 +12,7 @@ from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore, Target
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
-from gatherum.files.row_requests import IndexRule, Requests
+from gatherum.files.row_requests import Requests
 from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.table import Layout, Panel, RowTable
@@ -108,7 +108,8 @@ class Inputs:
             self.op,
             self.table.shape,
             self.flat("indices"),
-            IndexRule(self.op, attributes["mode"], attributes["negative"]),
+            mode=attributes["mode"],
+            negative=attributes["negative"],
             axis=attributes.get("axis", 0) % rank if rank else 0,
             batch_dims=attributes.get("batch_dims", 0),
             resident=self.budget.slab,

@@ -8,7 +8,6 @@ trailing dimensions are the row that is moved.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,62 +15,12 @@ from numpy.typing import NDArray
 
 from gatherum import errors
 from gatherum.files.tables.flat import FlatArray
+from gatherum.indices import first_invalid, resolve
 from gatherum.operators import OPERATORS
 
-__all__ = ["IndexRule", "Requests"]
+__all__ = ["Requests"]
 
 Ints = NDArray[np.int64]
-INT64_MAX = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class IndexRule:
-    """How an index value becomes a position: the attributes `mode` and `negative`."""
-
-    op: str
-    mode: str
-    negative: bool
-
-    def resolve(self, values: NDArray[Any], size: int) -> tuple[Ints, NDArray[np.bool_] | None]:
-        """Return positions in `[0, size)`, and where there are none (None: everywhere is one).
-
-        Parameters
-        ----------
-        values : ndarray of integers
-            Indices as the file holds them.
-        size : int
-            The extent of the dimension they index.
-
-        Returns
-        -------
-        tuple
-            The positions, 0 where invalid, and the mask of the invalid ones.
-        """
-        if values.size and values.min() >= 0 and values.max() < size:
-            return values.astype(np.int64, copy=False), None  # they mean themselves in every mode
-        if self.mode == "wrap" and size:
-            return np.mod(values, np.asarray(size, _wide(values.dtype))).astype(np.int64), None
-        positions = values.astype(np.int64)
-        if values.dtype.kind == "u":
-            positions[positions < 0] = INT64_MAX  # 2**63 and more: invalid, never negative
-        elif self.negative:
-            positions += (positions < 0) * np.int64(size)
-        if self.mode == "clip" and size:
-            return np.clip(positions, 0, size - 1, out=positions), None
-        invalid = (positions < 0) | (positions >= size)
-        if not invalid.any():
-            return positions, None
-        positions[invalid] = 0
-        return positions, invalid
-
-    @property
-    def skips(self) -> bool:
-        """Whether an invalid index is skipped (or filled) instead of refused."""
-        return self.mode in ("fill", "drop")
-
-
-def _wide(dtype: np.dtype[Any]) -> type[np.generic]:
-    return np.uint64 if dtype.kind == "u" else np.int64
 
 
 class Requests:
@@ -85,8 +34,8 @@ class Requests:
         The table's shape.
     indices : FlatArray
         The index file.
-    rule : IndexRule
-        How an index value is resolved.
+    mode, negative : str, bool
+        How an index value is resolved, as in the functional API.
     axis, batch_dims : int
         As in the functional API, `axis` not negative.
     resident : int
@@ -98,13 +47,15 @@ class Requests:
         op: str,
         data_shape: tuple[int, ...],
         indices: FlatArray,
-        rule: IndexRule,
         *,
+        mode: str,
+        negative: bool,
         axis: int,
         batch_dims: int,
         resident: int,
     ) -> None:
-        self.op, self.indices, self.rule = op, indices, rule
+        self.op, self.indices = op, indices
+        self.mode, self.negative = mode, negative
         self.axis, self.batch_dims = axis, batch_dims
         row, shape = OPERATORS[op], indices.shape
         start = batch_dims if row.tuples else axis
@@ -167,17 +118,13 @@ class Requests:
         values = self.values(start, stop)
         invalid: NDArray[np.bool_] | None = None
         found = self._positional(start, stop)
-        refused: NDArray[np.bool_] | None = None
         for component, dim in enumerate(self.indexed):
-            found[dim], bad = self.rule.resolve(values[:, component], self.keyed[dim])
-            if bad is None:
-                continue
-            if not self.rule.skips:
-                refused = np.zeros(values.shape, bool) if refused is None else refused
-                refused[:, component] = bad
-            invalid = bad if invalid is None else invalid | bad
-        if refused is not None:
-            self._refuse(start, values, refused)
+            column, size = values[:, component], self.keyed[dim]
+            found[dim], bad = resolve(column, size, self.mode, self.negative)
+            if bad is not None:
+                invalid = bad if invalid is None else invalid | bad
+        if invalid is not None:
+            self._refuse_invalid(start, values)
         return found, invalid
 
     def check(self, length: int) -> None:
@@ -185,14 +132,7 @@ class Requests:
         for start in range(0, self.cycle, length):
             stop = min(start + length, self.cycle)
             entries = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
-            values = entries.reshape(stop - start, self.tuple_size)
-            refused = np.zeros(values.shape, bool)
-            for component, dim in enumerate(self.indexed):
-                bad = self.rule.resolve(values[:, component], self.keyed[dim])[1]
-                if bad is not None and not self.rule.skips:
-                    refused[:, component] = bad
-            if refused.any():
-                self._refuse(start, values, refused)
+            self._refuse_invalid(start, entries.reshape(stop - start, self.tuple_size))
 
     def _positional(self, start: int, stop: int) -> list[Ints | None]:
         """Coordinates that come from a request's own position."""
@@ -216,12 +156,17 @@ class Requests:
                 position, found[dim] = np.divmod(position, outer[dim])
         return found
 
-    def _refuse(self, start: int, values: NDArray[Any], refused: NDArray[np.bool_]) -> None:
-        row, component = (int(n) for n in np.unravel_index(np.argmax(refused), refused.shape))
+    def _refuse_invalid(self, start: int, values: NDArray[Any]) -> None:
+        """Raise IndexError for the first invalid index of requests, unless the mode skips them."""
+        if self.mode in ("fill", "drop"):
+            return
+        sizes = [self.keyed[dim] for dim in self.indexed]
+        found = first_invalid(values, sizes, self.mode, self.negative, tuples=True)
+        if found is None:
+            return
+        (row,), component, value = found
         dim = self.indexed[component]
         entry = (start + row) % self.cycle * self.tuple_size + component
         shape = self.indices.shape
         where = tuple(int(n) for n in np.unravel_index(entry, shape)) if shape else ()
-        raise errors.index_out_of_bounds(
-            self.op, int(values[row, component]), dim, self.keyed[dim], where, self.rule.mode
-        )
+        raise errors.index_out_of_bounds(self.op, value, dim, self.keyed[dim], where, self.mode)

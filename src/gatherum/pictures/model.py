@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ..call import Array, Call
 from ..errors import Shape
-from ..index_reports import number_entries
-from ..operators import OPERATORS
+from ..indices import number_entries, resolve
 from .example import example_indices
 from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
 
@@ -207,7 +206,7 @@ def _entries(s: Call, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[E
     space, axis = form.operator.space(drawn, form.indices, form.axis)
     numbers = number_entries(form.operator, space, indices, axis, "drop", s.negative)
     wrong = _wrong(form, space[axis:], indices, s.negative)
-    if s.mode in ("clip", "wrap") and 0 not in space:
+    if s.mode in ("clip", "wrap"):
         numbers = number_entries(form.operator, space, indices, axis, s.mode, s.negative)
     tuples = indices.shape[:-1] if form.tuples else indices.shape
     entries, met = [], set()
@@ -233,7 +232,7 @@ def _wrong(
         columns = [indices[..., c].ravel() for c in range(len(form.named))]
     count = columns[0].size if columns else int(np.prod(indices.shape[:-1]))
     found = [
-        number_entries(OPERATORS["gather"], (size,), column, 0, "drop", negative) < 0
+        resolve(column, size, "drop", negative)[1]
         for size, column in zip(sizes, columns, strict=True)
     ]
-    return [tuple(bool(wrong[n]) for wrong in found) for n in range(count)]
+    return [tuple(wrong is not None and bool(wrong[n]) for wrong in found) for n in range(count)]
