@@ -17,6 +17,7 @@ MODULES = (
     "gatherum.directml",
     "gatherum.onnx",
     "gatherum.files",
+    "gatherum.groups",
     "gatherum.reference",
     "gatherum.torch",
     "gatherum.cuda",

@@ -19,7 +19,7 @@ ROWS = [
     {"files"},
     {"jax", "torch"},
     {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
-    | {"aggregate", "prepare"},
+    | {"aggregate", "groups", "prepare"},
     {"accumulator_state", "callbacks"},
     {"plan", "index_reports", "config", "verify_cases"},
     {"indices"},

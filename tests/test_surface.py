@@ -87,6 +87,26 @@ def test_the_oracle_takes_the_same_arguments_but_out(op: str) -> None:
     assert bare(inspect.signature(getattr(reference, op))) == expected
 
 
+GROUPS = {
+    "reduce": (
+        "(values, groups, size=None, func='sum', axis=0, *, ddof=0, fill_value=None, mode='raise', "
+        "negative=False)"
+    ),
+    "transform": "(values, groups, func, axis=0, *, size=None, mode='raise', negative=False)",
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_functions_over_groups(name: str) -> None:
+    module = importlib.import_module("gatherum.groups")
+    assert set(GROUPS) == set(module.__all__)
+    text = inspect.getdoc(getattr(module, name)) or ""
+    assert bare(inspect.signature(getattr(module, name))) == GROUPS[name]
+    assert all(f"\n{one} :" in text for one in inspect.signature(getattr(module, name)).parameters)
+    oracle = importlib.import_module("gatherum.reference.groups")
+    assert bare(inspect.signature(getattr(oracle, name))) == GROUPS[name]
+
+
 ACCUMULATOR = {
     "__init__": "(self, data, reduction, *, include_self=True, mode='raise', negative=True)",
     "scatter_nd": "(self, indices, updates, batch_dims=0)",
@@ -158,6 +178,7 @@ def test_importing_the_package_is_light() -> None:
             "cuda",
             "dask",
             "files",
+            "groups",
             "pictures",
             "directml",
             "jax",
@@ -173,7 +194,9 @@ def test_importing_the_package_is_light() -> None:
     assert heavy & set(loaded) == set()
 
 
-@pytest.mark.parametrize("room", ["dask", "directml", "files", "jax", "onnx", "reference"])
+@pytest.mark.parametrize(
+    "room", ["dask", "directml", "files", "groups", "jax", "onnx", "reference"]
+)
 def test_a_room_is_imported_when_it_is_first_used(room: str) -> None:
     pytest.importorskip(NEEDED.get(room, "numpy"))
     code = f"""
@@ -187,7 +210,7 @@ print(sorted(dir(gatherum.{room})) == sorted(gatherum.{room}.__all__))
 
 
 def test_dir_shows_public_names_only() -> None:
-    rooms = {"dask", "directml", "files", "jax", "onnx", "reference", "torch"}
+    rooms = {"dask", "directml", "files", "groups", "jax", "onnx", "reference", "torch"}
     assert set(dir(gatherum)) - rooms == set(gatherum.__all__)
     with pytest.raises(AttributeError, match="module 'gatherum' has no attribute 'gathre'"):
         gatherum.gathre  # noqa: B018
@@ -216,7 +239,7 @@ def test_help_names_the_functions() -> None:
     assert [name for name in SIGNATURES if f"`{name}`" not in summary] == []
 
 
-@pytest.mark.parametrize("room", ["", ".directml", ".files"])
+@pytest.mark.parametrize("room", ["", ".directml", ".files", ".groups"])
 def test_help_shows_signatures_without_texts_of_annotations(room: str) -> None:
     module = importlib.import_module(f"gatherum{room}")
     text = pydoc.render_doc(module, renderer=pydoc.plaintext)

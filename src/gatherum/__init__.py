@@ -16,10 +16,10 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.files` (the same on files larger than memory), `gatherum.torch`,
-`gatherum.jax` and `gatherum.dask` (on their arrays), `gatherum.cuda` (on arrays of a GPU),
-`gatherum.onnx`, `gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to
-test against).
+Imported when first used: `gatherum.groups` (sums, means, extremes and more of groups of values),
+`gatherum.files` (the operators on files larger than memory), `gatherum.torch`, `gatherum.jax` and
+`gatherum.dask` (on their arrays), `gatherum.cuda` (on arrays of a GPU), `gatherum.onnx`,
+`gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).
 """
 
 from typing import TYPE_CHECKING
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import directml as directml
     from . import files as files
+    from . import groups as groups
     from . import jax as jax
     from . import onnx as onnx
     from . import reference as reference
@@ -105,6 +106,7 @@ _SUBPACKAGES = {
     "dask": "dask",
     "directml": "numpy",
     "files": "numpy",
+    "groups": "numpy",
     "jax": "jax",
     "onnx": "onnx",
     "reference": "numpy",

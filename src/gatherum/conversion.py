@@ -65,12 +65,17 @@ def _keyword(op: str, value: object) -> str:
     return f"mode={word!r}" if word in MODES else ""
 
 
-def as_size(op: str, name: str, value: object) -> int:
-    """Return a number of items as an int of at least 0."""
+def as_integer(op: str, name: str, value: object) -> int:
+    """Return an integer as an int."""
     try:
-        size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+        return operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
     except TypeError:
         raise errors.not_an_integer(op, name, value) from None
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    """Return a number of items as an int of at least 0."""
+    size = as_integer(op, name, value)
     if size < 0:
         raise errors.below_zero(op, name, size)
     return size

@@ -1,4 +1,5 @@
-"""The reference runs the six operators and `aggregate` as plain loops, from their definitions.
+"""The reference runs the six operators, `aggregate`, and in `groups` the functions over groups, as
+plain loops, from their definitions.
 
 This is the oracle that the compiled core is tested against. It is slow, it
 imports NumPy alone and it shares no code with the rest of the package. Items
@@ -11,6 +12,7 @@ exceptions: TypeError for a dtype or a non-integer attribute, ValueError for a
 shape or an attribute out of range, IndexError for an index.
 """
 
+from . import groups
 from .operators import (
     aggregate,
     gather,
@@ -26,6 +28,7 @@ __all__ = [
     "gather",
     "gather_elements",
     "gather_nd",
+    "groups",
     "scatter_elements",
     "scatter_nd",
     "scatter_slices",

@@ -1,0 +1,17 @@
+"""Reductions and transforms of groups of values, composed of the operators.
+
+`reduce` gives one result for each group: sums, means, variances, extremes and their positions,
+first and last values, counts. `transform` changes each value by what its group has.
+"""
+
+from gatherum.help_signatures import plain_help
+
+from .reducing import reduce, transform
+
+__all__ = ["reduce", "transform"]
+
+plain_help(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,145 @@
+"""The operators as groups need them: values into groups, and results back to the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import errors
+from gatherum.call import Array
+from gatherum.edge_lists import resolved
+from gatherum.errors import Shape
+from gatherum.plan import apply
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which group each value belongs to.
+
+    Attributes
+    ----------
+    op : str
+        The function that was called, for messages.
+    given : numpy.ndarray of int
+        The groups as the caller gave them, for messages.
+    groups : numpy.ndarray of int
+        One group for each position along `axis`, or one for each value.
+    shape : tuple of int
+        The shape of a result: the number of groups stands in the place of the values along `axis`.
+    axis : int
+        The axis of the values that the groups take the place of, counted from the front.
+    mode, negative
+        What to do with entries that are no group, as of the operators.
+    """
+
+    op: str
+    given: Array
+    groups: Array
+    shape: Shape
+    axis: int
+    mode: str
+    negative: bool
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return self.shape[self.axis]
+
+    @property
+    def elements(self) -> bool:
+        """Whether each value has a group of its own; otherwise slices across `axis` have one."""
+        return self.groups.ndim > 1
+
+    @property
+    def drops(self) -> bool:
+        """Whether values may belong to no group."""
+        return self.mode in ("fill", "drop")
+
+    def scatter(self, values: Array, reduction: str, start: Array) -> Array:
+        """Fold the values of each group, or keep its last one. Empty groups are `start`, an item.
+
+        The fold begins at the first value of a group; `start` takes no part.
+        """
+        how = {"reduction": reduction, "include_self": False}
+        return self._run("scatter", np.broadcast_to(start, self.shape), values, **how)
+
+    def gather(self, results: Array, fill_value: object = 0) -> Array:
+        """Return to each value the result of its group; a value without any takes `fill_value`."""
+        return self._run("gather", results, fill_value=fill_value)
+
+    def count(self, start: Array) -> NDArray[np.int64]:
+        """Return the number of values in each group, `start` for an empty one.
+
+        The shape broadcasts to that of a result.
+        """
+        one = np.ones((), np.int64)
+        if self.elements:
+            return self.scatter(one, "add", start)
+        counts = replace(self, shape=(self.size,), axis=0).scatter(one, "add", start)
+        return np.expand_dims(counts, [d for d in range(len(self.shape)) if d != self.axis])
+
+    def first_empty(self) -> Shape | None:
+        """Return where a result first has no value: in a group without values."""
+        touched = self.count(np.zeros((), np.int64)) > 0
+        if touched.all() or 0 in self.shape:
+            return None
+        place = np.unravel_index(int(touched.argmin()), touched.shape)
+        return tuple(int(n) for n in place)
+
+    def backward(self) -> Grouping:
+        """Return the grouping of the values in the opposite order along `axis`."""
+        return replace(self, groups=np.flip(self.groups, self.axis if self.elements else 0))
+
+    def without(self, left_out: NDArray[np.bool_]) -> Grouping:
+        """Return the grouping in which these values belong to no group."""
+        numbers = self._resolved()
+        if not self.elements:
+            numbers = np.expand_dims(numbers, [d for d in range(left_out.ndim) if d != self.axis])
+        groups = np.where(left_out, -1, numbers)
+        return replace(self, groups=groups, mode="drop", negative=False)
+
+    def first_position(self, chosen: NDArray[np.bool_], start: Array) -> NDArray[np.int64]:
+        """Return the position along `axis` of the first chosen value of each group, `start` for a
+        group without one.
+        """
+        places = [*np.nonzero(chosen)]
+        positions = places[self.axis]
+        groups = self.groups[tuple(places)] if self.elements else self.groups[positions]
+        places[self.axis] = resolved(groups, self.size, self.mode, self.negative)
+        return apply(
+            "scatter_nd",
+            np.broadcast_to(start, self.shape),
+            np.stack(places, axis=-1),
+            positions,
+            reduction="min",
+            include_self=False,
+            mode="drop",
+            negative=False,
+        )
+
+    def _resolved(self) -> NDArray[np.int64]:
+        """Return the number of each entry's group, -1 for none, or raise IndexError."""
+        numbers = resolved(self.groups, self.size, self.mode, self.negative)
+        if not self.drops and (numbers < 0).any():
+            raise self._invalid()
+        return numbers
+
+    def _run(self, family: str, *operands: Array, **more: Any) -> Array:
+        data, *updates = operands
+        how = {"mode": self.mode, "negative": self.negative, "axis": self.axis, **more}
+        name = "elements" if self.elements else {"gather": "", "scatter": "slices"}[family]
+        try:
+            return apply(f"{family}_{name}".rstrip("_"), data, self.groups, *updates, **how)
+        except IndexError:
+            raise self._invalid() from None
+
+    def _invalid(self) -> IndexError:
+        """Return what to raise for the first entry that is no group, as the caller gave them."""
+        bad = np.argwhere(resolved(self.given, self.size, self.mode, self.negative) < 0)
+        place = tuple(int(n) for n in bad[0]) if len(bad) else None
+        value = int(self.given[place]) if place is not None else 0
+        how = self.axis, self.size, place, self.mode, "groups"
+        return errors.index_out_of_bounds(self.op, value, *how)

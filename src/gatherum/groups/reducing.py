@@ -1,0 +1,283 @@
+"""`reduce` and `transform`: the arguments are checked, and a row of the table does the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gatherum import conversion, shapes
+from gatherum.call import Array
+from gatherum.dtypes import MODES, check_movable, is_index
+from gatherum.errors import not_an_index_dtype, renamed
+from gatherum.names import ModeName
+
+from . import errors
+from .functions import (
+    FUNCTIONS,
+    REDUCES,
+    TRANSFORMS,
+    FunctionRow,
+    ReduceName,
+    TransformName,
+    canonical,
+    has_nan,
+    is_nan,
+    nan_item,
+    transformed_dtype,
+    working_dtype,
+)
+from .grouping import Grouping
+
+REDUCE = "groups.reduce"
+TRANSFORM = "groups.transform"
+
+
+def reduce(
+    values: ArrayLike,
+    groups: ArrayLike,
+    size: int | None = None,
+    func: ReduceName = "sum",
+    axis: int = 0,
+    *,
+    ddof: int = 0,
+    fill_value: object = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> NDArray[Any]:
+    """Reduce the values of each group: sums, means, extremes and where they are, counts.
+
+    Group ``g`` holds the values whose entry in `groups` is ``g``, in row-major order.
+
+    Parameters
+    ----------
+    values : array_like
+        The values, of at least one dimension.
+    groups : array_like of int
+        The groups, counted from 0: one for each position along `axis`, of shape
+        ``(values.shape[axis],)``, or one for each value, of the shape of `values`.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    size : int, optional
+        The number of groups; the largest entry plus one unless given.
+    func : str, default "sum"
+        ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
+        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"`` or ``"all"``,
+        or one of these with ``nan`` before it, which skips NaN.
+    axis : int, default 0
+        The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
+    ddof : int, default 0
+        For ``"var"`` and ``"std"``: a group of n values is divided by ``n - ddof``. Without meaning
+        for the others.
+    fill_value : object, optional
+        What an empty group becomes, converted to the dtype of the result as an operator's
+        `fill_value` is. By default 0 for sums and counts, 1 for products, False for ``"any"``, True
+        for ``"all"``, and NaN for the others where the result's dtype has one.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat entries that are no group: raise IndexError; move to the nearest group; wrap
+        around (floor modulo); or leave the value out (``"fill"`` is the same here).
+    negative : bool, default False
+        Whether entries from -size to -1 count from the end. Otherwise they are no group.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new C-contiguous array of the shape of `values` with `size` in the place of
+        ``values.shape[axis]``. Its dtype is that of `values`; int64 for counts and positions, bool
+        for ``"any"`` and ``"all"``; for ``"var"`` and ``"std"`` float64 of integers and the real
+        dtype of complex numbers.
+
+    Raises
+    ------
+    TypeError
+        If `size`, `axis` or `ddof` is not an integer, `negative` is not a boolean, `groups` is not
+        of an integer dtype, the function is not defined for the dtype of `values`, or an operand is
+        not an array, masked, or of another framework.
+    ValueError
+        If `func`, `mode` or `axis` is not one of its values, `size` or `ddof` is negative, the
+        shapes do not fit, `fill_value` does not convert, or it is not given where a group is empty
+        and the result has no NaN for it. The message names the first such group.
+    IndexError
+        If an entry is no group in mode ``"raise"``, or cannot be clipped or wrapped because there
+        are no groups. It names the first one in row-major order.
+
+    See Also
+    --------
+    transform : Functions whose result has the shape of the values.
+    gatherum.scatter_slices : The folds into an array that has values already.
+
+    Notes
+    -----
+    The bits are the same for any number of threads. Sums, products, means and extremes are those
+    of `gatherum.scatter_slices` with ``include_self=False``: left folds in row-major order, float16
+    and bfloat16 in float32 and rounded once, integers that wrap around, means of integers rounded
+    toward minus infinity, sums of bools that are or.
+
+    A variance takes two passes: the mean, then the left fold of the squared distances from it, both
+    in float32 for float16 and bfloat16, in float64 for integers, else in the dtype of the values;
+    ``abs(x - mean)**2`` of complex numbers. The quotient is rounded once to the dtype of the
+    result; a standard deviation is its square root, which is rounded once instead. A group of
+    `ddof` values or fewer has NaN.
+
+    A position is that of the first value along `axis` that attains the extreme, where zeros of both
+    signs are equal; the first NaN wins, as in `numpy.argmax`. ``"first"`` and ``"last"`` copy bits,
+    of every dtype. A group of NaN alone is empty for the functions that skip NaN.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> gatherum.groups.reduce([1.0, 2.0, 4.0], [1, 1, 0], func="mean")
+    array([4. , 1.5])
+    >>> gatherum.groups.reduce([1.0, 2.0, 4.0], [1, 1, 0], 3, "max")
+    array([ 4.,  2., nan])
+    >>> gatherum.groups.reduce([[3, 9], [7, 5], [7, 0]], [0, 1, 1], func="argmax")
+    array([[0, 0],
+           [1, 1]])
+    >>> gatherum.groups.reduce([[3, 9], [7, 5]], [[0, 1], [0, 0]], func="sum", axis=1)
+    array([[ 3,  9],
+           [12,  0]])
+    """
+    name = conversion.as_choice(REDUCE, "func", func, REDUCES)
+    less = conversion.as_size(REDUCE, "ddof", ddof)
+    found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
+    return reduced(name, found, by, less, fill_value)
+
+
+def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: object) -> Array:
+    """Return what `reduce` does, of an array and its groups."""
+    skips = name not in FUNCTIONS
+    row = FUNCTIONS[name.removeprefix("nan") if skips else name]
+    if not row.accepts(values.dtype):
+        raise errors.not_defined(by.op, name, values.dtype)
+    dtype = row.result(values.dtype)
+    shapes.check_result(by.op, by.shape, dtype)
+    start = _start(row, dtype, by.op, fill_value)
+    with np.errstate(all="ignore"):  # signaling NaN among them
+        if skips and has_nan(values.dtype) and (left_out := is_nan(values)).any():
+            by = by.without(left_out)
+        if start is None:
+            if (place := by.first_empty()) is not None:
+                where = place if by.elements else ()
+                raise errors.empty_group(by.op, name, dtype, place[by.axis], where)
+            start = np.zeros((), dtype)
+        return row.compose(values, by, start, ddof)
+
+
+def _start(row: FunctionRow, dtype: np.dtype[Any], op: str, fill_value: object) -> Array | None:
+    """Return what an empty group becomes, as an item; None where it cannot be."""
+    if fill_value is not None:
+        try:
+            return conversion.fill_item(op, dtype, fill_value)
+        except (TypeError, ValueError) as error:
+            raise renamed(error, op, {"data": "result"}, True) from None
+    return nan_item(dtype) if row.empty is None else np.asarray(row.empty).astype(dtype)
+
+
+def transform(
+    values: ArrayLike,
+    groups: ArrayLike,
+    func: TransformName,
+    axis: int = 0,
+    *,
+    size: int | None = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> NDArray[Any]:
+    """Change each value by what its group has: its share of the sum, its distance from the mean.
+
+    Parameters
+    ----------
+    values : array_like
+        The values, of at least one dimension.
+    groups : array_like of int
+        The groups, as of `reduce`.
+    func : {"normalize", "centre"}
+        ``"normalize"``: the value over the sum of its group. ``"centre"``: the value less the mean
+        of its group.
+    axis : int, default 0
+        The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
+    size : int, optional
+        The number of groups; the largest entry plus one unless given.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat entries that are no group, as of `reduce`. A value that is left out becomes
+        NaN.
+    negative : bool, default False
+        Whether entries from -size to -1 count from the end. Otherwise they are no group.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new C-contiguous array of the shape of `values` and of its dtype, float64 of integers.
+
+    Raises
+    ------
+    TypeError
+        If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` is not of an
+        integer dtype, the function is not defined for the dtype of `values` (both are for integers
+        and floats, ``"centre"`` for complex numbers too), or an operand is not an array, masked, or
+        of another framework.
+    ValueError
+        If `func`, `mode` or `axis` is not one of its values, `size` is negative, or the shapes do
+        not fit.
+    IndexError
+        If an entry is no group, as of `reduce`.
+
+    See Also
+    --------
+    reduce : One result for each group.
+
+    Notes
+    -----
+    Sum, mean, quotient and difference are computed in float32 for float16 and bfloat16, in float64
+    for integers, else in the dtype of the values, and rounded once. NaN is the canonical one.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> gatherum.groups.transform([1.0, 3.0, 5.0], [0, 0, 1], "normalize")
+    array([0.25, 0.75, 1.  ])
+    >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
+    array([-1.,  1.,  0.])
+    """
+    name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS))
+    found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
+    row = TRANSFORMS[name]
+    if not row.accepts(found.dtype):
+        raise errors.not_defined(TRANSFORM, name, found.dtype)
+    dtype = transformed_dtype(found.dtype)
+    shapes.check_result(TRANSFORM, by.shape, dtype)
+    with np.errstate(all="ignore"):
+        made = row.compose(found.astype(working_dtype(found.dtype), copy=False), by)
+        return canonical(made).astype(dtype, copy=False)
+
+
+def _grouped(
+    op: str,
+    values: object,
+    groups: object,
+    size: object,
+    axis: object,
+    mode: object,
+    negative: object,
+) -> tuple[Array, Grouping]:
+    """Return the values as an array and their grouping, or raise for arguments that do not fit."""
+    along = conversion.as_integer(op, "axis", axis)
+    how = conversion.as_choice(op, "mode", mode, MODES)
+    from_end = conversion.as_boolean(op, "negative", negative)
+    number = None if size is None else conversion.as_size(op, "size", size)
+    found = conversion.as_array(op, "values", values)
+    entries = conversion.as_indices(op, groups, "groups")
+    check_movable(op, "values", found.dtype)
+    if not is_index(entries.dtype):
+        raise not_an_index_dtype(op, entries.dtype, False, "groups")
+    try:
+        along = shapes.resolve_axis(op, found.shape, along)
+    except ValueError as error:
+        raise renamed(error, op, {"data": "values"}, True) from None
+    if entries.shape not in (found.shape, found.shape[along : along + 1]):
+        raise errors.other_groups(op, found.shape[along], found.shape, entries.shape)
+    if number is None:
+        number = max(int(entries.max()) + 1, 0) if entries.size else 0
+    shape = (*found.shape[:along], number, *found.shape[along + 1 :])
+    return found, Grouping(op, entries, entries, shape, along, how, from_end)

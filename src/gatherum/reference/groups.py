@@ -1,0 +1,282 @@
+"""The functions over groups as plain loops: the values of each group are listed, then reduced.
+
+`reduce` and `transform` take the arguments of the functions of `gatherum.groups`, and raise the
+same types of exceptions. This module is the published meaning of their rules.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .arguments import as_array, as_axis, check_boolean, check_choice
+from .items import Array, DType, Items, Position, as_bytes, blank, typed
+from .positions import MODES, resolve_all
+from .reductions import COMPLEXES, FLOATS, HALVES, INTEGERS, folded
+from .scalars import fill_item
+
+__all__ = ["reduce", "transform"]
+
+NUMBERS = INTEGERS | HALVES | FLOATS | COMPLEXES
+# Of each function without nan before it: the dtypes that it is defined for, None for all.
+REDUCES: dict[str, frozenset[str] | None] = {
+    "sum": NUMBERS | {"bool"},
+    "prod": NUMBERS | {"bool"},
+    "mean": NUMBERS,
+    "var": NUMBERS,
+    "std": NUMBERS,
+    "max": NUMBERS - COMPLEXES | {"bool"},
+    "min": NUMBERS - COMPLEXES | {"bool"},
+    "argmax": NUMBERS - COMPLEXES | {"bool"},
+    "argmin": NUMBERS - COMPLEXES | {"bool"},
+    "first": None,
+    "last": None,
+    "count": None,
+    "any": NUMBERS | {"bool"},
+    "all": NUMBERS | {"bool"},
+}
+TRANSFORMS = {"normalize": NUMBERS - COMPLEXES, "centre": NUMBERS}
+FOLDS = {"sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min"}
+EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1}
+
+Members: TypeAlias = list[tuple[Position, bytes]]
+"""Where each value of a group stands, and the value, in row-major order."""
+
+
+def reduce(
+    values: ArrayLike,
+    groups: ArrayLike,
+    size: int | None = None,
+    func: str = "sum",
+    axis: int = 0,
+    *,
+    ddof: int = 0,
+    fill_value: Any = None,
+    mode: str = "raise",
+    negative: bool = False,
+) -> Array:
+    """Reduce the values of each group.
+
+    Examples
+    --------
+    >>> reduce([1.0, 2.0, 4.0], [1, 1, 0], func="mean")
+    array([4. , 1.5])
+    """
+    op = "groups.reduce"
+    check_choice(op, "func", func, [*REDUCES, *(f"nan{name}" for name in REDUCES)])
+    if operator.index(ddof) < 0:
+        raise ValueError(f"{op}: `ddof` must be at least 0, got {ddof}")
+    name = func.removeprefix("nan")
+    values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
+    result = _result_dtype(name, values.dtype)
+    fill = None
+    if fill_value is not None:
+        fill = fill_item(op, fill_value, result, "fill").tobytes()
+    elif name in EMPTY:
+        fill = np.asarray(EMPTY[name]).astype(result).tobytes()
+    elif (nan := _nan_item(result)) is not None:
+        fill = nan.tobytes()
+
+    out = blank(op, members.shape, result)
+    for place in np.ndindex(members.shape):
+        every: Members = members.item(place)
+        kept = [one for one in every if func == name or not _is_nan(one[1], values.dtype)]
+        if kept:
+            item = _reduced(name, kept, values.dtype, axis, ddof)
+        elif fill is None:
+            raise ValueError(f"{op}: group {place[axis]} is empty: `fill_value` must be given")
+        else:
+            item = fill
+        out[place] = np.void(item)
+    return typed(out, result)
+
+
+def transform(
+    values: ArrayLike,
+    groups: ArrayLike,
+    func: str,
+    axis: int = 0,
+    *,
+    size: int | None = None,
+    mode: str = "raise",
+    negative: bool = False,
+) -> Array:
+    """Change each value by what its group has; a value of no group becomes NaN.
+
+    Examples
+    --------
+    >>> transform([1.0, 3.0, 5.0], [0, 0, 1], "normalize")
+    array([0.25, 0.75, 1.  ])
+    """
+    op = "groups.transform"
+    check_choice(op, "func", func, list(TRANSFORMS))
+    values, _, members = _listed(op, values, groups, size, axis, mode, negative, TRANSFORMS[func])
+    wide = _wide(values.dtype)
+    result = wide if values.dtype.name in INTEGERS else values.dtype
+    out = np.full(values.shape, _nan_item(result), result)
+    for place in np.ndindex(members.shape):
+        numbers = [_number(item, values.dtype, wide) for _, item in members[place]]
+        if numbers:
+            other = _folded(numbers, wide, "add" if func == "normalize" else "mean")
+        for (position, _), number in zip(members[place], numbers, strict=True):
+            with np.errstate(all="ignore"):
+                made = number / other if func == "normalize" else number - other
+                out[position] = _rounded(made, result)
+    return out
+
+
+def _listed(
+    op: str,
+    values: Any,
+    groups: Any,
+    size: Any,
+    axis: Any,
+    mode: str,
+    negative: bool,
+    names: frozenset[str] | None,
+) -> tuple[Array, int, Array]:
+    """Check the arguments; return the values, the axis, and the members of each group."""
+    axis = operator.index(axis)
+    check_choice(op, "mode", mode, MODES)
+    check_boolean(op, "negative", negative)
+    if size is not None and operator.index(size) < 0:
+        raise ValueError(f"{op}: `size` must be at least 0, got {size}")
+    values, groups = as_array(op, "values", values), as_array(op, "groups", groups)
+    if groups.size == 0 and groups.dtype.kind == "f":
+        groups = groups.astype(np.int64)
+    if values.dtype.hasobject or groups.dtype.kind not in "iu":
+        raise TypeError(f"{op}: got values of {values.dtype} and groups of {groups.dtype}")
+    if values.ndim == 0:
+        raise ValueError(f"{op}: `values` must have at least 1 dimension")
+    axis = as_axis(op, axis, values.ndim)
+    along = (values.shape[axis],)
+    if groups.shape not in (along, values.shape):
+        raise ValueError(f"{op}: `groups` must have shape {along}, got {groups.shape}")
+    if names is not None and (values.dtype.name not in names or not values.dtype.isnative):
+        raise TypeError(f"{op}: `func` is not defined for dtype {values.dtype}")
+    if size is None:
+        size = max([int(group) + 1 for group in groups.flat] + [0])
+    shape = values.shape[:axis] + (operator.index(size),) + values.shape[axis + 1 :]
+    members = np.empty(shape, dtype=object)
+    for place in np.ndindex(shape):
+        members[place] = []
+    counted = np.empty(shape[axis], "V0")
+    numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
+    items = as_bytes(values)
+    for position in np.ndindex(values.shape):
+        number = numbers[position if groups.ndim > 1 else position[axis]]
+        if number is not None:
+            members[(*position[:axis], number, *position[axis + 1 :])].append(
+                (position, items[position].tobytes())
+            )
+    return values, axis, members
+
+
+def _result_dtype(name: str, dtype: DType) -> DType:
+    if name in ("count", "argmax", "argmin"):
+        return np.dtype(np.int64)
+    if name in ("any", "all"):
+        return np.dtype(bool)
+    if name in ("var", "std") and dtype.name not in HALVES:
+        return _real(_wide(dtype))
+    return dtype
+
+
+def _nan_item(dtype: DType) -> Array | None:
+    """Return NaN, in both parts of a complex number; None where the dtype has none."""
+    if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
+        return None
+    item = np.zeros((), dtype)
+    item[()] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+    return item if _is_nan(item.tobytes(), dtype) else None
+
+
+def _wide(dtype: DType) -> DType:
+    """Return the dtype of sums that are no fold of the operators."""
+    if dtype.name in INTEGERS:
+        return np.dtype(np.float64)
+    return np.dtype(np.float32) if dtype.name in HALVES else dtype
+
+
+def _real(dtype: DType) -> DType:
+    return np.dtype({"complex64": "f4", "complex128": "f8"}.get(dtype.name, dtype))
+
+
+def _number(item: bytes, dtype: DType, wide: DType) -> Any:
+    return np.frombuffer(item, dtype)[0].astype(wide)
+
+
+def _is_nan(item: bytes, dtype: DType) -> bool:
+    if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
+        return False
+    (value,) = np.frombuffer(item, dtype)
+    with np.errstate(all="ignore"):  # a signaling NaN
+        return bool(value != value)  # noqa: PLR0124  # complex numbers, too
+
+
+def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:
+    items = [item for _, item in members]
+    if name in FOLDS:
+        return folded(items, dtype, FOLDS[name])
+    if name in ("first", "last"):
+        return items[0 if name == "first" else -1]
+    if name == "count":
+        return np.int64(len(items)).tobytes()
+    if name in ("any", "all"):
+        return bytes([(any if name == "any" else all)(_is_true(item, dtype) for item in items)])
+    if name in ("argmax", "argmin"):
+        place = _position(items, dtype, max if name == "argmax" else min)
+        return np.int64(members[place][0][axis]).tobytes()
+    return _spread(items, dtype, ddof, name == "std")
+
+
+def _is_true(item: bytes, dtype: DType) -> bool:
+    with np.errstate(all="ignore"):
+        return item != b"\0" if dtype.name == "bool" else bool(np.frombuffer(item, dtype)[0] != 0)
+
+
+def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -> int:
+    """Return where the first NaN is, else the first value that equals the extreme."""
+    if dtype.name == "bool":
+        values: list[Any] = [item != b"\0" for item in items]
+    else:
+        values = [np.frombuffer(item, dtype)[0] for item in items]
+    for place, item in enumerate(items):
+        if _is_nan(item, dtype):
+            return place
+    return values.index(extreme(values))
+
+
+def _folded(numbers: list[Any], wide: DType, reduction: str) -> Any:
+    items = [np.asarray(number, wide).tobytes() for number in numbers]
+    return np.frombuffer(folded(items, wide, reduction), wide)[0]
+
+
+def _spread(items: Items, dtype: DType, ddof: int, root: bool) -> bytes:
+    """Two passes: the mean, then the left fold of squared distances from it."""
+    wide, result = _wide(dtype), _result_dtype("var", dtype)
+    numbers = [_number(item, dtype, wide) for item in items]
+    mean = _folded(numbers, wide, "mean")
+    with np.errstate(all="ignore"):
+        squares = []
+        for number in numbers:
+            away = number - mean
+            square = away.real * away.real
+            squares.append(square + away.imag * away.imag if wide.kind == "c" else square)
+        total = _folded(squares, _real(wide), "add")
+        if len(items) <= ddof:
+            return _rounded(np.nan, result).tobytes()
+        spread = total / total.dtype.type(len(items) - ddof)
+        return _rounded(np.sqrt(spread) if root else spread, result).tobytes()
+
+
+def _rounded(number: Any, dtype: DType) -> Array:
+    """Round once; every NaN becomes the quiet one of sign 0 and payload 0."""
+    if dtype.kind == "c":
+        out = np.empty((), dtype)
+        out.real, out.imag = (_rounded(part, _real(dtype)) for part in (number.real, number.imag))
+        return out
+    quiet = np.float32("nan") if np.isnan(number) else number
+    return np.asarray(quiet).astype(dtype)

@@ -1,0 +1,297 @@
+"""Functions over groups: the oracle's bits, over dtypes, layouts, modes and hostile values."""
+
+import typing
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum.groups import functions
+from gatherum.reference import groups as reference
+from strategies import DATA_DTYPES, MODES, same_bits, value_bytes
+
+NUMBERS = [dtype for dtype in DATA_DTYPES if functions.FUNCTIONS["sum"].accepts(dtype)]
+NAN = float("nan")
+
+CASES = {
+    "sum": ([1, 2, 4], [1, 1, 0], {}, [4, 3]),
+    "a sum of nothing": ([1, 2], [2, 2], {}, [0, 0, 3]),
+    "a product of nothing": ([2, 3], [1, 1], {"func": "prod"}, [1, 6]),
+    "no value": ([], [], {"size": 2}, [0.0, 0.0]),
+    "no group": (np.zeros(0), [], {"func": "max"}, np.zeros(0)),
+    "means of integers are rounded down": ([-1, -2, 3], [0, 0, 1], {"func": "mean"}, [-2, 3]),
+    "means of nothing": ([1.0], [1], {"func": "mean"}, [NAN, 1]),
+    "var": ([1.0, 3.0, 7.0], [0, 0, 1], {"func": "var"}, [1.0, 0.0]),
+    "var with ddof": ([1.0, 3.0, 7.0], [0, 0, 1], {"func": "var", "ddof": 1}, [2.0, NAN]),
+    "var of integers": ([1, 2], [0, 0], {"func": "var"}, [0.25]),
+    "var of complex numbers": ([1j, -1j, 1, -1], [0] * 4, {"func": "var"}, [1.0]),
+    "std": ([1.0, 5.0], [0, 0], {"func": "std"}, [2.0]),
+    "max has the larger zero": ([-0.0, 0.0, -0.0], [0, 0, 1], {"func": "max"}, [0.0, -0.0]),
+    "NaN wins": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "max"}, [NAN, 2.0]),
+    "NaN is skipped": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "nanmax"}, [1.0, 2.0]),
+    "NaN alone is nothing": ([NAN, 2.0], [0, 1], {"func": "nansum"}, [0.0, 2.0]),
+    "the first of equals": ([7, 9, 9, 7], [0, 0, 0, 1], {"func": "argmax"}, [1, 3]),
+    "zeros are equal": ([-0.0, 0.0], [0, 0], {"func": "argmax"}, [0]),
+    "the first NaN": ([1.0, NAN, NAN], [0, 0, 0], {"func": "argmin"}, [1]),
+    "positions count along the axis": (
+        [[1, 5, 5], [8, 2, 8]],
+        [0, 1, 1],
+        {"func": "argmax", "axis": 1},
+        [[0, 1], [0, 2]],
+    ),
+    "no NaN, no difference": ([7, 9], [0, 0], {"func": "nanargmax"}, [1]),
+    "first": ([5, 6, 7], [0, 1, 0], {"func": "first"}, [5, 6]),
+    "last": ([5, 6, 7], [0, 1, 0], {"func": "last"}, [7, 6]),
+    "the first that is not NaN": ([NAN, 6, 7], [0, 0, 0], {"func": "nanfirst"}, [6.0]),
+    "count": ([5, 6, 7], [2, 0, 2], {"func": "count"}, [1, 0, 2]),
+    "counts of slices": (np.zeros((2, 2)), [1, 1], {"func": "count"}, [[0, 0], [2, 2]]),
+    "counts without NaN": ([[NAN, 1], [2, 3]], [0, 0], {"func": "nancount"}, [[1, 2]]),
+    "any": ([0, 0, 3], [0, 0, 2], {"func": "any"}, [False, False, True]),
+    "all": ([1, 0, 3], [0, 0, 2], {"func": "all"}, [False, True, True]),
+    "NaN is true": ([NAN, 0.0], [0, 1], {"func": "any"}, [True, False]),
+    "a group for each value": ([[1, 2], [4, 8]], [[0, 1], [0, 0]], {}, [[5, 8], [0, 2]]),
+    "a group for each value, along rows": (
+        [[1, 2], [4, 8]],
+        [[0, 1], [0, 0]],
+        {"axis": 1},
+        [[1, 2], [12, 0]],
+    ),
+    "what empty groups become": ([5], [1], {"func": "max", "fill_value": -1}, [-1, 5]),
+    "a sum can be another number": ([5], [1], {"fill_value": 9}, [9, 5]),
+    "entries from the end": ([1, 2], [-1, 0], {"size": 2, "negative": True}, [2, 1]),
+    "entries that are no group": ([1, 2, 4], [0, 9, -1], {"size": 2, "mode": "drop"}, [1, 0]),
+    "entries that are moved": ([1, 2, 4], [0, 9, -1], {"size": 2, "mode": "clip"}, [5, 2]),
+    "a position whose neighbours are left out": (
+        [9, 1, 1],
+        [7, 0, 0],
+        {"size": 1, "mode": "drop", "func": "argmax"},
+        [1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
+def test_cases(name, module):
+    values, groups, more, answer = CASES[name]
+    found = module.reduce(values, groups, **more)
+    assert found.flags.c_contiguous and found.flags.writeable
+    assert same_bits(np.asarray(answer, found.dtype), found)
+
+
+def _hostile(rng, dtype, shape):
+    items = value_bytes(rng, dtype, int(np.prod(shape)))
+    return np.frombuffer(items, dtype).reshape(shape)
+
+
+def _values(rng, dtype, shape):
+    """Values that meet in ties, or of any bits."""
+    if rng.random() < 0.5 and functions.FUNCTIONS["sum"].accepts(dtype):
+        return rng.integers(0, 4, shape).astype(dtype)
+    return _hostile(rng, dtype, shape)
+
+
+def _laid_out(rng, array):
+    """Copy an array into other strides."""
+    if rng.random() < 0.4 and array.ndim > 1:
+        return np.asfortranarray(array)
+    if rng.random() < 0.4:
+        return np.repeat(array, 2, axis=0)[::2][::-1][::-1] if array.ndim else array
+    return array
+
+
+def _outcome(function, *args, **more):
+    """Return the result, or the type of exception."""
+    try:
+        return function(*args, **more)
+    except (TypeError, ValueError, IndexError) as error:
+        return type(error)
+
+
+def _same(one, other):
+    if isinstance(one, type) or isinstance(other, type):
+        return one is other
+    return same_bits(one, other)
+
+
+def _call(rng):
+    """Draw the shape of values, their groups, and arguments."""
+    shape = [(23,), (7, 3), (2, 6, 2), (0,), (3, 0), (1,)][rng.integers(6)]
+    axis = int(rng.integers(-len(shape), len(shape)))
+    size = int(rng.integers(1, 5))
+    kind = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
+    beyond = rng.random() < 0.3
+    whole = rng.random() < 0.4
+    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(kind)
+    if kind.kind == "i" and rng.random() < 0.3:
+        entries -= size
+    more = {
+        "axis": axis,
+        "size": None if rng.random() < 0.2 else size,
+        "mode": MODES[rng.integers(len(MODES))],
+        "negative": bool(rng.random() < 0.5),
+    }
+    return shape, entries, more
+
+
+@pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)
+@pytest.mark.parametrize("func", functions.REDUCES)
+def test_a_reduction_has_the_bits_of_the_oracle(func, dtype):
+    rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
+    for _ in range(6):
+        shape, groups, more = _call(rng)
+        values = _laid_out(rng, _values(rng, dtype, shape))
+        more |= {"func": func, "ddof": int(rng.integers(3))}
+        if rng.random() < 0.4 and dtype.char not in "mMSUVg":
+            more["fill_value"] = bool(rng.random() < 0.5)
+        expected = _outcome(reference.reduce, values, groups, **more)
+        assert _same(_outcome(gatherum.groups.reduce, values, groups, **more), expected)
+
+
+@pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)
+@pytest.mark.parametrize("func", functions.TRANSFORMS)
+def test_a_transform_has_the_bits_of_the_oracle(func, dtype):
+    rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
+    for _ in range(10):
+        shape, groups, more = _call(rng)
+        values = _laid_out(rng, _values(rng, dtype, shape))
+        expected = _outcome(reference.transform, values, groups, func, **more)
+        assert _same(_outcome(gatherum.groups.transform, values, groups, func, **more), expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("func", ["sum", "mean", "var", "max", "argmax", "first", "nansum"])
+def test_many_values_on_threads(settings_restored, func, threads):
+    rng = np.random.default_rng(5)
+    values = rng.standard_normal(120_000).astype("f4")
+    values[rng.random(len(values)) < 0.001] = np.nan
+    groups = rng.integers(0, 50, len(values))
+    gatherum.set_num_threads(threads)
+    found = gatherum.groups.reduce(values, groups, func=func)
+    order = np.argsort(groups, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    for group, part in enumerate(parts):
+        alone = gatherum.groups.reduce(values[part], np.zeros(len(part), int), func=func)
+        expected = part[alone[0]] if func == "argmax" else alone[0]
+        assert same_bits(np.asarray(expected), np.asarray(found[group]))
+
+
+REFUSED = [
+    (
+        "reduce", ([1], [0], None, "logsumexp"), {}, ValueError,
+        "groups.reduce: `func` must be one of 'sum', 'prod', 'mean', 'var', 'std', 'max', 'min', "
+        "'argmax', 'argmin', 'first', 'last', 'count', 'any', 'all', 'nansum', 'nanprod', "
+        "'nanmean', 'nanvar', 'nanstd', 'nanmax', 'nanmin', 'nanargmax', 'nanargmin', 'nanfirst', "
+        "'nanlast', 'nancount', 'nanany', 'nanall', got 'logsumexp'",
+    ),
+    (
+        "transform", ([1.0], [0], "softmax"), {}, ValueError,
+        "groups.transform: `func` must be one of 'normalize', 'centre', got 'softmax'",
+    ),
+    (
+        "reduce", ([1j], [0], 1, "max"), {}, TypeError,
+        "groups.reduce: `func` 'max' is not defined for dtype complex128",
+    ),
+    (
+        "transform", ([True], [0], "centre"), {}, TypeError,
+        "groups.transform: `func` 'centre' is not defined for dtype bool",
+    ),
+    (
+        "reduce", ([1, 2, 3], [0, 1, 5], 3), {}, IndexError,
+        "groups.reduce: index 5 is out of bounds for axis 0 of size 3 (groups[2])",
+    ),
+    (
+        "reduce", ([1, 2, 3], [0, -1, -2], 3, "first"), {}, IndexError,
+        "groups.reduce: index -1 is out of bounds for axis 0 of size 3 (groups[1])",
+    ),
+    (
+        "reduce", ([[1.0, NAN]], [0, 9], 3, "nansum", 1), {}, IndexError,
+        "groups.reduce: index 9 is out of bounds for axis 1 of size 3 (groups[1])",
+    ),
+    (
+        "reduce", ([[1.0, NAN]], [[0, 9]], 0, "sum", 1), {"mode": "clip"}, IndexError,
+        "groups.reduce: index 0 cannot be brought into axis 1 of size 0 by mode 'clip' "
+        "(groups[0, 0])",
+    ),
+    (
+        "reduce", ([1, 2], [0, 2], None, "max"), {}, ValueError,
+        "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
+        "for an empty group: group 1 is empty",
+    ),
+    (
+        "reduce", ([[1, 2], [3, 4]], [[0, 1], [1, 1]], None, "argmax"), {}, ValueError,
+        "groups.reduce: `fill_value` must be given for 'argmax' of dtype int64, which has no value "
+        "for an empty group: group 0 is empty (result[0, 1])",
+    ),
+    (
+        "reduce", ([1, 2], [0, 0], 1, "max"), {"fill_value": 1.5}, ValueError,
+        "groups.reduce: `fill_value` must be an integer where `result` is int64, got 1.5",
+    ),
+    (
+        "reduce", (3, [0]), {}, ValueError,
+        "groups.reduce: `values` must have at least 1 dimension, got 0",
+    ),
+    (
+        "reduce", ([1, 2], [0]), {}, ValueError,
+        "groups.reduce: `groups` must have shape (2,), got (1,)",
+    ),
+    (
+        "reduce", ([[1, 2], [3, 4]], [[0, 1]]), {}, ValueError,
+        "groups.reduce: `groups` must have shape (2,), or that of `values`, (2, 2), got (1, 2)",
+    ),
+    (
+        "reduce", ([1], [0.0]), {}, TypeError,
+        "groups.reduce: `groups` must have an integer dtype, got float64",
+    ),
+    (
+        "reduce", ([1], [True]), {}, TypeError,
+        "groups.reduce: `groups` must have an integer dtype, got bool; np.flatnonzero makes "
+        "indices of a mask",
+    ),
+    (
+        "reduce", ([1], [0], 1.5), {}, TypeError,
+        "groups.reduce: `size` must be an integer, got 1.5",
+    ),
+    (
+        "reduce", ([1], [0], -1), {}, ValueError,
+        "groups.reduce: `size` must be at least 0, got -1",
+    ),
+    (
+        "reduce", ([1], [0]), {"axis": 1}, ValueError,
+        "groups.reduce: `axis` must be in [-1, 1), got 1",
+    ),
+    (
+        "reduce", ([1], [0]), {"axis": "0"}, TypeError,
+        "groups.reduce: `axis` must be an integer, got '0'",
+    ),
+    (
+        "reduce", ([1], [0]), {"ddof": -1}, ValueError,
+        "groups.reduce: `ddof` must be at least 0, got -1",
+    ),
+    (
+        "reduce", ([1], [0]), {"negative": 1}, TypeError,
+        "groups.reduce: `negative` must be True or False, got 1",
+    ),
+    (
+        "reduce", ([None], [0]), {}, TypeError,
+        "groups.reduce: `values` must have a dtype without objects or references, got object",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args", "more", "kind", "message"), REFUSED)
+def test_refusals(name, args, more, kind, message):
+    with pytest.raises(kind) as caught:
+        getattr(gatherum.groups, name)(*args, **more)
+    assert str(caught.value) == message
+    assert caught.type is kind
+
+
+def test_the_names_for_type_checkers_are_those_of_the_tables():
+    assert typing.get_args(functions.ReduceName) == functions.REDUCES
+    assert typing.get_args(functions.TransformName) == tuple(functions.TRANSFORMS)
+
+
+def test_the_oracle_has_the_same_functions():
+    assert tuple(reference.REDUCES) == tuple(functions.FUNCTIONS)
+    assert tuple(reference.TRANSFORMS) == tuple(functions.TRANSFORMS)
