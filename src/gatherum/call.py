@@ -7,7 +7,7 @@ Only `conversion` makes attributes from what a caller passes: equal values must 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +76,7 @@ def is_spec(value: object) -> bool:
     return isinstance(value[1], (str, type, np.dtype))
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """An operator and its arguments other than arrays.
 
     Attributes
@@ -124,9 +123,9 @@ class Attributes:
         return found
 
     @property
-    def positional(self) -> tuple[str, int, str, bool, str, bool]:
-        """The same in the order of the core's functions, without the fill value."""
-        return self.op, self.axis, self.reduction, self.include_self, self.mode, self.negative
+    def positional(self) -> tuple[int, str, bool, str, bool]:
+        """The same in the order of the core's functions, without operator and fill value."""
+        return self.axis, self.reduction, self.include_self, self.mode, self.negative
 
 
 @dataclass(frozen=True, slots=True)

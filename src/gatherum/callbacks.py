@@ -45,7 +45,7 @@ def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...
         tuples, rank = OPERATORS[op].tuples, shapes.MAX_RANK
         low, name = (0 if tuples else -rank), OPERATORS[op].attribute
         raise errors.out_of_range(op, name, attributes.axis, low, rank)
-    return attributes.positional
+    return op, *attributes.positional
 
 
 # An operand as the core passes it: an array, or (shape, dtype, strides) of one that is not NumPy's.

@@ -450,7 +450,7 @@ def normalise(
 ) -> tuple[object, ...]:
     """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
     attributes = as_attributes(op, axis, reduction, include_self, mode, negative)
-    op, axis, *others = attributes.positional
+    axis, *others = attributes.positional
     if not frameworks.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         frameworks.check_one_framework(op, operands | {"fill_value": fill_value})

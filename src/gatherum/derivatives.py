@@ -27,6 +27,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from . import errors
+from .call import Attributes
 from .places import Namespace, Places
 from .reductions import ROWS
 
@@ -72,13 +73,13 @@ class Rule(NamedTuple):
         As its row in `reductions` says: its factors do not depend on values, and the tangent of its
         result is the same scatter of tangents.
     factors : callable
-        From places, `include_self` and, unless it is linear, values to factors.
+        From places and, unless it is linear, values to factors.
     replaces : bool
         Whether the old value never takes part.
     """
 
     linear: bool
-    factors: Callable[[Places, bool, Any], Factors]
+    factors: Callable[[Places, Any], Factors]
     replaces: bool
 
 
@@ -90,29 +91,26 @@ def rule(reduction: str) -> Rule:
     return Rule(ROWS[reduction].linear, factors, replaces=reduction == "none")
 
 
-def tangent(
-    places: Places, fold: tuple[str, bool], values: Any, of_data: Array, of_updates: Array
-) -> Array:
+def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> Array:
     """Return the tangent of a scatter's result.
 
     Parameters
     ----------
     places : Places
         Of the scatter.
-    fold : tuple
-        Its reduction and `include_self`.
     values : Values or None
         Its operands and result. A rule that is linear needs none.
     of_data, of_updates : array or None
         The tangents of the operands, None for one that has none; not for both.
     """
-    xp, (reduction, include_self), how = places.xp, fold, rule(fold[0])
+    xp, (reduction, include_self) = places.xp, places.attributes.fold
+    how = rule(reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
     if how.linear:
         old = places.full(0, dtype) if of_data is None else of_data
         new = xp.full((), 0, dtype, places.indices) if of_updates is None else of_updates
         return places.put(old, new, reduction, include_self)
-    wide, factors = xp.wide(dtype), how.factors(places, include_self, values)
+    wide, factors = xp.wide(dtype), how.factors(places, values)
     old, new = places.full(0, wide), xp.full((), 0, wide, places.indices)
     if of_updates is not None:
         new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), places.moved()))
@@ -123,20 +121,21 @@ def tangent(
 
 
 def cotangents(
-    places: Places, fold: tuple[str, bool], values: Any, gradient: Array, wanted: tuple[bool, bool]
+    places: Places, values: Any, gradient: Array, wanted: tuple[bool, bool]
 ) -> tuple[Array, Array]:
     """Return the gradients of a scatter's data and of its updates, None for one not wanted.
 
     That of the updates has the shape that moves. The factors of complex numbers are conjugated
     where they depend on values, as gradients of torch want them.
     """
-    xp, dtype, (_, include_self), how = places.xp, gradient.dtype, fold, rule(fold[0])
+    xp, dtype, (reduction, include_self) = places.xp, gradient.dtype, places.attributes.fold
+    how = rule(reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
     if to_data and (how.replaces or not include_self):
         to_data, of_data = False, places.emptied(gradient)
     if not (to_data or to_updates):
         return of_data, None
-    factors = how.factors(places, include_self, values)
+    factors = how.factors(places, values)
 
     def conjugated(found: Array) -> Array:
         return found if how.linear else xp.conj(found)
@@ -166,23 +165,23 @@ def _where(places: Places, mask: Array) -> Times:
     return lambda value: places.xp.where(mask, value, 0)
 
 
-def _of_none(places: Places, _: bool, __: Any) -> Factors:
+def _of_none(places: Places, _: Any) -> Factors:
     return Factors(
         _same, _same, lambda value: places.xp.where(places.staying(), value, 0), moves=True
     )
 
 
-def _of_add(_: Places, __: bool, ___: Any) -> Factors:
+def _of_add(_: Places, __: Any) -> Factors:
     return Factors(_same, _same, _same, moves=True)
 
 
-def _of_mean(places: Places, include_self: bool, _: Any) -> Factors:
+def _of_mean(places: Places, _: Any) -> Factors:
     counts = places.counts()
-    counts = counts + 1 if include_self else places.xp.maximum(counts, 1)
+    counts = counts + 1 if places.attributes.include_self else places.xp.maximum(counts, 1)
     return Factors(_over(places.over_data(counts)), _same, _same)
 
 
-def _of_extreme(places: Places, include_self: bool, values: Values) -> Factors:
+def _of_extreme(places: Places, values: Values) -> Factors:
     xp = places.xp
     data, updates, result = map(xp.stop_gradient, values)
 
@@ -192,12 +191,12 @@ def _of_extreme(places: Places, include_self: bool, values: Values) -> Factors:
     mine = equal(xp.broadcast_to(updates, places.moved()), places.take(result))
     olds = equal(data, result)
     dtype = xp.counting(prod(places.indices.shape))
-    among = xp.astype(olds, dtype) if include_self else places.full(0, dtype)
+    among = xp.astype(olds, dtype) if places.attributes.include_self else places.full(0, dtype)
     number = xp.maximum(places.put(among, xp.astype(mine, dtype), "add"), 1)
     return Factors(_over(number), _where(places, olds), _where(places, mine))
 
 
-def _of_product(places: Places, include_self: bool, values: Values) -> Factors:
+def _of_product(places: Places, values: Values) -> Factors:
     xp, wide = places.xp, places.xp.wide(values.data.dtype)
     data, updates = (xp.astype(each, wide) for each in values[:2])
     updates = xp.broadcast_to(updates, places.moved())
@@ -207,12 +206,12 @@ def _of_product(places: Places, include_self: bool, values: Values) -> Factors:
         return value * back.put(places.full(1, wide), moved, "mul")
 
     def of_updates(value: Array) -> Array:
-        return value * xp.product_of_others(places, include_self, data, updates)
+        return value * xp.product_of_others(places, data, updates)
 
     return Factors(_same, of_data, of_updates)
 
 
-FACTORS: dict[str, Callable[[Places, bool, Any], Factors]] = {
+FACTORS: dict[str, Callable[[Places, Any], Factors]] = {
     "none": _of_none,
     "add": _of_add,
     "mul": _of_product,
@@ -226,12 +225,12 @@ FACTORS: dict[str, Callable[[Places, bool, Any], Factors]] = {
 # other, and that derivatives of any order are those of a polynomial
 
 
-def product_of_others(places: Places, include_self: bool, data: Array, updates: Array) -> Array:
+def product_of_others(places: Places, data: Array, updates: Array) -> Array:
     """Return for each update the product of the others, the old value among them where it takes
     part. The updates have the shape that moves.
     """
     front, behind = _other_updates(places, updates)
-    front = places.take(data) * front if include_self else front
+    front = places.take(data) * front if places.attributes.include_self else front
     return front * behind
 
 
@@ -256,7 +255,7 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
     sides = xp.stack((place, n - 1 - place), 0)  # from the left, and from the right
 
     def pick(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
-        return xp.gather("gather", table, indices, axis, "fill", False, fill_value)
+        return xp.gather(Attributes("gather", axis, "fill", False), table, indices, fill_value)
 
     sorted_entries = pick(order, sides, -1)
     belongs = pick(number, sorted_entries, 0)
@@ -265,8 +264,7 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
     factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
     found = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
-    how = 0, "none", True, "raise", False
-    stands = xp.scatter("scatter_elements", entry, order, entry, *how)
+    stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
     both = xp.stack((stands, length + n - 1 - stands), 0)
     found = pick(xp.reshape(found, (before, 2 * length, behind)), both, 1, 1)
     front, rest = xp.unstack(found, 1)

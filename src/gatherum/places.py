@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from .call import Attributes
 from .operators import ELEMENTS, SLICES, Operator, inverse
 
 Array: TypeAlias = Any  # a framework's
@@ -65,9 +66,7 @@ class Namespace(Protocol):
     def stop_gradient(self, x: Array) -> Array:
         """Return values alone, which have no derivative."""
 
-    def product_of_others(
-        self, places: Places, include_self: bool, data: Array, updates: Array
-    ) -> Array:
+    def product_of_others(self, places: Places, data: Array, updates: Array) -> Array:
         """Return what the function of this name in `derivatives` does, by whatever is fastest."""
 
     def truth(self) -> Any:
@@ -83,16 +82,12 @@ class Namespace(Protocol):
         """Return whether items can be added up: some types of 8 bits only move."""
 
     def gather(
-        self, op: str, data: Array, indices: Array, axis: int, mode: str, negative: bool,
-        fill_value: int = 0,
-    ) -> Array:  # fmt: skip
-        """Call a gather by its name."""
+        self, attributes: Attributes, data: Array, indices: Array, fill_value: int = 0
+    ) -> Array:
+        """Run a gather, which stores a number for an invalid index."""
 
-    def scatter(
-        self, op: str, data: Array, indices: Array, updates: Array, axis: int, reduction: str,
-        include_self: bool, mode: str, negative: bool,
-    ) -> Array:  # fmt: skip
-        """Call a scatter by its name."""
+    def scatter(self, attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
+        """Run a scatter."""
 
 
 class Places(NamedTuple):
@@ -102,44 +97,49 @@ class Places(NamedTuple):
     ----------
     xp : Namespace
         Of the framework.
-    operator : Operator
-        Of the call, a gather or a scatter.
+    attributes : Attributes
+        Of the call, a gather or a scatter, with the axis counted from the front.
     indices : array
         Its indices.
     shape : tuple of int
         The shape of its data.
-    axis : int
-        Its dimension attribute, counted from the front.
-    mode, negative : str, bool
-        As in the call.
     """
 
     xp: Namespace
-    operator: Operator
+    attributes: Attributes
     indices: Array
     shape: Shape
-    axis: int
-    mode: str
-    negative: bool
+
+    @property
+    def operator(self) -> Operator:
+        """The operator of the call."""
+        return self.attributes.operator
+
+    @property
+    def axis(self) -> int:
+        """Its dimension attribute, counted from the front."""
+        return self.attributes.axis
 
     @property
     def skips(self) -> bool:
         """Whether invalid indices address nothing."""
-        return self.mode in ("fill", "drop")
+        return self.attributes.mode in ("fill", "drop")
 
     def take(self, table: Array) -> Array:
         """Gather from an array of the data's shape; skipped entries take zeros."""
-        op = inverse(self.operator) if self.operator.scatters else self.operator
-        how = self.axis, self.mode, self.negative
-        return self.xp.gather(op.name, table, self.indices, *how)
+        attributes = self.attributes
+        op = inverse(self.operator).name if self.operator.scatters else attributes.op
+        gather = Attributes(op, attributes.axis, attributes.mode, attributes.negative)
+        return self.xp.gather(gather, table, self.indices)
 
     def put(
         self, table: Array, updates: Array, reduction: str = "none", include_self: bool = True
     ) -> Array:
         """Scatter into an array of the data's shape."""
-        op = self.operator if self.operator.scatters else inverse(self.operator)
-        how = self.axis, reduction, include_self, self.mode, self.negative
-        return self.xp.scatter(op.name, table, self.indices, updates, *how)
+        attributes = self.attributes
+        op = attributes.op if self.operator.scatters else inverse(self.operator).name
+        how = attributes.axis, attributes.mode, attributes.negative, reduction, include_self
+        return self.xp.scatter(Attributes(op, *how), table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:
         """Return one number everywhere in an array of the data's shape."""
@@ -165,7 +165,7 @@ class Places(NamedTuple):
     def destinations(self) -> Places:
         """Return the same places without the dimensions that move whole."""
         shape, axis = self.operator.space(self.shape, tuple(self.indices.shape), self.axis)
-        return self._replace(shape=shape, axis=axis)
+        return self._replace(shape=shape, attributes=self.attributes._replace(axis=axis))
 
     def entries_begin(self) -> int:
         """Return the first dimension of what moves along which entries stand."""

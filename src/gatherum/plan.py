@@ -343,7 +343,6 @@ def apply(
     """Run an operator by name, as the function of that name does."""
     operator = find(op, "apply")
     found = conversion.attributes_from(operator.name, attributes, attribute_names(operator))
-    _, axis, reduction, include_self, mode, negative = found.positional
-    how = axis, reduction, include_self, mode, negative, fill_value, out
+    how = *found.positional, fill_value, out
     result: Array = native.call(operator.name, data, indices, updates, *how)
     return result

@@ -60,7 +60,7 @@ def normalise(
     call = build(Call(attributes, *specs)).call
     if attributes.fills:
         item = conversion.fill_item(op, call.data.dtype, fill_value).tobytes()
-        filled = replace(attributes, fill=item if any(item) else b"")
+        filled = attributes._replace(fill=item if any(item) else b"")
         call = replace(call, attributes=filled)
     return _aligned(DaskCall(call), found)
 

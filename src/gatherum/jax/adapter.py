@@ -94,8 +94,8 @@ class JaxAdapter(Framework):
         """Run a call; `out` is refused, since arrays of JAX do not change."""
         if out is not None:
             raise jax_errors.no_jax_out(attributes.op)
-        op, *how = attributes.positional
-        return _run(op, data, indices, updates, *how, fill_value)
+        how = *attributes.positional, fill_value
+        return _run(attributes.op, data, indices, updates, *how)
 
     def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
         """Return an array of NumPy on the same memory where it is whole in this processor's, and

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
@@ -37,9 +36,8 @@ def _resolved(
 ) -> Attributes:
     """Return the call with its axis counted from the front, of one member of the batch."""
     shapes = [_shape_of_one(*each) for each in zip(operands[:2], dims[:2], strict=True)]
-    return replace(
-        attributes, axis=attributes.operator.resolve(shapes[0], shapes[1], attributes.axis)
-    )
+    axis = attributes.operator.resolve(shapes[0], shapes[1], attributes.axis)
+    return attributes._replace(axis=axis)
 
 
 def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
@@ -50,13 +48,13 @@ def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     kind, axis = attributes.operator.addressing, attributes.axis
     if kind is not SLICES:
         both = front(data, of_data, n), front(indices, of_indices, n)
-        return bind(replace(attributes, axis=axis + 1), *both), 0
+        return bind(attributes._replace(axis=axis + 1), *both), 0
     if of_indices is None:
-        return bind(replace(attributes, axis=axis + 1), front(data, of_data, n), indices), 0
+        return bind(attributes._replace(axis=axis + 1), front(data, of_data, n), indices), 0
     # Every index becomes a tuple of one, with a batch dimension.
     rows = jnp.moveaxis(front(data, of_data, n), axis + 1, 1)
     tuples = front(indices, of_indices, n)[..., None]
-    found = bind(replace(attributes, op="gather_nd", axis=1), rows, tuples)
+    found = bind(attributes._replace(op="gather_nd", axis=1), rows, tuples)
     return _moved(found, 1, indices.ndim - 1, 1 + axis), 0
 
 
@@ -90,13 +88,13 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     lead = lead.reshape(lead.shape[0], *(1,) * (len(moved) - lead.ndim + 1), *lead.shape[1:])
     if attributes.operator.addressing is not SLICES:
         tuples = front(indices, of_indices, n)
-        return bind(replace(attributes, axis=axis + 1), table, tuples, lead), 0
+        return bind(attributes._replace(axis=axis + 1), table, tuples, lead), 0
     if of_indices is None:
-        return bind(replace(attributes, axis=axis + 1), table, indices, lead), 0
+        return bind(attributes._replace(axis=axis + 1), table, indices, lead), 0
     count = indices.ndim - 1
     rows, tuples = jnp.moveaxis(table, axis + 1, 1), front(indices, of_indices, n)[..., None]
     lead = _moved(lead, 1 + axis, count, 1)
-    found = bind(replace(attributes, op="scatter_nd", axis=1), rows, tuples, lead)
+    found = bind(attributes._replace(op="scatter_nd", axis=1), rows, tuples, lead)
     return jnp.moveaxis(found, 1, axis + 1) if rank else found, 0
 
 

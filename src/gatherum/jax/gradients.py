@@ -5,7 +5,6 @@ The rules are those of `gatherum.derivatives`, made of calls of the same primiti
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from jax.interpreters import ad
@@ -19,7 +18,7 @@ from .primitives import GATHER, SCATTER, Array, bind
 
 def _gather_tangent(tangent: Array, _: Array, indices: Array, *, attributes: Attributes) -> Array:
     """Gather the tangents; what is filled has none."""
-    return bind(replace(attributes, fill=b""), tangent, indices)
+    return bind(attributes._replace(fill=b""), tangent, indices)
 
 
 def _gather_transpose(
@@ -37,7 +36,7 @@ def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tupl
     of_data, _, of_updates = (None if type(each) is ad.Zero else each for each in tangents)
     where = places(attributes, data.shape, indices)
     values = Values(data, updates, result)
-    return result, derivatives.tangent(where, attributes.fold, values, of_data, of_updates)
+    return result, derivatives.tangent(where, values, of_data, of_updates)
 
 
 def _scatter_transpose(
@@ -51,9 +50,7 @@ def _scatter_transpose(
             ad.Zero(updates.aval) if to_updates else None,
         ]  # fmt: skip
     where = places(attributes, cotangent.shape, indices)
-    of_data, of_updates = derivatives.cotangents(
-        where, attributes.fold, None, cotangent, (to_data, to_updates)
-    )
+    of_data, of_updates = derivatives.cotangents(where, None, cotangent, (to_data, to_updates))
     return [of_data, None, sum_to(of_updates, updates.aval.shape) if to_updates else None]
 
 

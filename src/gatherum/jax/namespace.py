@@ -67,23 +67,17 @@ def counting(most: int) -> Any:
     return np.dtype(np.int32 if most < 2**31 - 1 else np.int64)
 
 
-def gather(
-    op: str, data: Array, indices: Array, axis: int, mode: str, negative: bool, fill_value: int = 0
-) -> Array:
+def gather(attributes: Attributes, data: Array, indices: Array, fill_value: int = 0) -> Array:
     fill = np.asarray(fill_value, data.dtype).tobytes() if fill_value else b""
-    return bind(Attributes(op, axis, mode, negative, fill=fill), data, indices)
+    return bind(attributes._replace(fill=fill), data, indices)
 
 
-def scatter(
-    op: str, data: Array, indices: Array, updates: Array, axis: int, reduction: str,
-    include_self: bool, mode: str, negative: bool,
-) -> Array:  # fmt: skip
-    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
+def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
     return bind(attributes, data, indices, updates)
 
 
 def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
     """Return the places of a call on data of a shape."""
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
-    how = attributes.operator, indices, tuple(shape), axis, attributes.mode, attributes.negative
-    return Places(sys.modules[__name__], *how)
+    resolved = attributes._replace(axis=axis, fill=b"")
+    return Places(sys.modules[__name__], resolved, indices, tuple(shape))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -34,7 +33,7 @@ def normalise(
     elif attributes.fills:
         item = conversion.fill_item(op, operands[0].dtype, fill_value).tobytes()
     if any(item):
-        attributes = replace(attributes, fill=item)
+        attributes = attributes._replace(fill=item)
     names = ("data", "indices", "updates")
     return attributes, tuple(_known(op, *each) for each in zip(names, operands, strict=False))
 

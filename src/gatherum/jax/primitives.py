@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -36,7 +35,7 @@ _FILL_BYTES = 16
 @lru_cache(maxsize=4096)
 def planned(attributes: Attributes, *specs: ArraySpec) -> Plan:
     """Return the plan of a call on operands of these specs; it checks them."""
-    return build(Call(replace(attributes, fill=b""), *specs))
+    return build(Call(attributes._replace(fill=b""), *specs))
 
 
 def planned_for(attributes: Attributes, operands: Sequence[Any]) -> Plan:

@@ -27,86 +27,79 @@ OTHERS = Primitive("gatherum_others")
 OTHERS.multiple_results = True
 
 
-def product_of_others(places: Places, include_self: bool, data: Array, updates: Array) -> Array:
+def product_of_others(places: Places, data: Array, updates: Array) -> Array:
     """Return for each update the product of the others: see `derivatives.product_of_others`."""
     unindexed = places._replace(indices=None)
-    return _by_core(unindexed, include_self, places.indices, data, updates)
+    return _by_core(unindexed, places.indices, data, updates)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _by_core(
-    unindexed: Places, include_self: bool, indices: Array, data: Array, updates: Array
-) -> Array:
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _by_core(unindexed: Places, indices: Array, data: Array, updates: Array) -> Array:
     operands = aligned((data, indices, updates, jnp.ones_like(data)))
-    found = OTHERS.bind(*operands, unindexed=unindexed, include_self=include_self)
+    found = OTHERS.bind(*operands, unindexed=unindexed)
     return jnp.conj(found[1])
 
 
 @_by_core.defjvp  # type: ignore[untyped-decorator]
-def _by_core_jvp(
-    unindexed: Places, include_self: bool, primals: Any, tangents: Any
-) -> tuple[Array, Array]:
+def _by_core_jvp(unindexed: Places, primals: Any, tangents: Any) -> tuple[Array, Array]:
     indices, *values = primals
-    composed = partial(_composed, unindexed, include_self, indices)
+    composed = partial(_composed, unindexed, indices)
     _, tangent = jax.jvp(composed, tuple(values), tuple(tangents[1:]))
-    return _by_core(unindexed, include_self, *primals), tangent
+    return _by_core(unindexed, *primals), tangent
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _composed(
-    unindexed: Places, include_self: bool, indices: Array, data: Array, updates: Array
-) -> Array:
+@partial(jax.jit, static_argnums=(0,))
+def _composed(unindexed: Places, indices: Array, data: Array, updates: Array) -> Array:
     places = unindexed._replace(indices=indices)
-    return derivatives.product_of_others(places, include_self, data, updates)
+    return derivatives.product_of_others(places, data, updates)
 
 
 def _in_jax(
-    data: Array, indices: Array, updates: Array, ones: Array, *, unindexed: Places,
-    include_self: bool,
-) -> list[Array]:  # fmt: skip
-    found = _composed(unindexed, include_self, indices, data, updates)
+    data: Array, indices: Array, updates: Array, ones: Array, *, unindexed: Places
+) -> list[Array]:
+    found = _composed(unindexed, indices, data, updates)
     return [ones, jnp.conj(found)]  # nobody asks for the first
 
 
-def _call_of(unindexed: Places, include_self: bool) -> Attributes:
+def _call_of(unindexed: Places) -> Attributes:
     operator = unindexed.operator if unindexed.operator.scatters else inverse(unindexed.operator)
-    how = unindexed.axis, unindexed.mode, unindexed.negative
-    return Attributes(operator.name, *how, "mul", include_self)
+    return unindexed.attributes._replace(op=operator.name, reduction="mul")
 
 
 def _abstract(data: Any, indices: Any, updates: Any, ones: Any, **_: Any) -> tuple[Any, Any]:
     return data.update(weak_type=False), updates.update(weak_type=False)
 
 
-def _lower(ctx: Any, *operands: Any, unindexed: Places, include_self: bool) -> Any:
+def _lower(ctx: Any, *operands: Any, unindexed: Places) -> Any:
     if getattr(ctx.module_context.axis_context, "num_devices", 1) > 1:
-        run = partial(_in_jax, unindexed=unindexed, include_self=include_self)
+        run = partial(_in_jax, unindexed=unindexed)
         return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
-    attributes = _call_of(unindexed, include_self)
+    attributes = _call_of(unindexed)
     made = planned_for(attributes, ctx.avals_in[:3])
     return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(attributes, made))
 
 
 @lru_cache(maxsize=256)
-def _compiled(unindexed: Places, include_self: bool) -> Any:
-    return jax.jit(partial(OTHERS.bind, unindexed=unindexed, include_self=include_self))
+def _compiled(unindexed: Places) -> Any:
+    return jax.jit(partial(OTHERS.bind, unindexed=unindexed))
 
 
-def _evaluate(*operands: Array, unindexed: Places, include_self: bool) -> Any:
+def _evaluate(*operands: Array, unindexed: Places) -> Any:
     with jax.disable_jit(False):
-        return _compiled(unindexed, include_self)(*operands)
+        return _compiled(unindexed)(*operands)
 
 
-def _batched(operands: Any, dims: Any, *, unindexed: Places, include_self: bool) -> Any:
+def _batched(operands: Any, dims: Any, *, unindexed: Places) -> Any:
     n = next(o.shape[d] for o, d in zip(operands, dims, strict=True) if d is not None)
     slices = unindexed.operator.addressing is SLICES
     if slices and dims[1] is not None:
-        run = partial(_in_jax, unindexed=unindexed, include_self=include_self)
+        run = partial(_in_jax, unindexed=unindexed)
         return jax.vmap(run, dims)(*operands), (0, 0)
     data, indices, updates, ones = (front(o, d, n) for o, d in zip(operands, dims, strict=True))
     indices = operands[1] if slices else indices
-    whole = unindexed._replace(shape=(n, *unindexed.shape), axis=unindexed.axis + 1)
-    found = OTHERS.bind(data, indices, updates, ones, unindexed=whole, include_self=include_self)
+    attributes = unindexed.attributes._replace(axis=unindexed.axis + 1)
+    whole = unindexed._replace(shape=(n, *unindexed.shape), attributes=attributes)
+    found = OTHERS.bind(data, indices, updates, ones, unindexed=whole)
     return found, (0, 0)
 
 

@@ -112,9 +112,8 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     if divided is None or 0 in ctx.avals_out[0].shape:
         return lower(ctx, *operands, attributes=attributes)
     data, indices, *updates = [tuple(aval.shape) for aval in ctx.avals_in]
-    attributes = replace(
-        attributes, axis=attributes.operator.resolve(data, indices, attributes.axis)
-    )
+    axis = attributes.operator.resolve(data, indices, attributes.axis)
+    attributes = attributes._replace(axis=axis)
     numbered = Numbered.of(attributes, data, indices, *updates)
 
     def partition(mesh: Any, _: Any, result: Any) -> tuple[Any, Any, Any, Any]:

@@ -170,8 +170,7 @@ def _through_gather(
 def _through_scatter(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor, out: Tensor | None
 ) -> Tensor:
-    op, axis, reduction, include_self, mode, negative = attributes.positional
-    how = axis, reduction, include_self, mode, negative
+    op, how = attributes.op, attributes.positional
     if out is None:
         return getattr(_ops, op)(data, indices, updates, *how)
     if operands.is_indirect(out):

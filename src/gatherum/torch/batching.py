@@ -16,7 +16,7 @@ from ..operators import OPERATORS, SLICES, Operator
 from . import errors as torch_errors
 from .checks import check_storages
 from .fakes import moved_shape
-from .ops import LIBRARY, forms, gather_call, overload, scatter_call
+from .ops import LIBRARY, forms, overload, scatter_attributes
 
 Batched: TypeAlias = tuple[Tensor, int]
 
@@ -40,7 +40,7 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
             *rest: Any) -> Batched:  # fmt: skip
     n, (of_data, of_indices), more = info.batch_size, dims[:2], rest[1:]
     shapes = (_shape_of_one(data, of_data), _shape_of_one(indices, of_indices))
-    axis = operator.resolve(*shapes, gather_call(*rest)["axis"])
+    axis = operator.resolve(*shapes, rest[0] if rest else 0)
     op = overload(operator.name)
     if operator.addressing is not SLICES:
         data, indices = _front(data, of_data, n), _front(indices, of_indices, n)
@@ -63,9 +63,8 @@ def _from_front(tensor: Tensor, first: int, count: int, to: int) -> Tensor:
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
              updates: Tensor, *rest: Any) -> Batched:  # fmt: skip
     n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], rest[1:]
-    call = scatter_call(*rest)
     one = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
-    axis, moved = moved_shape(operator, *one, call)
+    axis, moved = moved_shape(scatter_attributes(operator.name, *rest), *one)
     data = _front(data, of_data, n)
     updates = _stretched(_front(updates, of_updates, n), moved)
     if operator.addressing is not SLICES:

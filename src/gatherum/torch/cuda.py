@@ -104,24 +104,19 @@ FRAMEWORK = _Torch()
 
 
 def run(
-    op: str,
+    attributes: Attributes,
     data: Tensor,
     indices: Tensor,
     updates: Tensor | None,
-    axis: int,
-    reduction: str,
-    include_self: bool,
-    mode: str,
-    negative: bool,
     fill: Any,
     out: Tensor | None,
 ) -> Tensor:
     """Run one call on dense tensors of one CUDA device, and return the result, or `out`."""
+    op = attributes.op
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
-    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
 
     def item(_: AnyDType) -> bytes:
         zero = isinstance(fill, int) and fill == 0

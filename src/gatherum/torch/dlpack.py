@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import native
-from ..call import ArraySpec
+from ..call import ArraySpec, Attributes
 from . import addresses, dtypes, private
 from .checks import check_dense, check_storage, check_storages, is_batched
 from .operands import fill_item
@@ -24,28 +24,23 @@ def fills(mode: str, fill: Any) -> bool:
 
 
 def run(
-    op: str,
+    attributes: Attributes,
     data: Tensor,
     indices: Tensor,
     updates: Tensor | None,
-    axis: int,
-    reduction: str,
-    include_self: bool,
-    mode: str,
-    negative: bool,
     fill: Any,
     out: Tensor | None,
 ) -> Tensor:
     """Run one call on dense CPU tensors, and return the result, or `out`."""
+    op, how = attributes.op, attributes.positional
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             dtypes.code_of(op, name, tensor.dtype)
-    item = fill_item(op, fill, data.dtype) if fills(mode, fill) else None
-    attributes = axis, reduction, include_self, mode, negative
+    item = fill_item(op, fill, data.dtype) if fills(attributes.mode, fill) else None
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
-        return addresses.run(op, data, indices, updates, attributes, item, out)
-    return native.call_on_tensors(op, data, indices, updates, *attributes, item, out)
+        return addresses.run(op, data, indices, updates, how, item, out)
+    return native.call_on_tensors(op, data, indices, updates, *how, item, out)
 
 
 def open_exchange(record: Callable[..., Tensor]) -> None:

@@ -19,21 +19,17 @@ from ..errors import Shape
 from ..operators import OPERATORS, Operator
 from . import checks, inductor, private, sizes
 from .dtypes import planned
-from .ops import LIBRARY, Kernel, gather_call, scatter_call, with_below
+from .ops import LIBRARY, Kernel, gather_attributes, scatter_attributes, with_below
 
 shapes.register_conditions(torch.SymBool, sizes.may_hold)
 
 
 def moved_shape(
-    operator: Operator,
-    data: Tensor,
-    indices: Tensor,
-    updates: Tensor | None,
-    call: dict[str, Any],
+    attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
 ) -> tuple[int, Shape]:
     """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
     inductor.register()  # a graph is traced, which it may write next
-    op = operator.name
+    op = attributes.op
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates)):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
@@ -41,8 +37,6 @@ def moved_shape(
         None if t is None else ArraySpec(tuple(t.shape), planned(op, name, t.dtype), ())
         for name, t in (("data", data), ("indices", indices), ("updates", updates))
     ]
-    names = "axis", "mode", "negative", "reduction", "include_self"
-    attributes = Attributes(op, *(call[name] for name in names))
     with errors.for_tensors():
         return check_symbolic(Call(attributes, *specs))  # type: ignore[arg-type]  # data is there
 
@@ -52,17 +46,17 @@ def _kernels(operator: Operator) -> dict[str, Kernel]:
     if not operator.scatters:
 
         def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
+            _, moved = moved_shape(gather_attributes(op, *rest), data, indices, None)
             return data.new_empty(moved)
 
         def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            _, moved = moved_shape(operator, data, indices, None, gather_call(*rest))
+            _, moved = moved_shape(gather_attributes(op, *rest), data, indices, None)
             _check_out(op, moved, data, indices, None, out)
 
         return {op: gather, f"{op}_out": gather_out}
 
     def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+        moved_shape(scatter_attributes(op, *rest), data, indices, updates)
         return data.new_empty(data.shape)
 
     def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
@@ -71,7 +65,7 @@ def _kernels(operator: Operator) -> dict[str, Kernel]:
     def scatter_out(
         data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
     ) -> None:
-        moved_shape(operator, data, indices, updates, scatter_call(*rest))
+        moved_shape(scatter_attributes(op, *rest), data, indices, updates)
         _check_out(op, tuple(data.shape), data, indices, updates, out)
 
     return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}

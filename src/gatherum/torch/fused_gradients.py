@@ -6,17 +6,18 @@ by `gatherum.derivatives`, which torch differentiates.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from .. import native
 from .._core import Gradient, Reduction, gradient_of
 from ..derivatives import Values
-from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import REDUCTIONS
 from . import dtypes, namespace, private
-from .ops import LIBRARY, overload, with_below
+from .ops import LIBRARY, overload, scatter_attributes, with_below
 
 NAME = "gradients"
 # What the core's rows say, as plain values: graphs that are traced cannot ask the core.
@@ -30,59 +31,60 @@ _SCHEMA = (
 )
 
 
-def applies(places: Places, fold: tuple[str, bool], wanted: tuple[bool, bool]) -> bool:
+def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
     """Whether the core's pass has the gradients, and pays: it puts the updates of a place side by
     side, which costs extremes of single items more than it saves.
     """
-    reduction, include_self = fold
+    reduction, takes_part = places.attributes.fold
     of_data, of_updates = wanted
     pays = reduction in _PRODUCTS or len(places.moved()) > len(places.destinations().moved())
-    wanted_here = of_updates or (of_data and include_self)
+    wanted_here = of_updates or (of_data and takes_part)
     return private.exchange is not None and reduction in _HAS_GRADIENTS and pays and wanted_here
 
 
-def call(places: Places, fold: tuple[str, bool], values: Values, gradient: Tensor,
-         wanted: tuple[bool, bool]) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
+def call(
+    places: Places, values: Values, gradient: Tensor, wanted: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of data and of updates, of the shape that moves; None for unwanted."""
     data, updates, result = values
-    where = places.axis, *fold, places.mode, places.negative
-    found = overload(NAME)(
-        places.operator.name, gradient, data, places.indices, updates, result, *where, *wanted
-    )
+    op, how = places.attributes.op, places.attributes.positional
+    found = overload(NAME)(op, gradient, data, places.indices, updates, result, *how, *wanted)
     of_data, of_updates = (one if asked else None for one, asked in zip(found, wanted, strict=True))
     return of_data, of_updates
 
 
-def places_of(scatter: str, data: Tensor, indices: Tensor, axis: int, bounds: str,
-              negative: bool) -> Places:  # fmt: skip
-    """Return the places that the op's arguments name."""
-    shape = tuple(data.shape)
-    return Places(namespace, OPERATORS[scatter], indices, shape, axis, bounds, negative)
+def places_of(
+    scatter: str, data: Tensor, indices: Tensor, *rest: Any
+) -> tuple[Places, tuple[bool, bool]]:
+    """Return the places that the op's arguments name, and which gradients they want."""
+    *how, of_data, of_updates = rest
+    attributes = scatter_attributes(scatter, *how)
+    return Places(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-            result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str,
-            negative: bool, of_data: bool, of_updates: bool) -> tuple[Tensor, ...]:  # fmt: skip
+            result: Tensor, *rest: Any) -> tuple[Tensor, ...]:  # fmt: skip
+    places, wanted = places_of(scatter, data, indices, *rest)
+    (reduction, takes_part), moved = places.attributes.fold, places.moved()
     product = reduction in _PRODUCTS
     dtype = gradient.dtype
     wide = dtypes.wide(dtype) if product else dtype  # factors are kept in what products fold in
-    moved = places_of(scatter, data, indices, axis, bounds, negative).moved()
 
     def whole(tensor: Tensor) -> Tensor:
         return tensor.to(wide).contiguous()
 
     found = native.differentiate_tensors(
-        scatter, whole(gradient), whole(data) if include_self else None, indices,
-        whole(updates.expand(moved)), None if product else whole(result), axis, reduction,
-        include_self, bounds, negative, of_data, of_updates,
+        scatter, whole(gradient), whole(data) if takes_part else None, indices,
+        whole(updates.expand(moved)), None if product else whole(result),
+        *places.attributes.positional, *wanted,
     )  # fmt: skip
     return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in found)
 
 
 def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-            result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str,
-            negative: bool, of_data: bool, of_updates: bool) -> tuple[Tensor, Tensor]:  # fmt: skip
-    moved = places_of(scatter, data, indices, axis, bounds, negative).moved()
+            result: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
+    places, (of_data, of_updates) = places_of(scatter, data, indices, *rest)
+    moved = places.moved()
     return (
         gradient.new_empty(data.shape if of_data else (0,)),
         gradient.new_empty(moved if of_updates else (0,)),

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import derivatives, native
+from ..call import Attributes
 from ..derivatives import Values
 from ..operators import OPERATORS, Operator
 from ..places import Places
@@ -26,7 +27,16 @@ from . import errors as torch_errors
 from . import fused_gradients, namespace, private
 from .checks import check_changeable, check_storages, refuse_subclass
 from .dlpack import fills
-from .ops import LIBRARY, below, forms, gather_call, operand_names, overload, scatter_call
+from .ops import (
+    LIBRARY,
+    below,
+    fill_of,
+    forms,
+    gather_attributes,
+    operand_names,
+    overload,
+    scatter_attributes,
+)
 
 
 def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
@@ -56,8 +66,7 @@ def _recording() -> Iterator[None]:
 
 def _graph_key(ctx: Any) -> tuple[Any, ...]:
     """Return what tells graphs of compiled autograd apart."""
-    operator, *rest = ctx.call
-    return operator.name, *rest, getattr(ctx, "fold", None)
+    return ctx.attributes, *ctx.shape
 
 
 _Call: Any = private.recorded_function(_graph_key)
@@ -70,12 +79,11 @@ class _Gather(_Call):  # type: ignore[misc]
     def forward(
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *rest: Any
     ) -> Any:
-        _save(ctx, operator, data, indices, gather_call(*rest))
+        _save(ctx, gather_attributes(operator.name, *rest), data, indices)
         ctx.unused = (None,) * (1 + len(rest))
         if keyset is None:  # see `record`
-            axis, mode, negative = rest
-            more = axis, "none", True, mode, negative, None, None
-            return native.call_on_tensors(operator.name, data, indices, None, *more)
+            how: tuple[Any, Any, Any, Any, Any] = ctx.attributes.positional
+            return native.call_on_tensors(operator.name, data, indices, None, *how, None, None)
         return _below_recording(overload(operator.name), keyset, (data, indices, *rest))
 
     @staticmethod
@@ -100,17 +108,16 @@ class _Scatter(_Call):  # type: ignore[misc]
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
         updates: Tensor, *rest: Any,
     ) -> Any:  # fmt: skip
-        call = scatter_call(*rest)
+        attributes = scatter_attributes(operator.name, *rest)
         operands: tuple[Any, ...] = (data, indices, updates, *rest)
         if keyset is None:  # see `record`
             everything: tuple[Any, ...] = (operator.name, *operands, None, None)
             result = native.call_on_tensors(*everything)
         else:
             result = _below_recording(overload(operator.name), keyset, operands)
-        linear = derivatives.rule(call["reduction"]).linear
+        linear = derivatives.rule(attributes.reduction).linear
         values = () if linear else (data, updates, result)
-        _save(ctx, operator, data, indices, call, *values)
-        ctx.fold = call["reduction"], call["include_self"]
+        _save(ctx, attributes, data, indices, *values)
         ctx.updates_shape = updates.shape
         ctx.unused = (None,) * len(rest)
         return result
@@ -123,11 +130,9 @@ class _Scatter(_Call):  # type: ignore[misc]
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = private.transforms_active()
         on_cpu = gradient.device.type == "cpu"
-        in_core = (
-            on_cpu and not onward and fused_gradients.applies(places, ctx.fold, (data, updates))
-        )
+        in_core = on_cpu and not onward and fused_gradients.applies(places, (data, updates))
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
-        of_data, of_updates = differentiate(places, ctx.fold, values, gradient, (data, updates))
+        of_data, of_updates = differentiate(places, values, gradient, (data, updates))
         if of_updates is not None:
             of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
@@ -139,66 +144,59 @@ class _Scatter(_Call):  # type: ignore[misc]
             if private.transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
                 values = values and Values(*(forward_ad.unpack_dual(v, level=0)[0] for v in values))
-            return derivatives.tangent(places, ctx.fold, values, tangents[2], tangents[4])
+            return derivatives.tangent(places, values, tangents[2], tangents[4])
 
 
-def _save(ctx: Any, operator: Operator, data: Tensor, indices: Tensor, call: dict[str, Any],
-          *values: Tensor) -> None:  # fmt: skip
+def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
     """Keep what the derivatives need; tensors where torch can see them."""
     ctx.save_for_backward(indices, *values)
     ctx.set_materialize_grads(False)  # zeros in place of no tangent would meet infinite factors
     if _may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
-    ctx.call = operator, data.shape, call["axis"], call["mode"], call["negative"]
+    ctx.attributes, ctx.shape = attributes, tuple(data.shape)
 
 
 def _saved(ctx: Any) -> tuple[Places, Any]:
     indices, *values = ctx.saved_tensors
-    operator = ctx.call[0]
     names = ("indices", "data", "updates", "result")
     if not torch.compiler.is_compiling():
-        check_storages(operator.name, names, (indices, *values))
-    return _places(indices, *ctx.call), Values(*values) if values else None
+        check_storages(ctx.attributes.op, names, (indices, *values))
+    return _places(indices, ctx.attributes, ctx.shape), Values(*values) if values else None
 
 
-def _places(indices: Tensor, operator: Operator, shape: tuple[int, ...], axis: int, mode: str,
-            negative: bool) -> Places:  # fmt: skip
+def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Places:
     """Return the places that a call with data of a shape has found valid."""
-    shape, mode = tuple(shape), "drop" if mode == "fill" else mode
+    mode = "drop" if attributes.mode == "fill" else attributes.mode
     if mode == "raise" and indices.is_cuda:
         mode = "drop"  # to ask again would wait for the device
-    axis = operator.resolve(shape, tuple(indices.shape), axis)
-    return Places(namespace, operator, indices, shape, axis, mode, negative)
+    axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)
+    return Places(namespace, attributes._replace(axis=axis, mode=mode), indices, shape)
 
 
 def _recorded_gradients(
     keyset: Any, scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-    result: Tensor, axis: int, reduction: str, include_self: bool, bounds: str, negative: bool,
-    *wanted: bool,
+    result: Tensor, *rest: Any,
 ) -> Any:  # fmt: skip
     """Differentiate in operations of torch, where a derivative of the gradients may be wanted."""
     tensors = gradient, data, indices, updates, result
     recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
     if recorded or private.transforms_active() or _has_tangent(tensors):
-        places = fused_gradients.places_of(scatter, data, indices, axis, bounds, negative)
-        of_data, of_updates = wanted
-        fold, values = (reduction, include_self), Values(data, updates, result)
-        found = derivatives.cotangents(places, fold, values, gradient, (of_data, of_updates))
+        places, wanted = fused_gradients.places_of(scatter, data, indices, *rest)
+        values = Values(data, updates, result)
+        found = derivatives.cotangents(places, values, gradient, wanted)
         return tuple(gradient.new_empty(0) if one is None else one for one in found)
-    operands = scatter, *tensors, axis, reduction, include_self, bounds, negative, *wanted
-    return _below(overload(fused_gradients.NAME), keyset, operands)
+    return _below(overload(fused_gradients.NAME), keyset, (scatter, *tensors, *rest))
 
 
-def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, axis: int,
-           reduction: str, include_self: bool, mode: str, negative: bool) -> Any:  # fmt: skip
+def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest: Any) -> Any:
     """Make a call on plain tensors of which a gradient is wanted: no transform, mode or subclass
     is near, so that torch's dispatcher would come back here, after ten times as long.
     """
     operator = OPERATORS[op]
     if updates is None:
+        axis, _, _, mode, negative = rest
         return _Gather.apply(None, operator, data, indices, axis, mode, negative)
-    more = axis, reduction, include_self, mode, negative
-    return _Scatter.apply(None, operator, data, indices, updates, *more)
+    return _Scatter.apply(None, operator, data, indices, updates, *rest)
 
 
 def _recorded(operator: Operator) -> Callable[..., Any]:
@@ -234,12 +232,14 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
     times as long as a small call; None where there is more to look at.
     """
     updates = rest[0] if operator.scatters else None
-    call = scatter_call(*rest[1:]) if operator.scatters else gather_call(*rest)
-    axis, reduction, include_self, mode, negative, fill = call.values()
-    if fills(mode, fill):
-        return None
-    more = axis, reduction, include_self, mode, negative, None, None
-    return native.call_on_plain_tensors(operator.name, data, indices, updates, *more)
+    if operator.scatters:
+        attributes = scatter_attributes(operator.name, *rest[1:])
+    else:
+        attributes = gather_attributes(operator.name, *rest)
+        if fills(attributes.mode, fill_of(rest)):
+            return None
+    how = attributes.positional
+    return native.call_on_plain_tensors(operator.name, data, indices, updates, *how, None, None)
 
 
 def _records(operands: tuple[Any, ...]) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import derivatives, native
+from ..call import Attributes
 from . import dtypes
 from .ops import overload
 from .sizes import surely_holds
@@ -81,17 +82,16 @@ def counting(most: int) -> torch.dtype:
     return torch.int32 if most < 2**31 - 1 else torch.int64
 
 
-def gather(op: str, data: Tensor, indices: Tensor, axis: int, mode: str, negative: bool,
-           fill_value: int = 0) -> Tensor:  # fmt: skip
+def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: int = 0) -> Tensor:
+    op, how = attributes.op, attributes.positional
     if _is_recorded(data):
+        axis, mode, negative = attributes[1:4]
         return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value))
-    how = axis, "none", True, mode, negative, fill_value, None
-    return cast(Tensor, native.call(op, data, indices, None, *how))
+    return cast(Tensor, native.call(op, data, indices, None, *how, fill_value, None))
 
 
-def scatter(op: str, data: Tensor, indices: Tensor, updates: Tensor, axis: int, reduction: str,
-            include_self: bool, mode: str, negative: bool) -> Tensor:  # fmt: skip
-    how = axis, reduction, include_self, mode, negative
+def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    op, how = attributes.op, attributes.positional
     if _is_recorded(data, updates):
         return cast(Tensor, overload(op)(data, indices, updates, *how))
     return cast(Tensor, native.call(op, data, indices, updates, *how, 0, None))

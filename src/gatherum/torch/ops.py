@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from ..call import Attributes
 from ..operators import OPERATORS, Operator
 from . import checks, dlpack, inductor, private
 from . import errors as torch_errors
@@ -71,39 +72,31 @@ def below(op: Any) -> Any:
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
 
 
-# Every kernel below takes what a schema says, in its order; `split` gives the attributes names.
+# Every kernel takes what a schema says, in its order.
 
 
-def gather_call(
-    axis: int = 0, bounds: str = "raise", negative: bool = True, fill_value: Any = 0
-) -> dict[str, Any]:
-    """Return the attributes of a gather by name, those that were left out included."""
-    return {
-        "axis": axis,
-        "reduction": "none",
-        "include_self": True,
-        "mode": bounds,
-        "negative": negative,
-        "fill": fill_value,
-    }
+def gather_attributes(
+    op: str, axis: int = 0, bounds: str = "raise", negative: bool = True, fill_value: Any = 0
+) -> Attributes:
+    """Return the attributes of a gather from an op's arguments, which may leave some out."""
+    return Attributes(op, axis, bounds, negative)
 
 
-def scatter_call(
+def scatter_attributes(
+    op: str,
     axis: int = 0,
     reduction: str = "none",
     include_self: bool = True,
     bounds: str = "raise",
     negative: bool = True,
-) -> dict[str, Any]:
-    """Return the attributes of a scatter by name, those that were left out included."""
-    return {
-        "axis": axis,
-        "reduction": reduction,
-        "include_self": include_self,
-        "mode": bounds,
-        "negative": negative,
-        "fill": 0,
-    }
+) -> Attributes:
+    """Return the attributes of a scatter from an op's arguments, which may leave some out."""
+    return Attributes(op, axis, bounds, negative, reduction, include_self)
+
+
+def fill_of(rest: tuple[Any, ...]) -> Any:
+    """Return the fill value among a gather's arguments after the tensors."""
+    return rest[3] if len(rest) > 3 else 0
 
 
 def _kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
@@ -112,32 +105,32 @@ def _kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
     if not operator.scatters:
 
         def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            return run(op, data, indices, None, out=None, **gather_call(*rest))
+            return run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), None)
 
         def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            run(op, data, indices, None, out=out, **gather_call(*rest))
+            run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), out)
 
         return {op: gather, f"{op}_out": gather_out}
 
     def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        return run(op, data, indices, updates, out=None, **scatter_call(*rest))
+        return run(scatter_attributes(op, *rest), data, indices, updates, 0, None)
 
     def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
-        run(op, data, indices, updates, out=data, **scatter_call(*rest))
+        run(scatter_attributes(op, *rest), data, indices, updates, 0, data)
 
     def scatter_out(
         data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
     ) -> None:
-        run(op, data, indices, updates, out=out, **scatter_call(*rest))
+        run(scatter_attributes(op, *rest), data, indices, updates, 0, out)
 
     return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
 
 
-def _on_cuda(op: str, *operands: Any, **call: Any) -> Tensor:
-    """Run one call on tensors of a CUDA device; the room of CUDA is imported for the first."""
+def _on_cuda(*call: Any) -> Tensor:
+    """Run one call on tensors of a CUDA device; `gatherum.cuda` is imported for the first."""
     from . import cuda
 
-    return cuda.run(op, *operands, **call)
+    return cuda.run(*call)
 
 
 def _elsewhere(op: str) -> Kernel:
@@ -179,8 +172,8 @@ for _operator in OPERATORS.values():
     for _name, _kernel in _kernels(_operator, _on_cuda).items():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CUDA")
-    _attributes = signature(scatter_call if _operator.scatters else gather_call).parameters
+    _attributes = signature(scatter_attributes if _operator.scatters else gather_attributes)
+    _defaults = {name: each.default for name, each in _attributes.parameters.items()}
+    del _defaults["op"]
     _names = dict.fromkeys(operand_names(_operator, _operator.name))
-    inductor.open_door(
-        overload(_operator.name), _operator, _names | {n: p.default for n, p in _attributes.items()}
-    )
+    inductor.open_door(overload(_operator.name), _operator, _names | _defaults)

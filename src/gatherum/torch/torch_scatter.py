@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from .. import conversion, errors
+from ..call import Attributes
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import ROWS
@@ -337,7 +338,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
     given = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
     if sizes.same(given, (moved[dim],)):
-        return Places(namespace, OPERATORS["scatter_slices"], index, shape, dim, mode, False)
+        return Places(namespace, Attributes("scatter_slices", dim, mode, False), index, shape)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if len(whole) > len(moved) or not sizes.stretch(whole, moved):
@@ -350,7 +351,7 @@ def _places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) 
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
-    return Places(namespace, OPERATORS[name], index, shape, axis, mode, False)
+    return Places(namespace, Attributes(name, axis, mode, False), index, shape)
 
 
 def _all_one(shape: Any) -> bool:
@@ -372,8 +373,8 @@ def _fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Te
     ):
         old = out.clone() if ROWS[reduction].needs_values else out
         return out.copy_(places.put(old, src, reduction))
-    more = reduction, True, places.mode, places.negative
-    overload(f"{places.operator.name}_")(out, places.indices, src, places.axis, *more)
+    attributes = places.attributes._replace(reduction=reduction)
+    overload(f"{attributes.op}_")(out, places.indices, src, *attributes.positional)
     return out
 
 
@@ -436,8 +437,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
         if ends or bool((indptr.diff(dim=-1) < 0).any()):
             raise torch_errors.no_segments(op, size)
     shape = (*indptr.shape[:-1], size + 1)
-    scatter, axis = OPERATORS["scatter_elements"], indptr.dim() - 1
-    begin = Places(namespace, scatter, indptr, shape, axis, "raise", False)
+    attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False)
+    begin = Places(namespace, attributes, indptr, shape)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
     with _called(op, indptr, begin, {"indices": "indptr"}):
         counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")

@@ -243,8 +243,8 @@ def test_the_framework_has_every_member_of_the_protocol():
 
 def test_an_op_that_is_called_itself_names_two_devices(as_cuda):
     data, index, _ = example("gather")
-    call = ops.gather_call()
+    attributes = ops.gather_attributes("gather")
     with pytest.raises(TypeError, match=r"^gather: `indices` must have values that can be read"):
-        cuda.run("gather", data, index.to("meta"), None, out=None, **call)
+        cuda.run(attributes, data, index.to("meta"), None, 0, None)
     with pytest.raises(TypeError, match=r"^gather: `data` must be a dense tensor, got a tensor of"):
-        cuda.run("gather", data.to_sparse(), index, None, out=None, **call)
+        cuda.run(attributes, data.to_sparse(), index, None, 0, None)
