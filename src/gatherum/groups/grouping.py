@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gatherum import errors
 from gatherum.call import Array
-from gatherum.edge_lists import resolved
 from gatherum.errors import Shape
+from gatherum.indices import first_invalid, resolve
 from gatherum.plan import apply
 
 
@@ -23,6 +23,8 @@ class Grouping:
     ----------
     op : str
         The function that was called, for messages.
+    operand : str
+        Its argument that has the groups, for messages.
     given : numpy.ndarray of int
         The groups as the caller gave them, for messages.
     groups : numpy.ndarray of int
@@ -36,6 +38,7 @@ class Grouping:
     """
 
     op: str
+    operand: str
     given: Array
     groups: Array
     shape: Shape
@@ -95,7 +98,7 @@ class Grouping:
 
     def without(self, left_out: NDArray[np.bool_]) -> Grouping:
         """Return the grouping in which these values belong to no group."""
-        numbers = self._resolved()
+        numbers = self._numbers(self.groups)
         if not self.elements:
             numbers = np.expand_dims(numbers, [d for d in range(left_out.ndim) if d != self.axis])
         groups = np.where(left_out, -1, numbers)
@@ -108,7 +111,7 @@ class Grouping:
         places = [*np.nonzero(chosen)]
         positions = places[self.axis]
         groups = self.groups[tuple(places)] if self.elements else self.groups[positions]
-        places[self.axis] = resolved(groups, self.size, self.mode, self.negative)
+        places[self.axis] = self._numbers(groups)
         return apply(
             "scatter_nd",
             np.broadcast_to(start, self.shape),
@@ -120,12 +123,14 @@ class Grouping:
             negative=False,
         )
 
-    def _resolved(self) -> NDArray[np.int64]:
+    def _numbers(self, entries: Array) -> NDArray[np.int64]:
         """Return the number of each entry's group, -1 for none, or raise IndexError."""
-        numbers = resolved(self.groups, self.size, self.mode, self.negative)
-        if not self.drops and (numbers < 0).any():
+        numbers, invalid = resolve(entries, self.size, self.mode, self.negative)
+        if invalid is None:
+            return numbers
+        if not self.drops:
             raise self._invalid()
-        return numbers
+        return np.where(invalid, -1, numbers)
 
     def _run(self, family: str, *operands: Array, **more: Any) -> Array:
         data, *updates = operands
@@ -138,8 +143,7 @@ class Grouping:
 
     def _invalid(self) -> IndexError:
         """Return what to raise for the first entry that is no group, as the caller gave them."""
-        bad = np.argwhere(resolved(self.given, self.size, self.mode, self.negative) < 0)
-        place = tuple(int(n) for n in bad[0]) if len(bad) else None
-        value = int(self.given[place]) if place is not None else 0
-        how = self.axis, self.size, place, self.mode, "groups"
+        found = first_invalid(self.given, (self.size,), self.mode, self.negative, False)
+        where, value = (None, 0) if found is None else (found.where, found.value)
+        how = self.axis, self.size, where, self.mode, self.operand
         return errors.index_out_of_bounds(self.op, value, *how)

@@ -280,4 +280,4 @@ def _grouped(
     if number is None:
         number = max(int(entries.max()) + 1, 0) if entries.size else 0
     shape = (*found.shape[:along], number, *found.shape[along + 1 :])
-    return found, Grouping(op, entries, entries, shape, along, how, from_end)
+    return found, Grouping(op, "groups", entries, entries, shape, along, how, from_end)
