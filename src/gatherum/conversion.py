@@ -36,7 +36,7 @@ from .shapes import MAX_BYTES
 
 # Lists in lists of which NumPy makes dimensions: at most as many as an array may have.
 _DEEPEST = 64
-# What a list may hold that needs no look.
+# Types of items in a list that are never arrays.
 _ITEMS = frozenset((bool, int, float, complex, str, bytes))
 # What numbers of each kind are called, one and several.
 _KIND_NAMES = (
@@ -135,7 +135,7 @@ def is_plain(value: object) -> bool:
 
 
 def _arrays_in(value: object) -> Iterator[object]:
-    """Yield the arrays that a list or tuple holds, at any depth that NumPy looks at, those of other
+    """Yield the arrays that a list or tuple holds, at any depth that NumPy reads, those of other
     frameworks and what converts to an array too.
 
     Level by level, each list once: a list may hold itself, or another one many times.
@@ -222,7 +222,7 @@ def pinned(*given: object) -> list[weakref.ref[Any]]:
 def as_out(op: str, out: object) -> Array:
     """Return `out` as it is, an ndarray without a mask."""
     if is_plain(out):
-        return out  # type: ignore[return-value]  # is_plain has looked
+        return out  # type: ignore[return-value]  # is_plain has checked it
     raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
 
 
@@ -298,7 +298,7 @@ def _convert_weak(
         raise errors.loses_kind(op, operand, named, kind, value)
     try:
         with np.errstate(all="ignore"):
-            # Large integers by way of float64, which every float type can be made from.
+            # Large integers become float64 first, which every float type can be made from.
             by_float = found.dtype.kind == "O" and wanted == 2
             converted = (found.astype(np.float64) if by_float else found).astype(dtype)
     except OverflowError:

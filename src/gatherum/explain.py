@@ -135,7 +135,7 @@ class Explanation:
         made = self.plan
         lines = [
             *made.call_lines(),
-            *made.way_lines(why=True),
+            *made.algorithm_lines(why=True),
             f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
         ]
         if self.way:

@@ -1,4 +1,4 @@
-"""The only door to the compiled core: its level, threads, output memory, and calls."""
+"""Offers the compiled core to the package; no other module imports its functions."""
 
 from __future__ import annotations
 

@@ -27,9 +27,7 @@ _run = native.run
 
 
 class Description(NamedTuple):
-    """What a plan does where it runs: by which way, why, with how many bytes of scratch, and lines
-    about its steps.
-    """
+    """What a plan does where it runs: algorithm, reason, bytes of scratch, steps."""
 
     algorithm: str
     reason: str
@@ -41,17 +39,17 @@ def _describe_here(plan: Plan) -> Description:
     return Description(*native.describe(plan.program))
 
 
-# Where plans run, and what describes them there; a room adds its own.
+# What describes the plans of each device.
 _describers: dict[str, Callable[[Plan], Description]] = {"cpu": _describe_here}
 
 
 def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
-    """Say what describes the plans of a device, which is named as its room is."""
+    """Set what describes the plans of a device; the package of that name does so on import."""
     _describers[name] = describe
 
 
 def _description(plan: Plan) -> Description:
-    if plan.device not in _describers:  # a plan that was pickled: its room is not yet imported
+    if plan.device not in _describers:  # a plan that was pickled: its package is not yet imported
         import_module(f"{__package__}.{plan.device}")
     return _describers[plan.device](plan)
 
@@ -63,7 +61,7 @@ class Plan:
     Attributes
     ----------
     call : Call
-        Operator, operands' looks and attributes: all that the plan depends on.
+        Attributes and specs of the operands: all that the plan depends on.
     shape : tuple of int
         The result's shape.
     kernel : str
@@ -98,7 +96,7 @@ class Plan:
 
     @property
     def reason(self) -> str:
-        """Why this algorithm: the rule that chose it, with the numbers it looked at."""
+        """Why this algorithm: the rule that chose it, with the numbers that it compared."""
         return _description(self).reason
 
     @property
@@ -137,7 +135,7 @@ class Plan:
         Raises
         ------
         ValueError
-            If an operand looks different from what the plan was made for.
+            If an operand differs from what the plan was made for.
         """
         return _run(self, data, indices, updates, out, fill_value)
 
@@ -153,8 +151,8 @@ class Plan:
             attributes += f", reduction={s.reduction!r}, include_self={s.include_self}"
         return [*lines, f"  with      {attributes}"]
 
-    def way_lines(self, why: bool = False) -> list[str]:
-        """Return lines that say by which way it runs, and why."""
+    def algorithm_lines(self, why: bool = False) -> list[str]:
+        """Return lines that name the algorithm, and why it was chosen."""
         reason = f": {self.reason}" if why else ""
         if self.device != "cpu":
             steps = _description(self).steps if why else ()
@@ -176,7 +174,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = self.call_lines()
-        lines += self.way_lines()
+        lines += self.algorithm_lines()
         for number, loop in enumerate(self.nest.loops):
             kind = ("loop", "line", "row")[(number >= self.nest.line) + (number > self.nest.line)]
             lines.append(
@@ -200,7 +198,7 @@ def set_html_view(view: Callable[[Plan], str]) -> None:
 
 
 def build(s: Call) -> Plan:
-    """Check a call by its looks and lower it."""
+    """Check a call and lower it."""
     return Plan(s, *compile_call(s))
 
 
@@ -220,7 +218,7 @@ def plan(
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
         itself.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
-        The operands, or what they look like (strides in bytes; C order when left out).
+        The operands, or their specs (strides in bytes; C order when left out).
     **attributes
         The operator's other arguments: `axis` or `batch_dims`, `reduction`, `include_self`, `mode`,
         `negative`, `fill_value`, `out` (an operand like the others).

@@ -146,7 +146,7 @@ class Prepared:
         program = rows.edges.row_program(source, target, s.reduction, s.include_self)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
-        return result if out is None else out  # type: ignore[return-value]  # as_out has looked
+        return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
 
     def __repr__(self) -> str:
         s = self._call
@@ -238,7 +238,7 @@ def prepare(
         An operator's name (``"scatter_nd"``, or ``"scatter-nd"`` as in the command), or the
         function itself.
     data_like : array_like or (shape, dtype)
-        What the data will look like: an array of the same shape and dtype, or these alone.
+        An array of the data's shape and dtype, or these alone.
     indices : array_like of int
         The call's indices. They are copied: what happens to them later changes nothing here.
     **attributes

@@ -17,7 +17,7 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
 // Ctrl-C. Returns GATHERUM_OK or GATHERUM_INVALID_INDEX, and raises for any other status.
 gatherum_status run_released(bool is_long, const gatherum_error& error,
                              const std::function<gatherum_status(const gatherum_poll*)>& run);
-// Runs a plan's program in that way. Raises what Python says of a call that is not done.
+// Runs a plan's program so, and raises Python's error for a call that is not done.
 void run_released(nb::handle plan, const BoundProgram& program,
                   const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
 

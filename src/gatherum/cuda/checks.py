@@ -1,7 +1,7 @@
 """Invalid indices: the record that kernels leave on the device, and what is raised for it.
 
 In mode "raise" a scatter's indices are checked by a launch of their own; what is launched behind it
-looks at the record first and writes nothing unless it is clean. So the call waits for the device
+reads the record first and writes nothing unless it is clean. So the call waits for the device
 once, at its end. A gather checks while it moves, for nothing is promised of its result then.
 """
 
@@ -27,7 +27,7 @@ def new_record(run: Execution) -> Buffer | None:
 
 
 def address(record: Buffer | None) -> int:
-    """Return what kernels are told: the record's address, or null."""
+    """Return what kernels take: the record's address, or null."""
     return 0 if record is None else record.address
 
 
@@ -37,7 +37,7 @@ def check(run: Execution, record: Buffer, only: int = -1) -> None:
 
 
 def find_first(run: Execution, record: Buffer, only: int = -1) -> None:
-    """Read the first invalid tuple that a check has found again, for the sentence about it."""
+    """Read the first invalid tuple that a check has found again, for the message about it."""
     _launch("first", run, record, only)
 
 

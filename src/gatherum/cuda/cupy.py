@@ -109,7 +109,7 @@ class CuPy:
 
 
 def functions() -> OnDevice | None:
-    """Return the six functions on NumPy arrays by way of CuPy's current device, None where it sees
+    """Return the six functions on NumPy arrays, run on CuPy's current device; None where it finds
     none.
     """
     cupy: Any = import_module("cupy")

@@ -1,4 +1,4 @@
-"""What the room of CUDA asks of a device, and nothing else reaches one.
+"""Defines what `gatherum.cuda` requires of a device; nothing else reaches one.
 
 `run.run` turns a plan into launches on a `Device`. One implementation drives an NVIDIA GPU; the
 tests have another, which runs the same kernels, compiled by g++, on NumPy memory.
@@ -13,7 +13,7 @@ The protocol, in short:
   ``launch(kernel, grid, block, arguments)``. Pointers in it are addresses as 64-bit integers. Grids
   and blocks have one dimension. No dynamic shared memory.
 - Everything goes to **one stream in order**, the caller's current one. Only `read` waits. Without
-  `read` a call can be captured in a CUDA graph; then nothing that `run` does looks at the device.
+  `read` a call can be captured in a CUDA graph; then nothing that `run` does waits for the device.
 - **Scratch** lives as long as its `Buffer` is referenced, and what was launched before it went may
   still use it: a device frees in stream order, as torch's and CuPy's allocators do.
 - **Sorting** is stable, of unsigned keys below ``2**bits``, where ``bits`` is at most

@@ -1,4 +1,4 @@
-"""The CUDA driver and NVRTC, through `cuda.bindings`: one method a call, every status looked at.
+"""The CUDA driver and NVRTC, by `cuda.bindings`: a method per call, which checks every status.
 
 Nothing here is imported or loaded before the first call on a device's arrays.
 """
@@ -17,12 +17,12 @@ from typing import Any
 from . import errors as cuda_errors
 
 # The legacy default stream by a number of its own: 0 would be another stream where cuda.bindings
-# has been told, by an environment variable, that every thread has a default stream.
+# has been set, by an environment variable, to a default stream per thread.
 LEGACY_STREAM = 1
 
 
 class Driver:
-    """The calls of the driver that this room makes.
+    """The calls of the driver that this package makes.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class Compiler:
 
 @cache
 def open_driver() -> Driver:
-    """Return the driver, or raise one sentence that says what is missing."""
+    """Return the driver, or raise an error that says what is missing."""
     api = _import("driver")
     try:
         return Driver(api)
@@ -259,7 +259,7 @@ def open_driver() -> Driver:
 
 @cache
 def open_compiler() -> Compiler:
-    """Return NVRTC, or raise one sentence that says what is missing."""
+    """Return NVRTC, or raise an error that says what is missing."""
     compiler = Compiler(_import("nvrtc"))
     try:
         compiler.version()

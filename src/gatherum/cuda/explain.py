@@ -13,7 +13,7 @@ from .run import run, scratch
 
 # A multiple of every alignment that a kernel asks about.
 _ADDRESS = 1 << 40
-# Why a plan has these launches, by the one that tells.
+# Why a plan has these launches, by the launch that decides.
 _REASONS = {
     "sort": "the updates are sorted by destination, and each run of them is taken in order",
     "winners": "a table of all destinations finds the last update of each",

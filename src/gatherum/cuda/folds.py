@@ -132,15 +132,15 @@ def _launch(
     all_steps = work.to, work.tuples, row
     most = max(tables.reach(steps, (), WIDEST) for steps in all_steps)
     most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
-    bits, room = 32 if most < NARROW else 64, tables.room_for(all_steps)
+    bits, size = 32 if most < NARROW else 64, tables.table_size(all_steps)
     fields = [run.data, run.other, address(guard), *total]
     fields += [pairs.keys.address, pairs.payload.address, work.entries, work.destinations]
     for steps in all_steps:
-        fields += tables.loops(steps, bits, room)
+        fields += tables.loops(steps, bits, size)
     for number in (points(row), *divided_by):
         fields += tables.divisor(number, bits)
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
-    kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=room)
+    kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     threads = LONG_THREADS if "THREADS" in macros else THREADS
     run.launch(kernel, total[0], fields, threads=threads)
 

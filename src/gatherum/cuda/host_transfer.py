@@ -1,4 +1,4 @@
-"""The six functions on NumPy arrays by way of a device: what checks and benchmarks call."""
+"""Runs the six functions on NumPy arrays on a device, for checks and benchmarks."""
 
 from __future__ import annotations
 

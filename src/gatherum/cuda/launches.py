@@ -15,7 +15,7 @@ from .tables import Fields, Parts, Steps
 # Macros of a kernel by their names.
 Macros: TypeAlias = dict[str, object]
 
-# Threads of a block, and the chunks that a thread of a movement has under way at a time.
+# Threads of a block, and the chunks that a thread of a movement has in flight.
 THREADS = 256
 EACH = 4
 # Blocks of a grid for each multiprocessor, at most: each thread then takes more.
@@ -75,13 +75,13 @@ class Execution:
     ) -> None:
         """Launch a kernel whose arguments are `first`, the total, the loops and the components."""
         bits = 32 if tables.reach(steps, parts, 16) < NARROW else 64
-        room = tables.room_for((steps,))
+        size = tables.table_size((steps,))
         few = len(parts) <= tables.FEW_COMPONENTS
         components = tables.FEW_COMPONENTS if few else tables.MOST_COMPONENTS
         total = tables.points(steps)
-        fields = [*first, total, *tables.loops(steps, bits, room)]
+        fields = [*first, total, *tables.loops(steps, bits, size)]
         fields += tables.tuple_of(parts, components)
-        own = {"OFFSET_BITS": bits, "LOOPS": room, "COMPONENTS": components}
+        own = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": components}
         self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
 
     def launch(

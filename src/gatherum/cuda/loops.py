@@ -36,7 +36,7 @@ class Work:
     block : int
         Contiguous bytes that a point of the row moves; 0 where the call moves nothing.
     destinations : int
-        How many there are for a scatter to tell apart.
+        How many distinct ones a scatter has.
     positions : int
         How many updates may meet at one of them, at most.
     checks : tuple of Step

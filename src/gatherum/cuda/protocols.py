@@ -88,7 +88,7 @@ def _type_string(dtype: AnyDType) -> str:
 
 
 class Protocols:
-    """Arrays of frameworks that have no room of their own, by protocol."""
+    """Arrays of frameworks without an adapter of their own, by protocol."""
 
     name = "cuda"
     # The memory pool would take part in the graph, and whether operands have been read cannot be
@@ -165,7 +165,7 @@ def _interface(value: object) -> dict[str, Any] | None:
 def _stream_of(value: object) -> int | None:
     """Return the stream that comes first for an array, None where none does."""
     if (interface := _interface(value)) is None:
-        return LEGACY_STREAM  # which DLPack's exporter was told
+        return LEGACY_STREAM  # which was passed to DLPack's exporter
     stream = interface.get("stream")
     return None if stream is None else int(stream)
 

@@ -51,7 +51,7 @@ def run(
     plan : Plan
         What `gatherum.plan` made of the operands' shapes, dtypes and strides.
     data, indices, updates, out : int
-        Addresses of the operands' first elements; `updates` is not looked at in a gather. `out` is
+        Addresses of the operands' first elements; a gather ignores `updates`. `out` is
         laid out as the plan's ``out``, or in C order where the plan has none. A scatter whose `out`
         is `data`, in the same layout, works in place.
     fill : bytes
@@ -127,7 +127,7 @@ def _sort_bytes(s: Call, work: Work) -> int:
 def scratch(plan: Plan) -> int:
     """Return the bytes of working memory that a plan takes on a device.
 
-    With `n` index tuples that move something and `d` destinations that they tell apart::
+    With `n` index tuples that move something and `d` distinct destinations::
 
         gathers                               0
         movement, where tuples may meet       min(4 d, 16 n), 4 d up to 16 MiB

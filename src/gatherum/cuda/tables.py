@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 Fields: TypeAlias = list[int]
 
-# How many loops and components a table has room for: nearly all calls, and every call.
+# How many loops and components a table holds: for nearly all calls, and for every call.
 FEW_LOOPS, FEW_COMPONENTS = 8, 4
 MOST_LOOPS, MOST_COMPONENTS = 66, 64
 
@@ -56,20 +56,20 @@ def divisor(extent: int, bits: int) -> Fields:
     return [extent, (1 << (bits - 1 + shift)) // extent + 1, shift]
 
 
-def loops(steps: Steps, bits: int, room: int) -> Fields:
+def loops(steps: Steps, bits: int, size: int) -> Fields:
     """Return the fields of ``Loops``."""
     fields = [len(steps)]
     for step in steps:
         fields += [*divisor(step.extent, bits), *step[1:]]
-    return fields + [0] * (8 * (room - len(steps)))
+    return fields + [0] * (8 * (size - len(steps)))
 
 
-def tuple_of(parts: Parts, room: int) -> Fields:
+def tuple_of(parts: Parts, size: int) -> Fields:
     """Return the fields of ``Tuple``."""
     fields = [len(parts)]
     for part in parts:
         fields += part
-    return fields + [0] * (5 * (room - len(parts)))
+    return fields + [0] * (5 * (size - len(parts)))
 
 
 def packed(fields: Sequence[int]) -> bytes:
@@ -79,7 +79,7 @@ def packed(fields: Sequence[int]) -> bytes:
 
 
 def reach(steps: Steps, parts: Parts, width: int) -> int:
-    """Return a bound of all numbers that arise on the way to a place, in any of its fields."""
+    """Return a bound of all intermediate numbers of a place, in any of its fields."""
     most = points(steps)
     for field in range(1, len(Step._fields)):
         most = max(most, sum(abs(step[field]) * (step.extent - 1) for step in steps))
@@ -97,6 +97,6 @@ def alignment(most: int, *numbers: int) -> int:
     return gcd(most, *numbers)
 
 
-def room_for(tables: Iterable[Steps]) -> int:
-    """Return how many loops the tables of a launch need room for."""
+def table_size(tables: Iterable[Steps]) -> int:
+    """Return how many loops the tables of a launch hold."""
     return FEW_LOOPS if all(len(steps) <= FEW_LOOPS for steps in tables) else MOST_LOOPS

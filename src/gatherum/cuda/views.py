@@ -92,6 +92,6 @@ class DeviceFramework(Protocol):
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep memory for as long as what the stream has been given until now may use it: that of
-        operands, and that of the host from which a copy is under way.
+        operands, and that of the host which is being copied.
         """
         ...

@@ -67,7 +67,7 @@ def _abstract(*avals: Any, attributes: Attributes) -> Any:
     return avals[0].update(shape=shape, weak_type=False, sharding=whole)
 
 
-def _sentences(made: Plan) -> str:
+def _messages(made: Plan) -> str:
     """Return what the handler says of an invalid index: see gatherum_xla_call in gatherum.h."""
     s = made.call
     entries = s.operator.entries(s.indices.layout).shape
@@ -96,7 +96,7 @@ def call_attributes(attributes: Attributes, made: Plan) -> dict[str, Any]:
     return {
         "program": np.frombuffer(bytes(made.program), "<i8"),
         "fill": np.frombuffer(attributes.fill.ljust(_FILL_BYTES, b"\0"), "<i8"),
-        "sentences": _sentences(made),
+        "sentences": _messages(made),
     }
 
 
@@ -143,7 +143,7 @@ def eager(attributes: Attributes) -> Callable[..., Array]:
 
 def direct(attributes: Attributes) -> Callable[..., Array] | None:
     """Return what the core runs, and waits for, in the place of `eager`: in the mode that waits
-    always. A call that fails is made again by `eager`, which finds the sentence.
+    always. A call that fails is made again by `eager`, which finds the message.
     """
     return compiled(attributes) if attributes.mode == "raise" else None
 
@@ -157,7 +157,7 @@ def _are_divided(operands: tuple[Array, ...]) -> bool:
 
 
 def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
-    """Return the sentence about an invalid index that a runtime's error carries."""
+    """Return the message about an invalid index that a runtime's error carries."""
     found = re.search(rf"\b{attributes.op}: (an )?index .*", str(error))
     return found[0] if found else None
 

@@ -127,7 +127,7 @@ def run(
 
 
 def functions(number: int = 0) -> OnDevice | None:
-    """Return the six functions on NumPy arrays by way of tensors on a CUDA device, None where torch
+    """Return the six functions on NumPy arrays, run on a CUDA device by torch; None where torch
     sees none.
     """
     if not torch.cuda.is_available():

@@ -44,7 +44,7 @@ def run(
 
 
 def open_exchange(record: Callable[..., Tensor]) -> None:
-    """Tell the core how to reach the memory of tensors, what to ask before it does, and what makes
+    """Set how the core reaches the memory of tensors, what it asks before, and what makes
     a call of which a gradient is wanted.
     """
     if private.exchange is None:
@@ -74,7 +74,7 @@ def _set_torch(record: Callable[..., Tensor]) -> None:
 
 
 def find_storage() -> None:
-    """Tell the core how to ask for the storage of a tensor."""
+    """Set how the core asks for the storage of a tensor."""
     size, offset = (_address(f"aoti_torch_get_storage_{what}") for what in ("size", "offset"))
     example = torch.empty(1, device="cpu")
     handle = private.handle_of(example)

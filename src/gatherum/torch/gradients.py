@@ -65,7 +65,7 @@ def _recording() -> Iterator[None]:
 
 
 def _graph_key(ctx: Any) -> tuple[Any, ...]:
-    """Return what tells graphs of compiled autograd apart."""
+    """Return what distinguishes graphs of compiled autograd."""
     return ctx.attributes, *ctx.shape
 
 
@@ -229,7 +229,7 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
 
 def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
     """Return the result of a call on plain tensors, without the kernels below, which take several
-    times as long as a small call; None where there is more to look at.
+    times as long as a small call; None where a call is more than that.
     """
     updates = rest[0] if operator.scatters else None
     if operator.scatters:

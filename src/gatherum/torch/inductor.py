@@ -1,12 +1,12 @@
-"""Calls in the code that torch's inductor writes: by the core's own doors.
+"""Makes the code that torch's inductor writes call the core directly.
 
 Inductor turns a graph into Python code, where an op like ours is called through the dispatcher,
-with every argument by its name. The core's door gives the same tensor in a tenth of the time, and
-goes to the dispatcher by itself where tensors are more than memory. A table of inductor's says how
+with every argument by its name. The core's entry point gives the same tensor in a tenth of the
+time, and goes to the dispatcher where tensors are more than memory. A table of inductor's says how
 ops are written; an inductor without it writes what it always does.
 
-A door hangs on its op and takes the op's arguments in their order, because inductor keeps its code
-on disk, and another version of this package may run it.
+The entry point is an attribute of its op, ``.door``, and takes the op's arguments in their order:
+inductor keeps its code on disk, where another version of this package may run it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..operators import Operator
 from . import private
 
 # How each op is written, by its name in the code.
-_opened: dict[str, Callable[..., None]] = {}
+_added: dict[str, Callable[..., None]] = {}
 
 
-def open_door(op: Any, operator: Operator, arguments: dict[str, Any]) -> None:
-    """Give an op, the functional form of an operator, its door; its arguments have defaults."""
+def add_entry_point(op: Any, operator: Operator, arguments: dict[str, Any]) -> None:
+    """Give an op, the functional form of an operator, its entry point and its defaults."""
     op.door = entry(operator.name, operator.scatters)
-    _opened[f"torch.ops.{op}"] = partial(_write, arguments)
+    _added[f"torch.ops.{op}"] = partial(_write, arguments)
 
 
 def register() -> None:
@@ -34,12 +34,12 @@ def register() -> None:
     if (found := private.inductor_table()) is None:
         return
     table, row = found
-    if not _opened.keys() <= table.keys():
-        table.update({name: row(python=write) for name, write in _opened.items()})
+    if not _added.keys() <= table.keys():
+        table.update({name: row(python=write) for name, write in _added.items()})
 
 
 def _write(arguments: dict[str, Any], node: Any, writeline: Callable[[str], None]) -> None:
-    """Write the call of a node, an op whose operands are on the CPU by its door."""
+    """Write the call of a node; an op on the CPU is called by its entry point."""
     name, positional, named = node.get_kernel_name(), node.codegen_args(), node.codegen_kwargs()
     if node.get_device().type == "cpu":
         given = dict(keyword.split("=", 1) for keyword in named)

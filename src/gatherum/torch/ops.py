@@ -29,7 +29,7 @@ _SCATTERS = (
 
 
 def _new_library() -> torch.library.Library:
-    """Return the library of the ops; that of an earlier import of this module gives way to it."""
+    """Return the library of the ops; it replaces that of an earlier import of this module."""
     namespace = vars(torch.ops.gatherum)
     if (earlier := namespace.get("_library")) is not None:
         private.destroy(earlier)
@@ -176,4 +176,4 @@ for _operator in OPERATORS.values():
     _defaults = {name: each.default for name, each in _attributes.parameters.items()}
     del _defaults["op"]
     _names = dict.fromkeys(operand_names(_operator, _operator.name))
-    inductor.open_door(overload(_operator.name), _operator, _names | _defaults)
+    inductor.add_entry_point(overload(_operator.name), _operator, _names | _defaults)

@@ -201,7 +201,7 @@ def forward_mode_enabled() -> AbstractContextManager[None]:
 def recorded_function(key: Callable[[Any], Any]) -> Any:
     """Return a base for what autograd records at a single level of ``torch.func``.
 
-    A call's `key` is what graphs of compiled autograd are told apart by.
+    A call's `key` distinguishes the graphs of compiled autograd.
     """
 
     class Recorded(_Function):  # type: ignore[misc]

@@ -197,12 +197,12 @@ def test_any_operand_may_start_at_any_byte(shim, moved):
 
 
 @slow
-@pytest.mark.parametrize(("dimensions", "room_for"), [(1, 8), (8, 8), (9, 66)])
-def test_arguments_have_room_for_few_loops_or_for_all(shim, dimensions, room_for):
+@pytest.mark.parametrize(("dimensions", "size"), [(1, 8), (8, 8), (9, 66)])
+def test_arguments_have_size_few_loops_or_for_all(shim, dimensions, size):
     # Dimensions in the opposite order do not merge.
     data = values((2,) * dimensions, "i1").transpose(*reversed(range(dimensions)))
     shim.gather_elements(data, np.zeros(data.shape, np.int8))
-    assert dict(shim.last.launches[0].macros)["LOOPS"] == str(room_for)
+    assert dict(shim.last.launches[0].macros)["LOOPS"] == str(size)
 
 
 @slow

@@ -1,4 +1,4 @@
-// Reads the first invalid tuple again, for the sentence that says what is wrong with it. One thread.
+// Reads the first invalid tuple again, for the error message. One thread.
 //
 // `inverse` says where it is, when `count` says that there is one. Finds nothing where another stream has
 // changed the indices meanwhile.

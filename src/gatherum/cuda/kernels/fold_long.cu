@@ -13,7 +13,7 @@
 // its thread finds where the run begins and ends. No list of long runs is kept anywhere.
 //
 // The plan guarantees: as in fold.cu; blocks of THREADS, which are one group, or groups of one warp each.
-// Cost: as in fold.cu, and one look at every `above`-th key.
+// Cost: as in fold.cu, and one read of every `above`-th key.
 //
 // Waiting for a measurement on a device: kTile, `above` and `longest`.
 #include "folding.cuh"

@@ -13,7 +13,7 @@ using F = Fold<VALUE, Reduction::REDUCTION>;
 using Stored = typename F::Stored;
 using Sum = typename F::Sum;
 
-// So many updates a thread has under way at a time; this waits for a measurement on a device.
+// The updates that a thread has in flight; to be measured on a device.
 inline constexpr int kAhead = 4;
 
 struct Items {

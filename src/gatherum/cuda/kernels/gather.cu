@@ -4,7 +4,7 @@
 //
 // f runs over all chunks of WIDTH bytes: the loops of the nest and, last, the chunks of a contiguous block.
 // Neighbouring threads move neighbouring chunks, so rows are read and written in whole lines; a row's index
-// is read by all threads of the row, from one cache line. Each thread has EACH loads under way at a time.
+// is read by all threads of the row, from one cache line. Each thread has EACH loads in flight.
 //
 // The plan guarantees: U does not overlap D or X, nor itself; D, U and all their strides are multiples of
 // WIDTH. Cost: every byte read and written once, some 30 instructions a chunk.

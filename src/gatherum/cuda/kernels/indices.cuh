@@ -44,7 +44,7 @@ struct Resolved {
 
 template <Mode M>
 __device__ __forceinline__ Resolved resolve(int64 v, const Component& c) {
-  constexpr bool huge = !kSignedIndex && sizeof(INDEX) == 8;  // values of 2^63 or more look negative
+  constexpr bool huge = !kSignedIndex && sizeof(INDEX) == 8;  // values of 2^63 or more would be negative
   if constexpr (M == mode_wrap) {
     if constexpr (huge) {
       v = static_cast<int64>(static_cast<uint64>(v) % static_cast<uint64>(c.size));

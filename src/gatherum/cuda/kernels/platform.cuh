@@ -5,8 +5,8 @@
 //
 // Macros, as far as a kernel asks for them (run.py chooses them):
 //   OFFSET_BITS   64, or 32 where every offset, number and position of the launch is below 2^31
-//   LOOPS         how many loops a table of the arguments has room for
-//   COMPONENTS    how many components of an index tuple they have room for
+//   LOOPS         how many loops a table of the arguments holds
+//   COMPONENTS    how many components of an index tuple it holds
 //   INDEX         the type of an index: int8 to uint64
 //   INDEX_ALIGN   bytes that every index is aligned to, at most its width
 //   SWAPPED       1 where indices have the other byte order
@@ -18,7 +18,7 @@
 //   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
 //   REDUCTION     one of reductions.cuh
 //   THREADS, GROUP, FOLDERS   threads of a block, of those that share a run, and of those that fold it
-//   EACH          chunks that a thread has under way at a time
+//   EACH          chunks that a thread has in flight
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
 #pragma once
 
