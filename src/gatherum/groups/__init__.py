@@ -1,14 +1,16 @@
 """Reductions and transforms of groups of values, composed of the operators.
 
 `reduce` gives one result for each group: sums, means, variances, extremes and their positions,
-first and last values, counts. `transform` changes each value by what its group has.
+first and last values, counts. `transform` changes each value by what its group has. `aggregate`
+has the arguments and results of numpy_groupies.
 """
 
 from gatherum.help_signatures import plain_help
 
+from .groupies import aggregate
 from .reducing import reduce, transform
 
-__all__ = ["reduce", "transform"]
+__all__ = ["aggregate", "reduce", "transform"]
 
 plain_help(globals())
 

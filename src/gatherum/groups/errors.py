@@ -22,3 +22,34 @@ def empty_group(op: str, func: str, dtype: object, group: int, place: Sequence[i
         f"{op}: `fill_value` must be given for {func!r} of dtype {dtype}, which has no value for "
         f"an empty group: group {group} is empty{where}"
     )
+
+
+def other_result(op: str, func: str, dtype: object) -> TypeError:
+    expected = "an integer dtype" if func == "len" else "a dtype of numbers"
+    return TypeError(f"{op}: `dtype` must be {expected} for {func!r}, got {dtype}")
+
+
+def other_fill(op: str, func: str, dtype: object, value: object) -> ValueError:
+    return ValueError(
+        f"{op}: `fill_value` must convert to {dtype}, the dtype of {func!r}, got {value!r}"
+    )
+
+
+def needs_axis(op: str, found: int) -> ValueError:
+    return ValueError(f"{op}: `a` must have at most 1 dimension without `axis`, got {found}")
+
+
+def no_scalar(op: str, func: str) -> ValueError:
+    return ValueError(
+        f"{op}: `a` must have 1 dimension for {func!r}: a scalar goes with 'sum', 'prod' and 'len'"
+    )
+
+
+def other_length(op: str, expected: Sequence[int], found: Shape, axis: int | None) -> ValueError:
+    where = "" if axis is None else f", of `a` along axis {axis}"
+    return ValueError(f"{op}: `group_idx` must have shape {tuple(expected)}{where}, got {found}")
+
+
+def other_sizes(op: str, expected: int | None, found: object) -> ValueError:
+    what = "an integer or None" if expected is None else f"{expected} integers or None"
+    return ValueError(f"{op}: `size` must be {what}, got {found!r}")

@@ -104,6 +104,7 @@ def reduce(
     See Also
     --------
     transform : Functions whose result has the shape of the values.
+    aggregate : The same with the arguments and results of numpy_groupies.
     gatherum.scatter_slices : The folds into an array that has values already.
 
     Notes
