@@ -117,3 +117,11 @@ def test_nothing_tells_to_install_the_package_from_pypi():
     readme = (root / "README.md").read_text(encoding="utf-8")
     assert asks.findall(readme) == ["pip install gatherum"]
     assert "gatherum is not on PyPI: `pip install gatherum` does not install it" in readme
+
+
+def test_every_page_has_the_same_version():
+    root = DOCS.parent
+    cited = re.search(r"^version: (\S+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    changed = re.search(r"^## (\S+) \(", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited and cited[1] == gatherum.__version__
+    assert changed and changed[1] == gatherum.__version__
