@@ -8,7 +8,16 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from . import benchmarks, commands, comparison, counterparts, pictures, reductions, strategies
+from . import (
+    benchmarks,
+    commands,
+    comparison,
+    counterparts,
+    groups,
+    pictures,
+    reductions,
+    strategies,
+)
 
 RENDERERS: dict[str, Callable[..., str]] = {
     "bars": benchmarks.render_bars,
@@ -19,6 +28,8 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "curve": benchmarks.render_curve,
     "files": benchmarks.render_files,
     "goals": benchmarks.render_goals,
+    "groups": groups.render,
+    "group-transforms": groups.render_transforms,
     "limits": benchmarks.render_limits,
     "picture": pictures.render,
     "reductions": reductions.render,

@@ -50,6 +50,10 @@ assert_type(gatherum.files.gather_file("a.npy", floats), NDArray[Any])
 assert_type(gatherum.files.scatter_nd_file("a.npy", "i.npy", floats, in_place=False), NDArray[Any])
 assert_type(gatherum.directml.FeatureLevel.of("4_1"), gatherum.directml.FeatureLevel)
 
+assert_type(gatherum.groups.reduce(floats, [0, 1], 3, "max", fill_value=0), NDArray[Any])
+assert_type(gatherum.groups.transform([1.0], [0], "centre"), NDArray[Any])
+assert_type(gatherum.groups.aggregate([0, 1], 1, np.sum, order="F"), NDArray[Any])
+
 desc = gatherum.directml.BufferTensorDesc("float32", [2, 3])
 assert_type(gatherum.directml.BufferTensorDesc(floats.dtype, (2, 3)).dimension_count, int)
 assert_type(desc.data_type, gatherum.directml.TensorDataType)
@@ -71,3 +75,5 @@ gatherum.gather(floats, [0], 0, "clip")  # type: ignore[call-overload]
 gatherum.scatter_nd(floats, [[0]], floats, 0, "add")  # type: ignore[call-overload]
 gatherum.scatter_nd(floats, [[0]])  # type: ignore[call-overload]
 gatherum.scatter_elements(floats, [[0]], [[1.0]], include_self="no")  # type: ignore[call-overload]
+gatherum.groups.reduce(floats, [0], func="softmax")  # type: ignore[arg-type]
+gatherum.groups.transform(floats, [0], "sum")  # type: ignore[arg-type]

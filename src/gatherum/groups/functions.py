@@ -2,6 +2,9 @@
 
 A composition is a small function: values, grouping, what empty groups take, and `ddof` in; the
 result out. It may be replaced by a kernel with the same bits.
+
+To add a function: its loop in `gatherum.reference.groups`; here its row, its composition unless it
+has that of another row, and its name in the types; a case in tests/test_group_functions.py.
 """
 
 from __future__ import annotations
@@ -160,7 +163,7 @@ def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int
     found = _truth(values) if values.dtype.kind == "b" else values
     best = by.scatter(found, extreme, np.zeros((), found.dtype))
     attains = np.asarray(found == by.gather(best))
-    if has_nan(found.dtype):
+    if has_nan(found.dtype) and is_nan(best).any():
         attains |= is_nan(found)  # in a group with NaN nothing equals the extreme
     return by.first_position(attains, start)
 

@@ -269,8 +269,8 @@ def _made(
         direct = kind.kind in "iu" if name in WHOLE else work.dtype == kind or name in TRUTHS
         made = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
         result = made.astype(kind, copy=False)
-        if not direct or name in ("var", "std"):
-            least = ddof if name in ("var", "std") else 0
+        least = ddof if name in ("var", "std") else 0
+        if least or not direct:
             np.copyto(result, fill, where=by.count(ZERO_COUNT) <= least)
         if name in ("argmax", "argmin") and not skips and nan.any():
             np.copyto(result, fill, where=reduced("any", nan, by, 0, None))

@@ -1,0 +1,52 @@
+"""Render the tables of functions over groups, as the package defines them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gatherum.groups.functions import FUNCTIONS, TRANSFORMS, FunctionRow
+
+from .tables import table
+
+
+def render() -> str:
+    """Return a table of the functions that reduce."""
+    head = ("`func`", "dtypes", "result", "empty group", "of equal values", "composed of")
+    rows = [
+        [
+            f"`{row.name}`",
+            _dtypes(row.accepts),
+            _result(row),
+            _empty(row),
+            row.ties,
+            row.composes,
+        ]
+        for row in FUNCTIONS.values()
+    ]
+    return table(head, rows)
+
+
+def render_transforms() -> str:
+    """Return a table of the functions whose result has the shape of the values."""
+    rows = [[f"`{r.name}`", _dtypes(r.accepts), r.composes] for r in TRANSFORMS.values()]
+    return table(("`func`", "dtypes", "composed of"), rows)
+
+
+def _dtypes(accepts: Callable[[np.dtype], bool]) -> str:
+    if accepts(np.dtype("U1")):
+        return "all"
+    others = {"complex": "c8", "bool": "?"}
+    return ", ".join(["integers, floats", *(n for n, c in others.items() if accepts(np.dtype(c)))])
+
+
+def _result(row: FunctionRow) -> str:
+    kinds = [str(row.result(np.dtype(code))) for code in ("i4", "f4")]
+    if kinds == ["int32", "float32"]:
+        return "that of the values"
+    return kinds[0] if kinds[0] == kinds[1] else "that of floats, float64 of integers, real"
+
+
+def _empty(row: FunctionRow) -> str:
+    if row.empty is None:
+        return "NaN, else an error"
+    return str(row.result(np.dtype("i4")).type(row.empty))
