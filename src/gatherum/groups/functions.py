@@ -133,8 +133,8 @@ def canonical(values: Array) -> Array:
 
 
 def _truth(values: Array) -> NDArray[np.bool_]:
-    """Return which values are true: any byte but 0 of bools, NaN too."""
-    truth: NDArray[np.bool_] = (values.view("u1") if values.dtype.kind == "b" else values) != 0
+    """Return which values are true: NaN is, and any byte but 0 of bools."""
+    truth: NDArray[np.bool_] = np.not_equal(values, 0)
     return truth
 
 
@@ -160,11 +160,10 @@ def _count(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
 
 
 def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found = _truth(values) if values.dtype.kind == "b" else values
-    best = by.scatter(found, extreme, np.zeros((), found.dtype))
-    attains = np.asarray(found == by.gather(best))
-    if has_nan(found.dtype) and is_nan(best).any():
-        attains |= is_nan(found)  # in a group with NaN nothing equals the extreme
+    best = by.scatter(values, extreme, np.zeros((), values.dtype))
+    attains = np.asarray(values == by.gather(best))
+    if has_nan(values.dtype) and is_nan(best).any():
+        attains |= is_nan(values)  # in a group with NaN nothing equals the extreme
     return by.first_position(attains, start)
 
 
