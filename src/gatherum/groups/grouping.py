@@ -78,15 +78,11 @@ class Grouping:
 
         The shape broadcasts to that of a result.
         """
-        one = np.ones((), np.int64)
-        if self.elements:
-            return self.scatter(one, "add", start)
-        counts = replace(self, shape=(self.size,), axis=0).scatter(one, "add", start)
-        return np.expand_dims(counts, [d for d in range(len(self.shape)) if d != self.axis])
+        return self._along(np.ones((), np.int64), "add", start)
 
     def first_empty(self) -> Shape | None:
         """Return where a result first has no value: in a group without values."""
-        touched = self.count(np.zeros((), np.int64)) > 0
+        touched = self._along(np.ones((), np.bool_), "none", np.zeros((), np.bool_))
         if touched.all() or 0 in self.shape:
             return None
         place = np.unravel_index(int(touched.argmin()), touched.shape)
@@ -122,6 +118,13 @@ class Grouping:
             mode="drop",
             negative=False,
         )
+
+    def _along(self, item: Array, reduction: str, start: Array) -> Array:
+        """Scatter one item for each entry; the shape broadcasts to that of a result."""
+        if self.elements:
+            return self.scatter(item, reduction, start)
+        found = replace(self, shape=(self.size,), axis=0).scatter(item, reduction, start)
+        return np.expand_dims(found, [d for d in range(len(self.shape)) if d != self.axis])
 
     def _numbers(self, entries: Array) -> NDArray[np.int64]:
         """Return the number of each entry's group, -1 for none, or raise IndexError."""
