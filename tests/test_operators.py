@@ -1,7 +1,6 @@
 """The table of operators: what it says, and that whoever asks for an operator asks there."""
 
 import ast
-import dataclasses
 import functools
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -47,7 +46,7 @@ def test_every_row_is_a_function_of_the_package():
 
 def test_rows_are_values():
     assert len(set(OPERATORS.values())) == len(OPERATORS)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         OPERATORS["gather"].scatters = True
 
 

@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,12 @@ from .reductions import REDUCTIONS
 
 # The accumulators of this process, for a forked child to check.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
+
+
+def _new_lock() -> Any:
+    from threading import RLock  # not needed by calls, and slow to import
+
+    return RLock()
 
 
 class Accumulator:
@@ -138,7 +143,7 @@ class Accumulator:
         self._like: Array = np.ndarray(
             shape, dtype, np.zeros(moved.itemsize, np.uint8), strides=(0,) * len(shape)
         )
-        self._lock, self._torn = RLock(), False
+        self._lock, self._torn = _new_lock(), False
         _LIVING.add(self)
 
     @contextmanager
@@ -154,7 +159,7 @@ class Accumulator:
         if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
             self._lock.release()
         else:
-            self._lock, self._torn = RLock(), True
+            self._lock, self._torn = _new_lock(), True
 
     def scatter_nd(
         self, indices: ArrayLike, updates: ArrayLike, batch_dims: int = 0

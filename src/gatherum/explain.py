@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from html import escape
 from os import PathLike
-from pathlib import Path
+from os.path import splitext
 from typing import Any, Unpack
 
 import numpy as np
@@ -127,9 +126,10 @@ class Explanation:
         ValueError
             If the name ends otherwise.
         """
-        if Path(path).suffix.lower() != ".svg":
+        if splitext(path)[1].lower() != ".svg":
             raise errors.not_a_picture(path)
-        Path(path).write_text(self.svg(), encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.svg())
 
     def __str__(self) -> str:
         made = self.plan
@@ -151,6 +151,8 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        from html import escape  # slow to import, and not needed by calls
+
         details = f"<details><summary>what runs</summary><pre>{escape(str(self))}</pre></details>"
         return f"<div>{self.svg()}{details}</div>"
 

@@ -14,9 +14,11 @@ def plain_help(module: Mapping[str, Any]) -> None:
     `typing.get_type_hints` still find them; people read more in the sections on parameters.
     """
     for function in _functions(module):
-        bare = inspect.signature(function)
-        plain = [p.replace(annotation=p.empty) for p in bare.parameters.values()]
-        bare = bare.replace(parameters=plain, return_annotation=bare.empty)
+        annotations, function.__annotations__ = function.__annotations__, {}
+        try:
+            bare = inspect.signature(function)
+        finally:
+            function.__annotations__ = annotations
         vars(function)["__signature__"] = bare
 
 
@@ -31,4 +33,9 @@ def _functions(module: Mapping[str, Any]) -> Iterator[FunctionType]:
             ours = [base for base in public.__mro__ if base.__module__.startswith("gatherum.")]
             members = chain.from_iterable(vars(base).values() for base in ours)
             methods = (inspect.unwrap(getattr(one, "__func__", one)) for one in members)
-            yield from (method for method in methods if isinstance(method, FunctionType))
+            yield from (one for one in methods if isinstance(one, FunctionType) and _is_shown(one))
+
+
+def _is_shown(method: FunctionType) -> bool:
+    private = method.__name__.startswith("_") and not method.__name__.startswith("__")
+    return bool(method.__annotations__) and not private

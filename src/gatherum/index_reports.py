@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +19,7 @@ from .operators import Operator, find
 from .shapes import Layout
 
 
-@dataclass(frozen=True, slots=True)
-class IndexReport:
+class IndexReport(NamedTuple):
     """The result of `index_report` for the indices of a call.
 
     An entry is one index, or one index tuple of the ``*_nd`` operators. Positions are those of

@@ -9,7 +9,6 @@ import operator
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from . import _core
@@ -72,7 +71,7 @@ def get_include() -> str:
     str
         A path for a compiler's ``-I``.
     """
-    return str(Path(_core.__file__).parent / "include")
+    return os.path.join(os.path.dirname(_core.__file__), "include")
 
 
 def get_library() -> str:
@@ -84,7 +83,8 @@ def get_library() -> str:
         The file that a C program links with; what it declares stands in ``gatherum.h``.
     """
     names = {"darwin": "libgatherum.dylib", "win32": "gatherum.lib"}
-    return str(Path(_core.__file__).parent / "lib" / names.get(sys.platform, "libgatherum.so"))
+    name = names.get(sys.platform, "libgatherum.so")
+    return os.path.join(os.path.dirname(_core.__file__), "lib", name)
 
 
 def level() -> str:

@@ -7,8 +7,7 @@ writes there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from . import errors, lowering, shapes
 from .errors import Shape
@@ -19,8 +18,7 @@ from .shapes import Layout
 Nested: TypeAlias = tuple[list[Loop], list[Component]]
 
 
-@dataclass(frozen=True, slots=True)
-class Addressing:
+class Addressing(NamedTuple):
     """What indices address, for a gather and for its inverse alike.
 
     Attributes
@@ -53,8 +51,7 @@ class Addressing:
     space: Callable[[Shape, Shape, int], tuple[Shape, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(NamedTuple):
     """One operator.
 
     Attributes

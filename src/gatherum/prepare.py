@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -153,8 +152,7 @@ class Prepared:
         return f"<Prepared {s.op} on {s.data.dtype} {s.data.shape}, indices {self.indices.shape}>"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(NamedTuple):
     """The updates of a scatter in order of their destinations, or of blocks of them."""
 
     lists: native.RowLists

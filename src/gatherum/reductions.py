@@ -8,8 +8,7 @@ of the package fails. Derivatives are in `derivatives.FACTORS`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ._core import Reduction
 
@@ -18,8 +17,7 @@ ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean"]
 FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReductionRow:
+class ReductionRow(NamedTuple):
     """What Python knows of one reduction. No field has a default: each row says all.
 
     Attributes

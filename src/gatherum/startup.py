@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -58,9 +56,15 @@ def discard(stream: TextIO) -> None:
 @contextmanager
 def ends_at_once(command: bool) -> Iterator[None]:
     """Let a Ctrl-C end the command while modules are imported, which may hide the exception."""
+    if not command:
+        yield
+        return
+    import signal  # not needed by other programs, whose import of the package they would slow
+    import threading
+
     own = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
-    if not (command and main and signal.getsignal(signal.SIGINT) is own):
+    if not (main and signal.getsignal(signal.SIGINT) is own):
         yield
         return
     signal.signal(signal.SIGINT, _end)
