@@ -294,6 +294,12 @@ REFUSED = [
         "index 7 is out of bounds for axis 1 of size 3 (group_idx[1, 1])",
     ),
     (([0.0], [1]), {}, TypeError, "`group_idx` must have an integer dtype, got float64"),
+    (
+        ([0], [None], "first"),
+        {},
+        TypeError,
+        "`a` must have a dtype without objects or references, got object",
+    ),
     (([0, 1, 2], [1, 2]), {}, ValueError, "`group_idx` must have shape (2,), got (3,)"),
     (
         ([0, 1], [[1, 2, 3]]),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gatherum import conversion, indices
 from gatherum.call import Array
-from gatherum.dtypes import is_index
+from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
     Shape,
     index_out_of_bounds,
@@ -188,6 +188,7 @@ def _grouped(
     entries = conversion.as_indices(AGGREGATE, group_idx, "group_idx")
     if not is_index(entries.dtype):
         raise not_an_index_dtype(AGGREGATE, entries.dtype, False, "group_idx")
+    check_movable(AGGREGATE, "a", values.dtype)
     along = 0
     if axis is not None:
         along = conversion.as_integer(AGGREGATE, "axis", axis)
@@ -257,7 +258,8 @@ def _made(
     if name in ("sum", "prod", "len", "first", "last", "max", "min"):
         kind = widened(fill_value, kind)
     with np.errstate(all="ignore"):
-        nan = is_nan(values) if has_nan(values.dtype) else np.zeros((), bool)
+        asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
+        nan = is_nan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
         if skips and nan.any():
             by = by.without(nan)
         if name in ("anynan", "allnan"):
