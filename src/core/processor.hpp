@@ -7,6 +7,9 @@
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define GATHERUM_X86 1
+#ifdef __GNUC__
+#include <cpuid.h>
+#endif
 #include <immintrin.h>
 #else
 #define GATHERUM_X86 0
@@ -183,12 +186,26 @@ class FloatMode {
   FloatMode& operator=(const FloatMode&) = delete;
 };
 
-// Whether the processor has an instruction-set level: 3 and 4 are x86-64-v3 and v4, 0 the compiler's default.
+// Whether the processor and the system have an instruction-set level: 3 and 4 are x86-64-v3 and v4, 0 the
+// compiler's default. __builtin_cpu_supports is not asked: where its library is Zig's, it has nothing.
 inline bool processor_has(int level) {
-#if GATHERUM_X86 && defined(__GNUC__) && !(defined(__clang__) && __clang_major__ < 18)
-  __builtin_cpu_init();
-  if (level == 3) return __builtin_cpu_supports("x86-64-v3");
-  if (level == 4) return __builtin_cpu_supports("x86-64-v4");
+#if GATHERUM_X86 && defined(__GNUC__)
+  unsigned a = 0, basic = 0, more = 0, extended = 0, d = 0, saved = 0;
+  constexpr unsigned v3_basic = bit_SSE3 | bit_SSSE3 | bit_FMA | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 |
+                                bit_MOVBE | bit_POPCNT | bit_OSXSAVE | bit_AVX | bit_F16C;
+  constexpr unsigned v3_more = bit_BMI | bit_AVX2 | bit_BMI2;
+  constexpr unsigned v4_more = bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL;
+  constexpr unsigned v3_extended = bit_LAHF_LM | bit_LZCNT;
+  const auto all_of = [](unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; };
+  if (level != 0) {
+    unsigned b = 0, c = 0;
+    if (!__get_cpuid(1, &a, &b, &basic, &d) || !all_of(basic, v3_basic)) return false;
+    if (!__get_cpuid_count(7, 0, &a, &more, &c, &d) || !all_of(more, v3_more)) return false;
+    if (!__get_cpuid(0x80000001, &a, &b, &extended, &d) || !all_of(extended, v3_extended)) return false;
+    asm volatile("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));  // the registers that the system saves
+    if (level == 3) return all_of(saved, 0x6);
+    return level == 4 && all_of(more, v4_more) && all_of(saved, 0xe6);
+  }
 #endif
   return level == 0;
 }
