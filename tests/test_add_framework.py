@@ -9,6 +9,7 @@ import pytest
 import gatherum
 from gatherum import frameworks
 from gatherum.call import ArraySpec, Attributes
+from gatherum.conversion import as_attributes
 from gatherum.functions import Functions
 from gatherum.plan import apply
 from strategies import OPERATORS, SCATTERS
@@ -48,7 +49,10 @@ class ToyAdapter(frameworks.Framework):
 
 
 def _run(op, data, indices, updates, *given):
-    return getattr(gatherum, op)(data, indices, *() if updates is None else (updates,))
+    """Run a call of the framework's own functions."""
+    *how, fill_value = given
+    attributes = as_attributes(op, *how)
+    return ToyAdapter().call(attributes, data, indices, updates, fill_value, None)
 
 
 FUNCTIONS = Functions(__name__, _run)
@@ -120,6 +124,24 @@ def test_an_installed_package_is_found_by_its_entry_point(monkeypatch):
     assert asked == ["gatherum.frameworks"]
 
 
+def test_a_package_that_cannot_be_loaded_says_so_each_time(monkeypatch):
+    class Broken(Entry):
+        def load(self):
+            raise ImportError("toy needs libtoy")
+
+    monkeypatch.setattr(frameworks, "_installed", {"toy": Broken()})
+    for _ in range(2):
+        with pytest.raises(ImportError, match="toy needs libtoy"):
+            gatherum.gather(Toy(DATA), [0])
+
+
+@pytest.mark.parametrize("result", [(), (1,), ("gather", DATA, *[None] * 9)], ids=len)
+def test_a_tuple_is_no_result(toy, monkeypatch, result):
+    monkeypatch.setattr(ToyAdapter, "call", lambda self, *call: result)
+    with pytest.raises(TypeError, match=r"^gather: ToyAdapter\.call must return an array, got \("):
+        gatherum.gather(Toy(DATA), [0])
+
+
 def test_its_functions_are_pickled_by_their_place():
     found = pickle.loads(pickle.dumps(FUNCTIONS.gather))
     assert found == FUNCTIONS.gather
@@ -129,6 +151,10 @@ def test_an_adapter_without_a_member_is_refused():
     with pytest.raises(TypeError, match=r"must have `call`, which Half lacks; see gatherum.framew"):
         frameworks.register(type("Half", (), {"name": "h", "modules": (), "to_numpy": "",
                                               "owns": None})())  # fmt: skip
+    with pytest.raises(TypeError, match="must be an object, got the class ToyAdapter"):
+        frameworks.register(ToyAdapter)
+    with pytest.raises(TypeError, match="`modules` must be a tuple of names of modules, got 'toy'"):
+        frameworks.register(type("Named", (ToyAdapter,), {"modules": "toy"})())
     with pytest.raises(TypeError, match="abstract"):
         type("Other", (frameworks.Framework,), {"name": "o"})()
 

@@ -681,6 +681,9 @@ def test_every_sentence_is_tested():
         "other_length",
         "other_sizes",
         "no_adapter",  # test_add_framework.py
+        "not_an_adapter",
+        "no_modules",
+        "no_array_result",
         "no_tensor",  # frameworks/torch/test_tensor_operands.py, test_tensor_*.py
         "other_device",
         "no_device",

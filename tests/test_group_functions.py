@@ -49,6 +49,15 @@ CASES = {
     "any": ([0, 0, 3], [0, 0, 2], {"func": "any"}, [False, False, True]),
     "all": ([1, 0, 3], [0, 0, 2], {"func": "all"}, [False, True, True]),
     "NaN is true": ([NAN, 0.0], [0, 1], {"func": "any"}, [True, False]),
+    "logsumexp": ([0.0, 0.0, 3.0], [0, 0, 1], {"func": "logsumexp"}, [np.log(2), 3.0]),
+    "logsumexp of nothing": ([0.0], [1], {"func": "logsumexp"}, [-np.inf, 0.0]),
+    "logsumexp of what is infinite": (
+        [-np.inf, -np.inf, np.inf, 1.0],
+        [0, 0, 1, 1],
+        {"func": "logsumexp"},
+        [-np.inf, np.inf],
+    ),
+    "logsumexp of integers": ([1000, 1000], [0, 0], {"func": "logsumexp"}, [1000 + np.log(2)]),
     "a group for each value": ([[1, 2], [4, 8]], [[0, 1], [0, 0]], {}, [[5, 8], [0, 2]]),
     "a group for each value, along rows": (
         [[1, 2], [4, 8]],
@@ -178,15 +187,16 @@ def test_many_values_on_threads(settings_restored, func, threads):
 
 REFUSED = [
     (
-        "reduce", ([1], [0], None, "logsumexp"), {}, ValueError,
+        "reduce", ([1], [0], None, "median"), {}, ValueError,
         "groups.reduce: `func` must be one of 'sum', 'prod', 'mean', 'var', 'std', 'max', 'min', "
-        "'argmax', 'argmin', 'first', 'last', 'count', 'any', 'all', 'nansum', 'nanprod', "
-        "'nanmean', 'nanvar', 'nanstd', 'nanmax', 'nanmin', 'nanargmax', 'nanargmin', 'nanfirst', "
-        "'nanlast', 'nancount', 'nanany', 'nanall', got 'logsumexp'",
+        "'argmax', 'argmin', 'first', 'last', 'count', 'any', 'all', 'logsumexp', 'nansum', "
+        "'nanprod', 'nanmean', 'nanvar', 'nanstd', 'nanmax', 'nanmin', 'nanargmax', 'nanargmin', "
+        "'nanfirst', 'nanlast', 'nancount', 'nanany', 'nanall', 'nanlogsumexp', got 'median'",
     ),
     (
-        "transform", ([1.0], [0], "softmax"), {}, ValueError,
-        "groups.transform: `func` must be one of 'normalize', 'centre', got 'softmax'",
+        "transform", ([1.0], [0], "rank"), {}, ValueError,
+        "groups.transform: `func` must be one of 'normalize', 'centre', 'softmax', 'log_softmax', "
+        "got 'rank'",
     ),
     (
         "reduce", ([1j], [0], 1, "max"), {}, TypeError,

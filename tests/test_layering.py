@@ -26,7 +26,7 @@ ROWS = [
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives"},
     {"checks", "places"},
-    {"refusals", "functions"},
+    {"refusals", "functions", "elementary"},
     {"frameworks"},
     {"call"},
     {"operators"},

@@ -1,5 +1,7 @@
 """The table of mistakes fits the sources; `nox -s mutants` tries them."""
 
+import re
+
 import pytest
 
 from mutation.run import ROOT, mutants
@@ -18,3 +20,13 @@ def test_every_mistake_changes_one_place(file):
 
 def test_no_mistake_is_there_twice():
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_the_patch_of_a_new_reduction_fits():
+    """Each of its places stands in the source; `test_add_reduction` applies it."""
+    patch = (ROOT / "tests" / "absmax.patch").read_text()
+    for part in re.split(r"^--- a/", patch, flags=re.MULTILINE)[1:]:
+        text = (ROOT / part.split("\n", 1)[0]).read_text()
+        for hunk in re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:]:
+            old = [line[1:] for line in hunk.splitlines() if line[:1] in (" ", "-", "")]
+            assert "\n".join(old) in text, hunk

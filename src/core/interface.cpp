@@ -1,4 +1,5 @@
 // Implements the C interface, include/gatherum.h, over the engine. No exception leaves these functions.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
@@ -243,6 +244,25 @@ gatherum_status gatherum_first_invalid(const gatherum_program* program, const vo
   } catch (const std::bad_alloc&) {
     return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
+}
+
+gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to, int64_t n,
+                             const gatherum_poll* poll) noexcept {
+  Value of;
+  const bool is_exp = std::strcmp(function, "exp") == 0;
+  if ((!is_exp && std::strcmp(function, "log") != 0) || !find_name(value, of) || !has_elementary(of))
+    return GATHERUM_INVALID_PROGRAM;
+  constexpr int64_t kPiece = int64_t{1} << 14;
+  const int64_t item = bytes_of(of);
+  const auto map = [&](int64_t i, int) {
+    const int64_t first = i * kPiece;
+    chosen_kernels().elementary(is_exp ? Elementary::exp : Elementary::log, of,
+                                static_cast<const char*>(from) + first * item,
+                                static_cast<char*>(to) + first * item, std::min(kPiece, n - first));
+  };
+  const int threads = threads_for(2 * n * item);
+  const bool finished = run_tasks((n + kPiece - 1) / kPiece, threads, poll_of(poll), map);
+  return finished ? GATHERUM_OK : GATHERUM_INTERRUPTED;
 }
 
 gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,

@@ -164,6 +164,7 @@ const Kernels& kernels() {
     add_fold_kernels(all);
     add_gradient_kernels(all);
     add_list_kernels(all);
+    add_elementary_kernels(all);
     return all;
   }();
   return table;

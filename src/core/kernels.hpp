@@ -184,6 +184,13 @@ struct Merge {
   int64_t n;
 };
 
+// A function of each item, and whether it has a kernel for a value type.
+enum class Elementary { exp, log };
+inline bool has_elementary(Value value) {
+  return value == Value::float16 || value == Value::bfloat16 || value == Value::float32 ||
+         value == Value::float64;
+}
+
 struct Kernels {
   const char* level;
   // Returns false when a raise-mode index was invalid; the output is then unfinished. `streams`: rows, which
@@ -226,6 +233,8 @@ struct Kernels {
   // As fold_groups: the gradients of a share of the groups. Only where has_gradients().
   void (*group_gradients)(const GroupedScatter&, const Gradients&, int64_t unit, int64_t kept, int64_t share,
                           int64_t shares, char* scratch);
+  // n items of float16, bfloat16, float32 or float64; `to` may be `from`.
+  void (*elementary)(Elementary, Value, const char* from, char* to, int64_t n);
   // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when
   // it met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in
   // their order; `fold` folds the lists of destinations [begin, end), with weights in that order; `items`

@@ -86,7 +86,7 @@ class Attributes(NamedTuple):
     axis : int
         `axis` or `batch_dims`, as the caller gave it.
     mode, negative, reduction, include_self
-        As of the operator; a gather has the defaults of the last two.
+        The operator's arguments. A gather has the defaults of the last two.
     fill : bytes
         The item that a gather stores for an invalid index, b"" for one of zero bits.
     """
@@ -111,12 +111,12 @@ class Attributes(NamedTuple):
 
     @property
     def fold(self) -> tuple[str, bool]:
-        """How updates meet what is there: the reduction, and whether the old value takes part."""
+        """The reduction, and whether the old value takes part."""
         return self.reduction, self.include_self
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The same by the names of the operator's arguments, without the fill value."""
+        """The attributes as keyword arguments of the operator, without the fill value."""
         found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
         if self.operator.scatters:
             found |= {"reduction": self.reduction, "include_self": self.include_self}
@@ -124,7 +124,7 @@ class Attributes(NamedTuple):
 
     @property
     def positional(self) -> tuple[int, str, bool, str, bool]:
-        """The same in the order of the core's functions, without operator and fill value."""
+        """The attributes in the order of the core's functions, without operator and fill value."""
         return self.axis, self.reduction, self.include_self, self.mode, self.negative
 
 

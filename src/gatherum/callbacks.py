@@ -29,6 +29,8 @@ def _normalise(*call: object) -> object:
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         frameworks.check_one_framework(str(op), operands)
         result = adapter.call(attributes, data, indices, updates, fill_value, out)
+        if isinstance(result, tuple):  # the core would take it for arguments
+            raise errors.no_array_result(attributes.op, type(adapter).__name__, result)
         if result is not NotImplemented:
             return result
     plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven

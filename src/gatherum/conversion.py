@@ -1,4 +1,4 @@
-"""From what a caller passes to arrays and plain values, in the order in which errors are due."""
+"""Converts arguments to arrays and attributes; the order of checks is the order of errors."""
 
 from __future__ import annotations
 
@@ -458,7 +458,7 @@ def normalise(
     operator = OPERATORS[op]
     check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
     if not (indices if operator.tuples else data).shape:
-        axis = 0  # no number would do; the core keeps to those of 64 bits
+        axis = 0  # every axis is an error here, and the core takes 64 bits
     if operator.scatters:
         updates = as_updates(op, updates, data.dtype)
     return (

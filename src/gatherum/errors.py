@@ -110,6 +110,20 @@ def no_adapter(found: str, member: str) -> TypeError:
     )
 
 
+def not_an_adapter(found: str) -> TypeError:
+    return TypeError(f"frameworks.register: the adapter must be an object, got the class {found}")
+
+
+def no_modules(found: object) -> TypeError:
+    return TypeError(
+        f"frameworks.register: `modules` must be a tuple of names of modules, got {found!r}"
+    )
+
+
+def no_array_result(op: str, adapter: str, found: object) -> TypeError:
+    return TypeError(f"{op}: {adapter}.call must return an array, got {found!r}")
+
+
 def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     advice = f"; {instead}" if instead else ""
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")

@@ -1,4 +1,4 @@
-"""Finds the adapter of another framework by where an array's type comes from.
+"""Selects a framework's adapter by the module that defines an array's type.
 
 Nothing is imported for that but the adapter itself, at the first of its arrays. A call whose `data`
 are arrays of a framework goes to its adapter; without one they are refused (see `refusals`). An
@@ -135,9 +135,13 @@ def register(adapter: Framework) -> None:
     TypeError
         If the adapter lacks a member of `Framework`.
     """
+    if isinstance(adapter, type):
+        raise errors.not_an_adapter(adapter.__name__)
     for member in ("name", "modules", "to_numpy", "owns", "call", "spec", "device", "describe"):
         if not hasattr(adapter, member):
             raise errors.no_adapter(type(adapter).__name__, member)
+    if not isinstance(adapter.modules, tuple):
+        raise errors.no_modules(adapter.modules)
     for module in adapter.modules:
         if module not in _by_module:
             _by_module[module] = Source(adapter.name, adapter.to_numpy)
@@ -175,7 +179,7 @@ def foreign(kind: type) -> Foreign | None:
     return found
 
 
-# Types that were met, for a faster search; they are kept alive, so not many.
+# Earlier answers by type. Few, because the types are kept alive.
 _met: dict[type, Foreign] = {}
 _MET_MOST = 64
 
@@ -191,7 +195,10 @@ def _find_installed(root: str) -> Source | None:
 
         _installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     if root in _installed:
-        register(_installed.pop(root).load())
+        adapter = _installed[root].load()
+        register(adapter)
+        _by_module.setdefault(root, Source(adapter.name, adapter.to_numpy))
+        del _installed[root]
     return _by_module.get(root)
 
 

@@ -1,4 +1,4 @@
-"""Holds the six functions once for all frameworks whose calls run by one function."""
+"""Defines the six functions once for the frameworks whose calls run by one function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Functions(Generic[Array]):
     Parameters
     ----------
     module : str
-        Where they stand as ``FUNCTIONS``: they are pickled by that.
+        The module whose attribute ``FUNCTIONS`` is this object. Pickles refer to it.
     run : callable
         Takes the operator's name, `data`, `indices`, `updates` (None for a gather), the axis,
         `reduction`, `include_self`, `mode`, `negative` and `fill_value`.

@@ -22,6 +22,7 @@ Fold = _core.Fold
 RowLists = _core.RowLists
 make_lists = _core.make_lists
 new_result = _core.new_result
+map_items = _core.map
 call = _core.call
 entry = _core.entry
 accelerate = _core.accelerate

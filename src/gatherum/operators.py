@@ -30,15 +30,15 @@ class Addressing(NamedTuple):
     tuples : bool
         Whether the last dimension of `indices` is the tuple; otherwise each index stands alone.
     resolve : callable
-        The name of the operator, the shapes of data and indices, and the attribute in; the
-        attribute counted from the front out, or ValueError.
+        Takes the operator's name, the shapes of data and indices, and the attribute. Returns the
+        attribute counted from the front, or raises ValueError.
     moved : callable
-        The same in, with the attribute counted from the front; the shape that moves out: a
-        gather's result, a scatter's updates. ValueError where the shapes do not fit.
+        Takes the same, with the attribute counted from the front. Returns the shape of a gather's
+        result and of a scatter's updates, or raises ValueError where the shapes do not fit.
     loops : callable
-        The layouts of data, indices and what moves, and the attribute in; the nest out.
+        Takes the layouts of data, indices and what moves, and the attribute. Returns the nest.
     space : callable
-        The shapes of data and indices and the attribute in; out come the dimensions of the data
+        Takes the shapes of data and indices, and the attribute. Returns the dimensions of the data
         that distinguish destinations, and the attribute counted among them.
     """
 

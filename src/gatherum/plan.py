@@ -27,7 +27,7 @@ _run = native.run
 
 
 class Description(NamedTuple):
-    """What a plan does where it runs: algorithm, reason, bytes of scratch, steps."""
+    """The algorithm of a plan on its device, the reason, bytes of scratch, and steps."""
 
     algorithm: str
     reason: str
@@ -272,7 +272,7 @@ def planned(
         other = _describe(op, "updates", updates)
     call = Call(found, to, of, other)
     if out is not None:
-        check(call)  # what is wrong with the others comes first
+        check(call)  # errors of the inputs come before those of out
         call = replace(call, out=_describe(op, "out", out))
     made = build(call)
     check_fill(call, fill_value)
@@ -309,7 +309,7 @@ def attribute_names(operator: Operator) -> tuple[str, ...]:
 
 def _describe(op: str, operand: str, value: Any) -> ArraySpec:
     if isinstance(value, ArraySpec):
-        return value
+        value = value.plain
     if not is_spec(value):
         if not conversion.is_plain(value):
             raise errors.not_an_operand(op, operand, value)

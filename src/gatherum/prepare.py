@@ -46,8 +46,8 @@ class Prepared:
     dtype : numpy.dtype
         The data's, and the result's.
     indices : numpy.ndarray
-        What is kept of the indices: read-only, of their shape. Where it stood for something else,
-        an index is what it was brought to; one that is left out is -1.
+        The indices after `mode` and `negative` are applied: read-only, of their shape. One that is
+        left out is -1.
     nbytes : int
         The memory that is kept.
     """

@@ -129,6 +129,11 @@ GATHERUM_API gatherum_status gatherum_first_invalid(const gatherum_program* prog
                                                     const gatherum_poll* poll,
                                                     gatherum_error* error) GATHERUM_NOEXCEPT;
 
+/* Computes "exp" or "log" of n items of "float16", "bfloat16", "float32" or "float64", with the same bits on
+ * every machine and an error below 1 ulp. `to` may be `from`; `poll` may be null. */
+GATHERUM_API gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to,
+                                          int64_t n, const gatherum_poll* poll) GATHERUM_NOEXCEPT;
+
 /* A fold that goes on: a scatter whose updates come in batches, with the bits of one call on all of them. The
  * caller keeps an accumulator (`sum_bytes` bytes) and a count (an int64) for each of the n elements of the
  * data, in C order; the counts begin at 0. */

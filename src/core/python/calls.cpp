@@ -156,6 +156,8 @@ GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
       callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
   if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
+  if (PyTuple_GET_SIZE(normalised.ptr()) != kArguments)
+    throw nb::value_error("gatherum: arguments were not normalised");
   nb::handle plain[kArguments];
   for (int i = 0; i < kArguments; ++i) plain[i] = PyTuple_GET_ITEM(normalised.ptr(), i);
   const OperandHandles operands = operands_of(plain);

@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "callbacks.hpp"
 #include "calls.hpp"
+#include "elementary.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
 #include "gil_release.hpp"
@@ -79,6 +80,7 @@ NB_MODULE(_core, m) {
   bind_indices(m);
   bind_folds(m);
   bind_lists(m);
+  bind_elementary(m);
   bind_memory_calls(m);
   m.def("xla_call",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });

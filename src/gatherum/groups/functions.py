@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum import elementary
 from gatherum.call import Array
 from gatherum.casting import kind_rank
 from gatherum.dtypes import DType, accumulator_dtype, is_reducible
@@ -26,10 +27,11 @@ from .grouping import Grouping
 # For type checkers; a test compares them with the tables.
 ReduceName: TypeAlias = Literal[
     "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
-    "count", "any", "all", "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin",
-    "nanargmax", "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall",
+    "count", "any", "all", "logsumexp",
+    "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
+    "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
 ]  # fmt: skip
-TransformName: TypeAlias = Literal["normalize", "centre"]
+TransformName: TypeAlias = Literal["normalize", "centre", "softmax", "log_softmax"]
 
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
 
@@ -52,8 +54,8 @@ class FunctionRow:
         Whether it is defined for a dtype.
     result : callable
         The dtype of the values in; the dtype of the result out.
-    empty : int or None
-        What an empty group is unless the caller says it. None: NaN where the result's dtype has
+    empty : float or None
+        The default value of an empty group. None: NaN where the result's dtype has
         one, else an error.
     ties : str
         Which of several equal values counts, for the documentation; "" where none does.
@@ -64,7 +66,7 @@ class FunctionRow:
     composes: str
     accepts: Callable[[DType], bool]
     result: Callable[[DType], DType]
-    empty: int | None
+    empty: float | None
     ties: str
 
 
@@ -191,6 +193,37 @@ def _squares(values: Array, means: Array) -> Array:
     squares: Array = means.real * means.real
     squares += means.imag * means.imag
     return squares
+
+
+def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+    found = values.astype(working_dtype(values.dtype), copy=False)
+    shift = by.scatter(found, "max", np.zeros((), found.dtype))
+    np.copyto(shift, 0, where=np.isinf(shift))  # what is infinite stays so by itself
+    shifted = elementary.exp(found - by.gather(shift))
+    total = elementary.log(by.scatter(shifted, "add", np.zeros((), found.dtype)))
+    result = canonical(shift + total).astype(start.dtype)
+    np.copyto(result, start, where=by.count(ZERO_COUNT) == 0)
+    return result
+
+
+def _shifted(values: Array, by: Grouping) -> Array:
+    """Return the distance of each value from the largest of its group."""
+    largest = by.scatter(values, "max", np.zeros((), values.dtype))
+    distances = by.gather(largest, nan_item(values.dtype))
+    return np.subtract(values, distances, out=distances)
+
+
+def _softmax(values: Array, by: Grouping) -> Array:
+    powers = elementary.exp(_shifted(values, by))
+    total = by.scatter(powers, "add", np.zeros((), powers.dtype))
+    return np.divide(powers, by.gather(total, nan_item(powers.dtype)), out=powers)
+
+
+def _log_softmax(values: Array, by: Grouping) -> Array:
+    shifted = _shifted(values, by)
+    total = by.scatter(elementary.exp(shifted), "add", np.zeros((), shifted.dtype))
+    logs = by.gather(elementary.log(total), nan_item(total.dtype))
+    return np.subtract(shifted, logs, out=shifted)
 
 
 def _centred(values: Array, by: Grouping) -> Array:
@@ -334,6 +367,15 @@ _ROWS = (
         empty=1,
         ties="",
     ),
+    FunctionRow(
+        name="logsumexp",
+        compose=_log_sum,
+        composes="scatter max, gather, exp of the differences, scatter add, log",
+        accepts=_reduces("mean", "max"),
+        result=transformed_dtype,
+        empty=-np.inf,
+        ties="",
+    ),
 )
 
 FUNCTIONS = {row.name: row for row in _ROWS}
@@ -353,6 +395,18 @@ TRANSFORMS = {
             compose=_centred,
             composes="scatter mean, gather, difference",
             accepts=_reduces("mean"),
+        ),
+        TransformRow(
+            name="softmax",
+            compose=_softmax,
+            composes="scatter max, gather, exp of the differences, scatter add, gather, quotient",
+            accepts=_reduces("mean", "max"),
+        ),
+        TransformRow(
+            name="log_softmax",
+            compose=_log_softmax,
+            composes="scatter max, gather, exp, scatter add, log, gather, difference",
+            accepts=_reduces("mean", "max"),
         ),
     )
 }

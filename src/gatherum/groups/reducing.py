@@ -62,8 +62,8 @@ def reduce(
         The number of groups; the largest entry plus one unless given.
     func : str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
-        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"`` or ``"all"``,
-        or one of these with ``nan`` before it, which skips NaN.
+        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"`` or
+        ``"logsumexp"``, or one of these with ``nan`` before it, which skips NaN.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     ddof : int, default 0
@@ -72,7 +72,8 @@ def reduce(
     fill_value : object, optional
         What an empty group becomes, converted to the dtype of the result as an operator's
         `fill_value` is. By default 0 for sums and counts, 1 for products, False for ``"any"``, True
-        for ``"all"``, and NaN for the others where the result's dtype has one.
+        for ``"all"``, -inf for ``"logsumexp"``, and NaN for the others where the result's dtype
+        has one.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
         How to treat entries that are no group: raise IndexError; move to the nearest group; wrap
         around (floor modulo); or leave the value out (``"fill"`` is the same here).
@@ -84,8 +85,8 @@ def reduce(
     numpy.ndarray
         A new C-contiguous array of the shape of `values` with `size` in the place of
         ``values.shape[axis]``. Its dtype is that of `values`; int64 for counts and positions, bool
-        for ``"any"`` and ``"all"``; for ``"var"`` and ``"std"`` float64 of integers and the real
-        dtype of complex numbers.
+        for ``"any"`` and ``"all"``; float64 for ``"var"``, ``"std"`` and ``"logsumexp"`` of
+        integers, and the real dtype for ``"var"`` and ``"std"`` of complex numbers.
 
     Raises
     ------
@@ -119,6 +120,11 @@ def reduce(
     ``abs(x - mean)**2`` of complex numbers. The quotient is rounded once to the dtype of the
     result; a standard deviation is its square root, which is rounded once instead. A group of
     `ddof` values or fewer has NaN.
+
+    ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
+    where that is infinite: in float32 for float16 and bfloat16, in float64 for integers, and
+    rounded once. exp and log are this package's own (see the semantics), with the same bits on
+    every machine.
 
     A position is that of the first value along `axis` that attains the extreme, where zeros of both
     signs are equal; the first NaN wins, as in `numpy.argmax`. ``"first"`` and ``"last"`` copy bits,
@@ -185,7 +191,7 @@ def transform(
     mode: ModeName = "raise",
     negative: bool = False,
 ) -> NDArray[Any]:
-    """Change each value by what its group has: its share of the sum, its distance from the mean.
+    """Normalize, centre or softmax each value within its group.
 
     Parameters
     ----------
@@ -193,9 +199,10 @@ def transform(
         The values, of at least one dimension.
     groups : array_like of int
         The groups, as of `reduce`.
-    func : {"normalize", "centre"}
+    func : {"normalize", "centre", "softmax", "log_softmax"}
         ``"normalize"``: the value over the sum of its group. ``"centre"``: the value less the mean
-        of its group.
+        of its group. ``"softmax"``: ``exp(x - m) / sum(exp(x - m))``, where m is the largest value
+        of the group. ``"log_softmax"``: ``x - m - log(sum(exp(x - m)))``.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     size : int, optional
@@ -215,7 +222,7 @@ def transform(
     ------
     TypeError
         If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` is not of an
-        integer dtype, the function is not defined for the dtype of `values` (both are for integers
+        integer dtype, the function is not defined for the dtype of `values` (all are for integers
         and floats, ``"centre"`` for complex numbers too), or an operand is not an array, masked, or
         of another framework.
     ValueError
@@ -230,8 +237,10 @@ def transform(
 
     Notes
     -----
-    Sum, mean, quotient and difference are computed in float32 for float16 and bfloat16, in float64
-    for integers, else in the dtype of the values, and rounded once. NaN is the canonical one.
+    All steps are computed in float32 for float16 and bfloat16, in float64 for integers, else in the
+    dtype of the values, and rounded once. Sums are left folds. exp and log are this package's own,
+    with the same bits on every machine. NaN is the canonical one; a group whose largest value is
+    infinite has NaN where ``x - m`` has.
 
     Examples
     --------

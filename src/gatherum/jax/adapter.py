@@ -48,7 +48,7 @@ _run = native.entry_of_known_calls(_run_unknown)
 
 
 def _are_plain(given: _Given) -> bool:
-    """Whether equal attributes mean the same: True equals 1 and -0.0 equals 0, but are neither."""
+    """Whether attributes can be a key: of other types, True equals 1 and -0.0 equals 0."""
     return tuple(map(type, given)) == (int, str, bool, str, bool, int)
 
 

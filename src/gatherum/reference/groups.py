@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arguments import as_array, as_axis, check_boolean, check_choice
+from .elementary import exp, log
 from .items import Array, DType, Items, Position, as_bytes, blank, typed
 from .positions import MODES, resolve_all
 from .reductions import COMPLEXES, FLOATS, HALVES, INTEGERS, folded
@@ -36,10 +37,16 @@ REDUCES: dict[str, frozenset[str] | None] = {
     "count": None,
     "any": NUMBERS | {"bool"},
     "all": NUMBERS | {"bool"},
+    "logsumexp": NUMBERS - COMPLEXES,
 }
-TRANSFORMS = {"normalize": NUMBERS - COMPLEXES, "centre": NUMBERS}
+TRANSFORMS = {
+    "normalize": NUMBERS - COMPLEXES,
+    "centre": NUMBERS,
+    "softmax": NUMBERS - COMPLEXES,
+    "log_softmax": NUMBERS - COMPLEXES,
+}
 FOLDS = {"sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min"}
-EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1}
+EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1, "logsumexp": -np.inf}
 
 Members: TypeAlias = list[tuple[Position, bytes]]
 """Where each value of a group stands, and the value, in row-major order."""
@@ -118,13 +125,35 @@ def transform(
     out = np.full(values.shape, _nan_item(result), result)
     for place in np.ndindex(members.shape):
         numbers = [_number(item, values.dtype, wide) for _, item in members[place]]
-        if numbers:
-            other = _folded(numbers, wide, "add" if func == "normalize" else "mean")
-        for (position, _), number in zip(members[place], numbers, strict=True):
-            with np.errstate(all="ignore"):
-                made = number / other if func == "normalize" else number - other
-                out[position] = _rounded(made, result)
+        with np.errstate(all="ignore"):
+            made = _transformed(func, numbers, wide) if numbers else []
+            for (position, _), number in zip(members[place], made, strict=True):
+                out[position] = _rounded(number, result)
     return out
+
+
+def _transformed(func: str, numbers: list[Any], wide: DType) -> list[Any]:
+    """Return what the numbers of one group become."""
+    if func in ("normalize", "centre"):
+        other = _folded(numbers, wide, "add" if func == "normalize" else "mean")
+        return [number / other if func == "normalize" else number - other for number in numbers]
+    largest = _folded(numbers, wide, "max")
+    shifted = [number - largest for number in numbers]
+    powers = [exp(number) for number in shifted]
+    total = _folded(powers, wide, "add")
+    if func == "softmax":
+        return [power / total for power in powers]
+    return [number - log(total) for number in shifted]
+
+
+def _log_sum(items: Items, dtype: DType) -> bytes:
+    wide = _wide(dtype)
+    numbers = [_number(item, dtype, wide) for item in items]
+    with np.errstate(all="ignore"):
+        shift = _folded(numbers, wide, "max")
+        shift = wide.type(0) if np.isinf(shift) else shift
+        total = _folded([exp(number - shift) for number in numbers], wide, "add")
+        return _rounded(shift + log(total), _result_dtype("logsumexp", dtype)).tobytes()
 
 
 def _listed(
@@ -179,6 +208,8 @@ def _result_dtype(name: str, dtype: DType) -> DType:
         return np.dtype(np.int64)
     if name in ("any", "all"):
         return np.dtype(bool)
+    if name == "logsumexp" and dtype.name in INTEGERS:
+        return np.dtype(np.float64)
     if name in ("var", "std") and dtype.name not in HALVES:
         return _real(_wide(dtype))
     return dtype
@@ -229,7 +260,8 @@ def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) ->
     if name in ("argmax", "argmin"):
         place = _position(items, dtype, max if name == "argmax" else min)
         return np.int64(members[place][0][axis]).tobytes()
-    return _spread(items, dtype, ddof, name == "std")
+    spread = name in ("var", "std")
+    return _spread(items, dtype, ddof, name == "std") if spread else _log_sum(items, dtype)
 
 
 def _is_true(item: bytes, dtype: DType) -> bool:

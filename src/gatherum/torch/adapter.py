@@ -36,7 +36,7 @@ class TorchAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Tensor:
-        """Run a call that is more than one on plain memory, which the core runs itself."""
+        """Run a call that the core has left: it runs most calls on plain CPU tensors itself."""
         checks.check_container(attributes.op, "data", data)
         with errors.for_tensors():
             return call(attributes, data, indices, updates, fill_value, out)

@@ -47,7 +47,7 @@ def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
 
 
 def _below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
-    """Do so from a function of a single level, and let other levels record."""
+    """Do the same from a function of a single level, with the other levels recording."""
     with _recording():
         return _below(op, keyset, operands)
 
@@ -189,8 +189,10 @@ def _recorded_gradients(
 
 
 def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest: Any) -> Any:
-    """Make a call on plain tensors of which a gradient is wanted: no transform, mode or subclass
-    is near, so that torch's dispatcher would come back here, after ten times as long.
+    """Make a call on plain tensors of which a gradient is wanted.
+
+    There is no transform, mode or subclass, for which torch's dispatcher would be needed: it takes
+    ten times as long, and comes back here.
     """
     operator = OPERATORS[op]
     if updates is None:
