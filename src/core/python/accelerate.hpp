@@ -1,5 +1,5 @@
-// The functions that Python calls, as plain CPython functions (METH_FASTCALL): nanobind takes twice as long for
-// a call with as many arguments.
+// The functions that Python calls, as plain CPython functions (METH_FASTCALL): nanobind takes twice as long
+// for a call with as many arguments.
 #pragma once
 
 #include "arrays.hpp"
