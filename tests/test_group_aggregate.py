@@ -279,19 +279,19 @@ REFUSED = [
         ([0, 1, -1], [1, 2, 3]),
         {},
         ValueError,
-        "index -1 is out of bounds for axis 0 of size 2 (group_idx[2])",
+        "group -1 is not in [0, 2) (group_idx[2])",
     ),
     (
         ([0, 5], [1, 2]),
         {"size": 3},
         ValueError,
-        "index 5 is out of bounds for axis 0 of size 3 (group_idx[1])",
+        "group 5 is not in [0, 3) (group_idx[1])",
     ),
     (
         ([[0, 1], [0, 7]], 1),
         {"size": (2, 3)},
         ValueError,
-        "index 7 is out of bounds for axis 1 of size 3 (group_idx[1, 1])",
+        "group 7 is not in [0, 3) (group_idx[1, 1])",
     ),
     (([0.0], [1]), {}, TypeError, "`group_idx` must have an integer dtype, got float64"),
     (

@@ -208,20 +208,19 @@ REFUSED = [
     ),
     (
         "reduce", ([1, 2, 3], [0, 1, 5], 3), {}, IndexError,
-        "groups.reduce: index 5 is out of bounds for axis 0 of size 3 (groups[2])",
+        "groups.reduce: group 5 is not in [0, 3) (groups[2])",
     ),
     (
         "reduce", ([1, 2, 3], [0, -1, -2], 3, "first"), {}, IndexError,
-        "groups.reduce: index -1 is out of bounds for axis 0 of size 3 (groups[1])",
+        "groups.reduce: group -1 is not in [0, 3) (groups[1])",
     ),
     (
         "reduce", ([[1.0, NAN]], [0, 9], 3, "nansum", 1), {}, IndexError,
-        "groups.reduce: index 9 is out of bounds for axis 1 of size 3 (groups[1])",
+        "groups.reduce: group 9 is not in [0, 3) (groups[1])",
     ),
     (
         "reduce", ([[1.0, NAN]], [[0, 9]], 0, "sum", 1), {"mode": "clip"}, IndexError,
-        "groups.reduce: index 0 cannot be brought into axis 1 of size 0 by mode 'clip' "
-        "(groups[0, 0])",
+        "groups.reduce: group 0 cannot be brought into [0, 0) by mode 'clip' (groups[0, 0])",
     ),
     (
         "reduce", ([1, 2], [0, 2], None, "max"), {}, ValueError,
@@ -235,7 +234,7 @@ REFUSED = [
     ),
     (
         "reduce", ([1, 2], [0, 0], 1, "max"), {"fill_value": 1.5}, ValueError,
-        "groups.reduce: `fill_value` must be an integer where `result` is int64, got 1.5",
+        "groups.reduce: `fill_value` must be an integer where the result is int64, got 1.5",
     ),
     (
         "reduce", (3, [0]), {}, ValueError,
@@ -286,7 +285,86 @@ REFUSED = [
         "reduce", ([None], [0]), {}, TypeError,
         "groups.reduce: `values` must have a dtype without objects or references, got object",
     ),
+    (
+        "reduce", ([1, 2, 3], [0, -1, -4], 3), {"negative": True}, IndexError,
+        "groups.reduce: group -4 is not in [-3, 3) (groups[2])",
+    ),
+    (
+        "reduce", ([1, 2], [0, 0], 1), {"fill_value": 2**70}, ValueError,
+        "groups.reduce: `fill_value` must convert exactly to the dtype of the result, int64, got "
+        "1180591620717411303424",
+    ),
+    (
+        "reduce", ([1, 2], [0, 0], "max"), {}, TypeError,
+        "groups.reduce: `size` must be an integer, got 'max'; write func='max'",
+    ),
+    (
+        "reduce", ([1, 2], [0, 0], "add"), {}, TypeError,
+        "groups.reduce: `size` must be an integer, got 'add'; write func='sum'",
+    ),
+    (
+        "reduce", ([1, 2], [0, 0], "much"), {}, TypeError,
+        "groups.reduce: `size` must be an integer, got 'much'",
+    ),
+    (
+        "reduce", ([1], [np.array(0)]), {}, TypeError,
+        "groups.reduce: `groups` must be one array, got a list that holds arrays; np.concatenate "
+        "or np.stack makes one",
+    ),
+    (
+        "reduce", (np.ones(2, ">f8"), [0, 0]), {}, TypeError,
+        "groups.reduce: `func` 'sum' is not defined for dtype >f8; it needs native byte order",
+    ),
+    (
+        "transform", (np.ones(2, ">i4"), [0, 0], "centre"), {}, TypeError,
+        "groups.transform: `func` 'centre' is not defined for dtype >i4; it needs native byte "
+        "order",
+    ),
+    (
+        "reduce", (np.ones(2, ">c8"), [0, 0], 1, "max"), {}, TypeError,
+        "groups.reduce: `func` 'max' is not defined for dtype >c8",
+    ),
+    (
+        "reduce", (np.ones(2, "g"), [0, 0], 1, "nanmax"), {}, TypeError,
+        f"groups.reduce: `func` 'nanmax' is not defined for dtype {np.dtype('g')}; it needs "
+        "float64",
+    ),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "func", "ours"),
+    [
+        ("reduce", "add", "sum"),
+        ("reduce", "nanadd", "nansum"),
+        ("reduce", "mul", "prod"),
+        ("reduce", "amax", "max"),
+        ("reduce", "len", "count"),
+        ("reduce", "nanlen", "nancount"),
+        ("transform", "center", "centre"),
+    ],
+)
+def test_a_name_of_other_libraries_is_recognized(name, func, ours):
+    with pytest.raises(ValueError, match=f"got '{func}'; its name here is '{ours}'$"):
+        getattr(gatherum.groups, name)([1], [0], func=func)
+
+
+@pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
+@pytest.mark.parametrize("ddof", [2, 2**63 - 1, 2**63, 2**70])
+def test_a_large_ddof_leaves_no_freedom(module, ddof):
+    found = module.reduce([1.0, 2.0], [0, 0], 2, "var", ddof=ddof, fill_value=7)
+    assert same_bits(np.array([NAN, 7]), found)
+
+
+@pytest.mark.parametrize("func", functions.REDUCES)
+@pytest.mark.parametrize("whole", [True, False])
+def test_values_of_64_dimensions(func, whole):
+    values = np.ones((1,) * 63 + (2,))
+    groups = np.zeros(values.shape if whole else 2, np.int64)
+    found = gatherum.groups.reduce(values, groups, func=func, axis=-1)
+    expected = gatherum.groups.reduce(values.ravel(), groups.ravel(), func=func)
+    assert found.shape == (1,) * 64
+    assert same_bits(expected, found.ravel())
 
 
 @pytest.mark.parametrize(("name", "args", "more", "kind", "message"), REFUSED)

@@ -105,10 +105,16 @@ def as_strides(op: str, operand: str, shape: Shape, value: object) -> Shape:
     return strides
 
 
-def as_choice(op: str, name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return one of a few words, interned."""
+def as_choice(
+    op: str,
+    name: str,
+    value: object,
+    choices: tuple[str, ...],
+    aliases: Mapping[str, str] = ALIASES,
+) -> str:
+    """Return one of a few words, interned; an error names the one that an alias stands for."""
     if not isinstance(value, str) or value not in choices:
-        raise errors.not_one_of(op, name, value, choices)
+        raise errors.not_one_of(op, name, value, choices, aliases)
     return choices[choices.index(value)]
 
 

@@ -83,8 +83,14 @@ def not_a_boolean(op: str, name: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{name}` must be True or False, got {_short(value)}")
 
 
-def not_one_of(op: str, name: str, value: object, choices: Sequence[str]) -> ValueError:
-    ours = ALIASES.get(value) if isinstance(value, str) else None
+def not_one_of(
+    op: str,
+    name: str,
+    value: object,
+    choices: Sequence[str],
+    aliases: Mapping[str, str] = ALIASES,
+) -> ValueError:
+    ours = aliases.get(value) if isinstance(value, str) else None
     hint = f"; its name here is {ours!r}" if ours in choices else ""
     return ValueError(
         f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{hint}"
@@ -175,12 +181,16 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
 
 
 def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
-    made = _advice(
-        "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
-    )
+    if operand == "indices":
+        made = _advice(
+            "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
+        )
+        made += ", makes index tuples"
+    else:
+        made = "np.concatenate or np.stack makes one"
     return TypeError(
         f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
-        f"{made}, makes index tuples"
+        f"{made}"
     )
 
 

@@ -7,8 +7,28 @@ from collections.abc import Sequence
 from gatherum.errors import Shape
 
 
-def not_defined(op: str, func: str, dtype: object) -> TypeError:
-    return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}")
+def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
+    hint = "" if needs is None else f"; it needs {needs}"
+    return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
+
+
+def no_group(
+    op: str,
+    value: object,
+    valid: tuple[int, int],
+    position: Sequence[int] | None,
+    mode: str,
+    operand: str,
+) -> IndexError:
+    """Name the first entry that is no group; `position` is None when another thread changed it."""
+    if position is None:
+        return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
+    if mode in ("clip", "wrap"):
+        problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
+    else:
+        problem = f"is not in [{valid[0]}, {valid[1]})"
+    where = ", ".join(map(str, position))
+    return IndexError(f"{op}: group {value} {problem} ({operand}[{where}])")
 
 
 def other_groups(op: str, along: int, whole: Shape, found: Shape) -> ValueError:
@@ -22,6 +42,11 @@ def empty_group(op: str, func: str, dtype: object, group: int, place: Sequence[i
         f"{op}: `fill_value` must be given for {func!r} of dtype {dtype}, which has no value for "
         f"an empty group: group {group} is empty{where}"
     )
+
+
+def fill_of_result(error: Exception) -> Exception:
+    """Reword an operator's error of `fill_value`, which has the dtype of `data` there."""
+    return type(error)(str(error).replace("`data`", "the result"))
 
 
 def other_result(op: str, func: str, dtype: object) -> TypeError:

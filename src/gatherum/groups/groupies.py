@@ -14,7 +14,6 @@ from gatherum.call import Array
 from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
     Shape,
-    index_out_of_bounds,
     not_an_index_dtype,
     not_one_of,
     out_of_range,
@@ -219,8 +218,8 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
     bad = indices.first_invalid(entries.T, sizes, "raise", False, True)
     if bad is not None:
         place = bad.component, *bad.where
-        how = bad.component, sizes[bad.component], place, "raise", "group_idx"
-        raise index_out_of_bounds(AGGREGATE, bad.value, *how)
+        valid = 0, sizes[bad.component]
+        raise errors.no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
     columns = tuple(entries.astype(np.intp, copy=False))
     flat: Array = np.ravel_multi_index(columns, sizes, order=order)
     return flat

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import errors
 from gatherum.call import Array
 from gatherum.errors import Shape
 from gatherum.indices import first_invalid, resolve
 from gatherum.plan import apply
+
+from . import errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Grouping:
         """
         places = [*np.nonzero(chosen)]
         positions = places[self.axis]
-        groups = self.groups[tuple(places)] if self.elements else self.groups[positions]
+        groups = self.groups[chosen if self.elements else positions]
         places[self.axis] = self._numbers(groups)
         return apply(
             "scatter_nd",
@@ -148,5 +149,5 @@ class Grouping:
         """Return what to raise for the first entry that is no group, as the caller gave them."""
         found = first_invalid(self.given, (self.size,), self.mode, self.negative, False)
         where, value = (None, 0) if found is None else (found.where, found.value)
-        how = self.axis, self.size, where, self.mode, self.operand
-        return errors.index_out_of_bounds(self.op, value, *how)
+        valid = -self.size if self.negative else 0, self.size
+        return errors.no_group(self.op, value, valid, where, self.mode, self.operand)

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gatherum import conversion, shapes
 from gatherum.call import Array
-from gatherum.dtypes import MODES, check_movable, is_index
-from gatherum.errors import not_an_index_dtype, renamed
+from gatherum.dtypes import MODES, DType, check_movable, is_index
+from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
 from gatherum.names import ModeName
+from gatherum.shapes import MAX_BYTES
 
 from . import errors
 from .functions import (
@@ -21,6 +22,7 @@ from .functions import (
     FunctionRow,
     ReduceName,
     TransformName,
+    TransformRow,
     canonical,
     has_nan,
     is_nan,
@@ -32,6 +34,13 @@ from .grouping import Grouping
 
 REDUCE = "groups.reduce"
 TRANSFORM = "groups.transform"
+# What other libraries call the functions, for messages.
+_ALIASES = {
+    "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",
+    "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
+    "idxmax": "argmax", "idxmin": "argmin", "center": "centre",
+}  # fmt: skip
+_ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in _ALIASES.items()}
 
 
 def reduce(
@@ -145,18 +154,22 @@ def reduce(
     array([[ 3,  9],
            [12,  0]])
     """
-    name = conversion.as_choice(REDUCE, "func", func, REDUCES)
-    less = conversion.as_size(REDUCE, "ddof", ddof)
+    name = conversion.as_choice(REDUCE, "func", func, REDUCES, _ALIASES)
+    less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
     return reduced(name, found, by, less, fill_value)
+
+
+def as_ddof(op: str, value: object) -> int:
+    """Return `ddof` as an int of 64 bits: no group has more values."""
+    return min(conversion.as_size(op, "ddof", value), MAX_BYTES)
 
 
 def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: object) -> Array:
     """Return what `reduce` does, of an array and its groups."""
     skips = name not in FUNCTIONS
     row = FUNCTIONS[name.removeprefix("nan") if skips else name]
-    if not row.accepts(values.dtype):
-        raise errors.not_defined(by.op, name, values.dtype)
+    _check_defined(by.op, row, name, values.dtype)
     dtype = row.result(values.dtype)
     shapes.check_result(by.op, by.shape, dtype)
     start = _start(row, dtype, by.op, fill_value)
@@ -171,13 +184,22 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
         return row.compose(values, by, start, ddof)
 
 
-def _start(row: FunctionRow, dtype: np.dtype[Any], op: str, fill_value: object) -> Array | None:
+def _check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: DType) -> None:
+    """Raise TypeError for a dtype that a function is not defined for."""
+    if row.accepts(dtype):
+        return
+    nearest = np.dtype({"g": "f8", "G": "c16"}.get(dtype.char, dtype.newbyteorder("=")))
+    needs = "native byte order" if not dtype.isnative and dtype.char not in "gG" else nearest
+    raise errors.not_defined(op, name, dtype, needs if row.accepts(nearest) else None)
+
+
+def _start(row: FunctionRow, dtype: DType, op: str, fill_value: object) -> Array | None:
     """Return what an empty group becomes, as an item; None where it cannot be."""
     if fill_value is not None:
         try:
             return conversion.fill_item(op, dtype, fill_value)
         except (TypeError, ValueError) as error:
-            raise renamed(error, op, {"data": "result"}, True) from None
+            raise errors.fill_of_result(error) from None
     return nan_item(dtype) if row.empty is None else np.asarray(row.empty).astype(dtype)
 
 
@@ -250,11 +272,10 @@ def transform(
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """
-    name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS))
+    name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), _ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     row = TRANSFORMS[name]
-    if not row.accepts(found.dtype):
-        raise errors.not_defined(TRANSFORM, name, found.dtype)
+    _check_defined(TRANSFORM, row, name, found.dtype)
     dtype = transformed_dtype(found.dtype)
     shapes.check_result(TRANSFORM, by.shape, dtype)
     with np.errstate(all="ignore"):
@@ -275,6 +296,8 @@ def _grouped(
     along = conversion.as_integer(op, "axis", axis)
     how = conversion.as_choice(op, "mode", mode, MODES)
     from_end = conversion.as_boolean(op, "negative", negative)
+    if isinstance(size, str) and (word := _ALIASES.get(size, size)) in REDUCES:
+        raise not_an_integer(op, "size", size, f"func={word!r}")
     number = None if size is None else conversion.as_size(op, "size", size)
     found = conversion.as_array(op, "values", values)
     entries = conversion.as_indices(op, groups, "groups")
