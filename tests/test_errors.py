@@ -678,6 +678,8 @@ def test_every_sentence_is_tested():
         "fill_of_result",
         "other_result",  # test_group_aggregate.py
         "other_fill",
+        "several_fills",
+        "no_rows",
         "needs_axis",
         "no_scalar",
         "other_length",

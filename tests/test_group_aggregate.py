@@ -125,6 +125,20 @@ CASES = {
     ),
     "sumofsquares": ([0, 0, 1], [1.0, 2.0, 3.0], {"func": "sumofsquares"}, [5.0, 9.0], "f"),
     "nansumofsquares": ([0, 0, 1], [1.0, NAN, 3.0], {"func": "nansumofsquares"}, [1.0, 9.0], "f"),
+    "squares of narrow integers": (
+        [0, 0],
+        np.array([200, 200], "u1"),
+        {"func": "sumofsquares"},
+        [80_000],
+        "i",
+    ),
+    "squares of uint64": (
+        [0, 0],
+        np.array([3, 2**31], "u8"),
+        {"func": "sumofsquares"},
+        [2**62 + 9],
+        "u",
+    ),
     "narrow sums do not overflow": ([0] * 300, np.full(300, 100, "i1"), {}, [30_000], "i"),
     "sums of bools count": ([0, 0, 1], [True, True, False], {}, [2, 0], "i"),
     "an alias": ([0, 0], [1, 2], {"func": "plus"}, [3], "i"),
@@ -167,6 +181,23 @@ CASES = {
     ),
     "complex sums": ([0, 0], np.array([1j, 2]), {}, [2 + 1j], "c"),
     "complex means": ([0, 0], np.array([2j, 2], "c8"), {"func": "mean"}, [1 + 1j], "c"),
+    "a fill value beyond int64": ([1], [5], {"fill_value": 2**70}, [2**70, 5], "f"),
+    "a fill value beyond float32": (
+        [1],
+        np.array([5], "f4"),
+        {"func": "max", "fill_value": 1e300},
+        [1e300, 5],
+        "f",
+    ),
+    "a fill value beyond float16": ([1], np.array([5], "f2"), {"fill_value": 1e6}, [1e6, 5], "f"),
+    "a fill value of the other kind of float": (
+        [1],
+        np.array([5], "f4"),
+        {"func": "mean", "fill_value": np.float64(0.5)},
+        [0.5, 5],
+        "f",
+    ),
+    "ddof beyond int64": ([0, 0], [1.0, 3.0], {"func": "var", "ddof": 2**63}, [0.0], "f"),
     "nothing": ([], [], {"size": 2, "fill_value": 7}, [7, 7], "f"),
 }
 
@@ -254,113 +285,42 @@ def _agrees(theirs, groups, values, func, fill):
     np.testing.assert_allclose(found, expected, rtol=rtol, err_msg=case)
 
 
-LIST_OF_NAMES = ", ".join(map(repr, groupies.NAMES))
+@pytest.mark.parametrize("func", groupies.NAMES)
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u2"])
+def test_the_other_byte_order_has_the_same_results(func, dtype):
+    values, groups = np.array([3, 1, 2, 2]).astype(dtype), [1, 1, 3, 3]
+    expected = aggregate(groups, values, func, fill_value=1)
+    found = aggregate(groups, values.astype(f">{dtype}"), func, fill_value=1)
+    assert found.dtype.newbyteorder("=") == expected.dtype
+    np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("func", [*groupies.ABSENT, "split", sorted, list, np.cumsum, str.upper])
-def test_functions_that_need_values_in_order_are_refused(func):
-    with pytest.raises(NotImplementedError) as caught:
-        aggregate([0, 1], [1, 2], func)
-    assert (
-        str(caught.value)
-        == f"groups.aggregate: `func` must be one of {LIST_OF_NAMES}, got {func!r}"
-    )
+def test_a_dtype_in_the_other_byte_order():
+    found = aggregate([0, 2, 2], [1.0, 2.0, 4.0], "max", dtype=">f4", fill_value=7)
+    assert found.dtype == np.dtype(">f4")
+    np.testing.assert_array_equal(found, [1, 7, 4])
 
 
-REFUSED = [
-    (
-        ([0], [1], "nanallnan"),
-        {},
-        ValueError,
-        f"`func` must be one of {LIST_OF_NAMES}, got 'nanallnan'",
-    ),
-    (([0], [1], ["sum"]), {}, ValueError, f"`func` must be one of {LIST_OF_NAMES}, got ['sum']"),
-    (
-        ([0, 1, -1], [1, 2, 3]),
-        {},
-        ValueError,
-        "group -1 is not in [0, 2) (group_idx[2])",
-    ),
-    (
-        ([0, 5], [1, 2]),
-        {"size": 3},
-        ValueError,
-        "group 5 is not in [0, 3) (group_idx[1])",
-    ),
-    (
-        ([[0, 1], [0, 7]], 1),
-        {"size": (2, 3)},
-        ValueError,
-        "group 7 is not in [0, 3) (group_idx[1, 1])",
-    ),
-    (([0.0], [1]), {}, TypeError, "`group_idx` must have an integer dtype, got float64"),
-    (
-        ([0], [None], "first"),
-        {},
-        TypeError,
-        "`a` must have a dtype without objects or references, got object",
-    ),
-    (([0, 1, 2], [1, 2]), {}, ValueError, "`group_idx` must have shape (2,), got (3,)"),
-    (
-        ([0, 1], [[1, 2, 3]]),
-        {"axis": 1},
-        ValueError,
-        "`group_idx` must have shape (3,), of `a` along axis 1, got (2,)",
-    ),
-    (
-        ([[0], [1]], [[1]]),
-        {"axis": 1},
-        ValueError,
-        "`group_idx` must have shape (1,), of `a` along axis 1, got (2, 1)",
-    ),
-    ((0, 1), {}, ValueError, "`group_idx` must have shape (1,), got ()"),
-    (([0], [[1]]), {}, ValueError, "`a` must have at most 1 dimension without `axis`, got 2"),
-    (([0], [1]), {"axis": 1}, ValueError, "`axis` must be in [-1, 1), got 1"),
-    (
-        ([0], 1, "mean"),
-        {},
-        ValueError,
-        "`a` must have 1 dimension for 'mean': a scalar goes with 'sum', 'prod' and 'len'",
-    ),
-    (([0], [1]), {"size": (1, 2)}, ValueError, "`size` must be an integer or None, got (1, 2)"),
-    (([[0], [0]], 1), {"size": 2}, ValueError, "`size` must be 2 integers or None, got 2"),
-    (
-        ([[0], [0]], 1),
-        {"size": (1, 2, 3)},
-        ValueError,
-        "`size` must be 2 integers or None, got (1, 2, 3)",
-    ),
-    (
-        ([0], [1]),
-        {"fill_value": NAN},
-        ValueError,
-        "`fill_value` must convert to int64, the dtype of 'sum', got nan",
-    ),
-    (
-        ([0], [1], "any"),
-        {"fill_value": 2},
-        ValueError,
-        "`fill_value` must convert to bool, the dtype of 'any', got 2",
-    ),
-    (
-        ([0], [1]),
-        {"dtype": bool},
-        TypeError,
-        "`dtype` must be a dtype of numbers for 'sum', got bool",
-    ),
-    (
-        ([0], [1], "len"),
-        {"dtype": float},
-        TypeError,
-        "`dtype` must be an integer dtype for 'len', got float64",
-    ),
-    (([0], [1]), {"order": "K"}, ValueError, "`order` must be one of 'C', 'F', got 'K'"),
-]
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_64_rows_of_groups(order):
+    groups = np.zeros((64, 3), int)
+    groups[0], groups[-1] = [0, 1, 1], [2, 0, 2]
+    found = aggregate(groups, [1, 2, 4], order=order)
+    assert found.shape == (2, *(1,) * 62, 3)
+    np.testing.assert_array_equal(found.squeeze(), [[0, 0, 1], [2, 0, 4]])
 
 
-@pytest.mark.parametrize(("args", "more", "kind", "message"), REFUSED)
-def test_refusals(args, more, kind, message):
-    with pytest.raises(kind) as caught:
-        aggregate(*args, **more)
-    assert str(caught.value) == f"groups.aggregate: {message}"
-    assert caught.type is kind
+def test_what_does_not_fold_may_be_longdouble():
+    values = np.array([1, 2**-60, 3], "g") + np.longdouble(2) ** -60
+    first = aggregate([0, 0, 2], values, "first", fill_value=5)
+    assert first.dtype == np.dtype("g")
+    np.testing.assert_array_equal(first, [values[0], 5, values[2]])
+    assert aggregate([0, 0, 2], values, "len").tolist() == [2, 0, 1]
+
+
+def test_values_that_are_no_numbers():
+    names = np.array(["b", "aa", "c"])
+    assert aggregate([1, 1, 0], names, "first", fill_value="").tolist() == ["c", "b"]
+    days = np.array(["2020-01-02", "2020-01-01"], "M8[D]")
+    found = aggregate([1, 1], days, "last", fill_value=np.datetime64("NaT"), dtype="M8[s]")
+    np.testing.assert_array_equal(found, np.array(["NaT", "2020-01-01"], "M8[s]"))

@@ -87,6 +87,8 @@ def aggregate(
     gather : The rows of all edges.
     scatter_slices : The reduction alone.
     prepare : The same edges many times.
+    gatherum.groups.aggregate : Another function: it reduces values by their groups, with the
+        arguments of numpy_groupies.
 
     Notes
     -----

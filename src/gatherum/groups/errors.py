@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gatherum.errors import Shape
+import numpy as np
+
+from gatherum.errors import Shape, _short
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
@@ -49,15 +51,19 @@ def fill_of_result(error: Exception) -> Exception:
     return type(error)(str(error).replace("`data`", "the result"))
 
 
-def other_result(op: str, func: str, dtype: object) -> TypeError:
-    expected = "an integer dtype" if func == "len" else "a dtype of numbers"
-    return TypeError(f"{op}: `dtype` must be {expected} for {func!r}, got {dtype}")
+def other_result(op: str, func: str, expected: str, found: object) -> TypeError:
+    got = found if isinstance(found, np.dtype) else _short(found)
+    return TypeError(f"{op}: `dtype` must be {expected} for {func!r}, got {got}")
 
 
 def other_fill(op: str, func: str, dtype: object, value: object) -> ValueError:
     return ValueError(
-        f"{op}: `fill_value` must convert to {dtype}, the dtype of {func!r}, got {value!r}"
+        f"{op}: `fill_value` must convert to {dtype}, the dtype of {func!r}, got {_short(value)}"
     )
+
+
+def several_fills(op: str, value: object) -> ValueError:
+    return ValueError(f"{op}: `fill_value` must be one item, got {_short(value)}")
 
 
 def needs_axis(op: str, found: int) -> ValueError:
@@ -73,6 +79,10 @@ def no_scalar(op: str, func: str) -> ValueError:
 def other_length(op: str, expected: Sequence[int], found: Shape, axis: int | None) -> ValueError:
     where = "" if axis is None else f", of `a` along axis {axis}"
     return ValueError(f"{op}: `group_idx` must have shape {tuple(expected)}{where}, got {found}")
+
+
+def no_rows(op: str, found: Shape) -> ValueError:
+    return ValueError(f"{op}: `group_idx` must have at least 1 row, got shape {found}")
 
 
 def other_sizes(op: str, expected: int | None, found: object) -> ValueError:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gatherum import conversion, indices
+from gatherum import conversion, indices, shapes
 from gatherum.call import Array
 from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
@@ -24,14 +24,13 @@ from .functions import ZERO_COUNT, has_nan, is_nan
 from .groupies_dtypes import (
     TRUTHS,
     WHOLE,
-    check_fill,
+    filled,
     plain_name,
     result_dtype,
-    widened,
     working_dtype,
 )
 from .grouping import Grouping
-from .reducing import reduced
+from .reducing import as_ddof, reduced
 
 AGGREGATE = "groups.aggregate"
 
@@ -129,13 +128,25 @@ def aggregate(
     See Also
     --------
     reduce : The same with this package's names and rules.
+    gatherum.aggregate : Another function: it gathers rows along the edges of a graph, and reduces
+        them where the edges end.
 
     Notes
     -----
-    Results are those of numpy_groupies 0.11, with these differences. Sums of integers are exact
-    modulo 2**64, and the dtype of a sum of narrow integers holds every sum of so many values.
-    Sums and means of floats are left folds in float64, rounded once. ``"max"`` and ``"min"`` of
-    bools, and ``"var"`` of complex numbers, have a result.
+    Results are those of numpy_groupies 0.11, with these differences:
+
+    - Sums of integers are exact modulo 2**64. The dtype of ``"sum"`` of narrow integers is the
+      narrowest that holds every sum of so many values. ``"sumofsquares"`` of integers is int64,
+      uint64 of uint64.
+    - Sums and means of floats are left folds in float64, rounded once. longdouble is only moved and
+      counted; other functions refuse it.
+    - ``"max"`` and ``"min"`` of bools, and ``"var"`` of complex numbers, have a result. ``"max"``,
+      ``"min"``, ``"argmax"`` and ``"argmin"`` of complex numbers raise TypeError.
+    - ``"len"`` has the integer dtype that is asked for. A `dtype` of real numbers is refused for
+      complex results.
+    - An empty `a` has a result: every group is empty.
+    - A fill value that is finite stays so: the result gets a wider dtype where numpy_groupies
+      widens it, and ValueError is raised elsewhere.
 
     As there, a group with NaN takes `fill_value` in ``"argmax"`` and ``"argmin"``, and so does a
     group of `ddof` values or fewer in ``"var"`` and ``"std"``.
@@ -153,7 +164,7 @@ def aggregate(
            [0, 1]])
     """
     name = _as_name(func)
-    less = conversion.as_size(AGGREGATE, "ddof", ddof)
+    less = as_ddof(AGGREGATE, ddof)
     layout: Any = conversion.as_choice(AGGREGATE, "order", order, ("C", "F"))
     try:
         values, by, shape = _grouped(group_idx, a, name, size, layout, axis)
@@ -208,6 +219,7 @@ def _grouped(
         )
     sizes = _sizes(entries if rows else entries[np.newaxis], size, bool(rows))
     if rows:
+        shapes.check_result(AGGREGATE, sizes, values.dtype)
         return values, _grouping(_flat(entries, sizes, order), (prod(sizes),), 0), sizes
     shape = (*values.shape[:along], *sizes, *values.shape[along + 1 :])
     return values, _grouping(entries, shape, along), shape
@@ -215,13 +227,15 @@ def _grouped(
 
 def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
     """Return the number of each column of entries in a result of these sizes."""
+    if not sizes:
+        raise errors.no_rows(AGGREGATE, entries.shape)
     bad = indices.first_invalid(entries.T, sizes, "raise", False, True)
     if bad is not None:
         place = bad.component, *bad.where
         valid = 0, sizes[bad.component]
         raise errors.no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
-    columns = tuple(entries.astype(np.intp, copy=False))
-    flat: Array = np.ravel_multi_index(columns, sizes, order=order)
+    strides = shapes.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
+    flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
     return flat
 
 
@@ -253,9 +267,8 @@ def _made(
     name = plain_name(func)
     skips = name != func
     kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[by.axis])
-    check_fill(AGGREGATE, name, kind, fill_value)
-    if name in ("sum", "prod", "len", "first", "last", "max", "min"):
-        kind = widened(fill_value, kind)
+    kind, fill = filled(AGGREGATE, name, kind, fill_value)
+    native = working_dtype(name, values.dtype, kind).newbyteorder("=")
     with np.errstate(all="ignore"):
         asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
         nan = is_nan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
@@ -263,10 +276,9 @@ def _made(
             by = by.without(nan)
         if name in ("anynan", "allnan"):
             values = np.broadcast_to(nan, values.shape)
-        work = values.astype(working_dtype(name, values.dtype, kind), copy=False)
+        work = values.astype(native, copy=False)
         if name == "sumofsquares":
             work = work * work
-        fill = np.asarray(fill_value).astype(kind)[()]
         direct = kind.kind in "iu" if name in WHOLE else work.dtype == kind or name in TRUTHS
         made = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
         result = made.astype(kind, copy=False)

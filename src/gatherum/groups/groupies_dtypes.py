@@ -6,19 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from gatherum.call import Array
+from gatherum.casting import keeps_kind, kind_rank, stays_finite
 from gatherum.dtypes import DType
 
 from . import errors
+from .functions import FUNCTIONS, is_nan
+from .reducing import WIDEST, check_defined
 
 TRUTHS = ("any", "all", "anynan", "allnan")
 WHOLE = ("len", "argmax", "argmin")
 _AVERAGES = ("mean", "var", "std")
 _SUMS = ("sum", "sumofsquares")
-# The next dtype that holds more; after the last one a fill value does not fit.
+_MOVES = ("first", "last")
+# Functions whose results get a dtype that holds the fill value, too.
+_WIDENED = ("sum", "prod", "len", "max", "min", *_MOVES)
+# The next dtype that holds more; after the last one a fill value is rounded, or does not fit.
 _NEXT = {
     "bool": "i1", "int8": "i2", "uint8": "i2", "int16": "i4", "uint16": "i4", "int32": "i8",
     "uint32": "i8", "int64": "f4", "uint64": "f4", "float16": "f4", "float32": "f8",
-    "float64": "c8", "complex64": "c16",
+    "complex64": "c16",
 }  # fmt: skip
 
 
@@ -33,23 +40,49 @@ def result_dtype(op: str, name: str, values: DType, given: Any, count: int) -> D
     `given` is the dtype that the caller asks for, and `count` the number of values: sums of narrow
     integers get a dtype that holds every sum of so many.
     """
-    summed, name = name, plain_name(name)
-    if name in TRUTHS:
-        return np.dtype(bool)
+    given_name, name = name, plain_name(name)
+    if name not in (*_MOVES, "len", "anynan", "allnan"):
+        check_number(op, given_name, values)
     if given is not None:
-        found: DType = np.dtype(given)
-        if found.kind == "b" or (name == "len" and found.kind not in "iu"):
-            raise errors.other_result(op, name, found)
-        return found
-    if name in WHOLE or (name == "sumofsquares" and values.kind in "bi"):
-        return np.dtype(np.int64)
+        return _given(op, name, values, given)
+    if name in (*TRUTHS, *WHOLE):
+        return np.dtype(bool if name in TRUTHS else np.int64)
+    if name == "sumofsquares" and values.kind in "biu":
+        return working_dtype(name, values, values)
     if name in _AVERAGES:
         kept = values.kind == "f" or (values.kind == "c" and name == "mean")
         return values if kept else _real(values)
-    if summed == "sum" and values.kind in "biu" and values.itemsize < 8:
+    if given_name == "sum" and values.kind in "biu" and values.itemsize < 8:
         largest = 1 if values.kind == "b" else int(np.iinfo(values).max)
         return widened(largest * count, values)
     return values
+
+
+def _given(op: str, name: str, values: DType, given: Any) -> DType:
+    """Return the dtype that the caller asks for, or raise TypeError where it is none."""
+    moved = name in _MOVES and kind_rank(values) is None  # what is no number
+    expected = "an integer dtype" if name == "len" else "a dtype of numbers"
+    if moved:
+        expected = f"of the kind of `a`, {values},"
+    try:
+        found: DType = np.dtype(given)
+    except (TypeError, ValueError):
+        raise errors.other_result(op, name, expected, given) from None
+    if name in TRUTHS:
+        return np.dtype(bool)
+    if name == "len":
+        fits = found.kind in "iu"
+    elif moved:
+        fits = found.kind == values.kind and not found.hasobject
+    else:
+        fits = kind_rank(found) is not None and found.kind != "b"
+    if fits and found.char in WIDEST and name not in _MOVES:
+        fits, expected = False, f"{WIDEST[found.char]} or narrower"
+    if fits and values.kind == "c" and found.kind != "c" and name not in ("len", "var", "std"):
+        fits, expected = name in WHOLE, "a complex dtype"
+    if not fits:
+        raise errors.other_result(op, name, expected, found)
+    return found
 
 
 def _real(dtype: DType) -> DType:
@@ -64,11 +97,21 @@ def widened(value: Any, dtype: DType) -> DType:
 
 
 def _holds(value: Any, dtype: DType) -> bool:
+    given = np.asarray(value)
     with np.errstate(all="ignore"):
         try:
-            return bool(np.isnan(value) or np.asarray(value).astype(dtype) == value)
+            item = given.astype(dtype)
+            same = is_nan(given) or (item if given.dtype != object else item.item()) == value
+            return bool(same) and stays_finite(given, item)
         except (TypeError, ValueError, OverflowError):
             return False
+
+
+def check_number(op: str, name: str, values: DType) -> None:
+    """Raise TypeError for values that are no numbers, or wider than what is computed in."""
+    if kind_rank(values) is None or values.char in WIDEST:
+        row = FUNCTIONS.get(plain_name(name), FUNCTIONS["sum"])
+        check_defined(op, row, name, values)
 
 
 def working_dtype(name: str, values: DType, result: DType) -> DType:
@@ -88,17 +131,35 @@ def working_dtype(name: str, values: DType, result: DType) -> DType:
     return np.dtype(np.complex128 if values.kind == "c" else np.float64)
 
 
-def check_fill(op: str, name: str, dtype: DType, fill_value: Any) -> None:
-    """Raise ValueError for a fill value that a result cannot hold."""
+def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Array]:
+    """Return the dtype of a result that holds its fill value too, and that value as an item of it.
+
+    Raises ValueError for a fill value that the result cannot hold.
+    """
+    if isinstance(fill_value, (list, tuple)) or getattr(fill_value, "ndim", 0) != 0:
+        raise errors.several_fills(op, fill_value)
     try:
-        if name in TRUTHS:
-            fits = fill_value in (0, 1)
-        else:
+        given = np.asarray(fill_value)
+        if kind_rank(dtype) is None:
             dtype.type(fill_value)
-            fits = True
-    except OverflowError:
-        fits = True  # the result gets a wider dtype
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise errors.other_fill(op, name, dtype, fill_value)
+            return dtype, given.astype(dtype)
+        value = given.item()
+        fits = _is_number(given.dtype, dtype) or isinstance(fill_value, int)
+        if fits and name in TRUTHS:
+            fits = value in (0, 1)
+        elif fits and name in _WIDENED:
+            dtype = widened(fill_value, dtype)
+        with np.errstate(all="ignore"):
+            item = np.asarray(dtype.type(value)).astype(dtype)
+        if fits and stays_finite(given, item):
+            return dtype, item
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise errors.other_fill(op, name, dtype, fill_value)
+
+
+def _is_number(given: DType, result: DType) -> bool:
+    """Whether a fill value's dtype is one of numbers that a result can hold."""
+    return keeps_kind(given, np.result_type(result, np.float64)) and (
+        given.char not in WIDEST or result.char in WIDEST
+    )

@@ -40,6 +40,8 @@ _ALIASES = {
     "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
     "idxmax": "argmax", "idxmin": "argmin", "center": "centre",
 }  # fmt: skip
+# The widest dtypes that are computed in, for those that are wider.
+WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 _ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in _ALIASES.items()}
 
 
@@ -121,8 +123,9 @@ def reduce(
     -----
     The bits are the same for any number of threads. Sums, products, means and extremes are those
     of `gatherum.scatter_slices` with ``include_self=False``: left folds in row-major order, float16
-    and bfloat16 in float32 and rounded once, integers that wrap around, means of integers rounded
-    toward minus infinity, sums of bools that are or.
+    and bfloat16 in float32 and rounded once, integers that wrap around, sums of bools that are or.
+    The mean of integers divides a sum in 64 bits, which wraps around, and is rounded toward minus
+    infinity.
 
     A variance takes two passes: the mean, then the left fold of the squared distances from it, both
     in float32 for float16 and bfloat16, in float64 for integers, else in the dtype of the values;
@@ -169,7 +172,7 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
     """Return what `reduce` does, of an array and its groups."""
     skips = name not in FUNCTIONS
     row = FUNCTIONS[name.removeprefix("nan") if skips else name]
-    _check_defined(by.op, row, name, values.dtype)
+    check_defined(by.op, row, name, values.dtype)
     dtype = row.result(values.dtype)
     shapes.check_result(by.op, by.shape, dtype)
     start = _start(row, dtype, by.op, fill_value)
@@ -184,12 +187,12 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
         return row.compose(values, by, start, ddof)
 
 
-def _check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: DType) -> None:
+def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: DType) -> None:
     """Raise TypeError for a dtype that a function is not defined for."""
     if row.accepts(dtype):
         return
-    nearest = np.dtype({"g": "f8", "G": "c16"}.get(dtype.char, dtype.newbyteorder("=")))
-    needs = "native byte order" if not dtype.isnative and dtype.char not in "gG" else nearest
+    nearest = WIDEST.get(dtype.char, dtype.newbyteorder("="))
+    needs = nearest if dtype.char in WIDEST else "native byte order"
     raise errors.not_defined(op, name, dtype, needs if row.accepts(nearest) else None)
 
 
@@ -275,7 +278,7 @@ def transform(
     name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), _ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     row = TRANSFORMS[name]
-    _check_defined(TRANSFORM, row, name, found.dtype)
+    check_defined(TRANSFORM, row, name, found.dtype)
     dtype = transformed_dtype(found.dtype)
     shapes.check_result(TRANSFORM, by.shape, dtype)
     with np.errstate(all="ignore"):
