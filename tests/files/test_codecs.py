@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +172,16 @@ def test_a_bomb_around_a_shard(tmp_path: Path) -> None:
     (path / "zarr.json").write_text(json.dumps(document))
     with pytest.raises(ValueError, match=r"one chunk has \d{7,} bytes, too much for a memory"):
         files.gather_file(path, np.array([0]), memory="256KiB")
+
+
+def test_a_python_may_lack_bz2_and_lzma(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", a=np.arange(4.0))
+    code = f"""
+import sys
+sys.modules["bz2"] = sys.modules["lzma"] = sys.modules["_bz2"] = sys.modules["_lzma"] = None
+import numpy as np
+from gatherum import files
+print(files.gather_file({str(tmp_path / "t.npz:a")!r}, np.array([2, 0])))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout == "[2. 0.]\n", run.stderr

@@ -13,8 +13,6 @@ has before it is compressed (`encoded_size` adds that up), and takes no more mem
 Every other codec is refused: it might give anything.
 """
 
-import bz2
-import lzma
 import struct
 import zlib
 from collections.abc import Callable, Mapping
@@ -124,13 +122,25 @@ def _decompressor(name: str, config: Mapping[str, Any]) -> Any:
     if name == "zlib":
         return zlib.decompressobj()
     if name == "bz2":
+        import bz2  # a Python may lack it, or lzma
+
         return bz2.BZ2Decompressor()
+    import lzma
+
     form, filters = config.get("format", lzma.FORMAT_XZ), config.get("filters")
     if form != lzma.FORMAT_RAW:
         return lzma.LZMADecompressor(form, memlimit=DICTIONARY)
     if any(f.get("dict_size", 0) > DICTIONARY for f in filters or ()):
         raise ValueError("a dictionary of lzma is too large")
     return lzma.LZMADecompressor(form, filters=filters)
+
+
+def _errors(name: str) -> tuple[type[Exception], ...]:
+    if name != "lzma":
+        return zlib.error, OSError
+    import lzma
+
+    return lzma.LZMAError, OSError
 
 
 def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) -> bytearray:
@@ -147,7 +157,7 @@ def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) 
                 if len(found) > most:
                     raise _too_large(most)
                 at += len(piece) - len(stream.unused_data)
-    except (zlib.error, lzma.LZMAError, OSError) as error:
+    except _errors(name) as error:
         raise ValueError(f"a chunk of {name} is damaged: {error}") from None
     return found
 
