@@ -301,9 +301,16 @@ def systems(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def wheels(session: nox.Session) -> None:
+    """Make wheels for manylinux and musllinux; ``--root`` names systems to try them in."""
+    session.install(*PROJECT["build-system"]["requires"], *group("wheels"), "cmake", "ninja")
+    session.run("python", "tests/wheels.py", *session.posargs)
+
+
+@nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
     """Run what is too long for every change: sanitizers, fuzzing, mutants, other systems."""
-    for name in ("asan", "tsan", "faults", "mutants", "systems", "wheel", "cuda"):
+    for name in ("asan", "tsan", "faults", "mutants", "systems", "wheel", "wheels", "cuda"):
         session.notify(name, ())
     session.notify("fuzz", ("--core", "--seconds", "600"))
 

@@ -1,0 +1,71 @@
+"""Prints the table of wheel sizes and import times, beside NumPy's.
+
+    python benchmarks/footprint.py [--runs 40] [WHEEL ...]
+
+Each fresh process imports NumPy, then gatherum; the times of both are printed as median and
+quartiles. A wheel's size is that of the file, and of what it unpacks to; NumPy's is downloaded.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+IMPORTS = """
+import time
+def now(): return time.perf_counter(), time.process_time()
+def spent(since): return [1e3 * (b - a) for a, b in zip(since, now())]
+start = now()
+import numpy
+of_numpy = spent(start)
+start = now()
+import gatherum
+print(*of_numpy, *spent(start))
+"""
+
+
+def main() -> None:
+    """Measure, and print Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("wheels", nargs="*", type=Path)
+    given = parser.parse_args()
+    rows = [run() for _ in range(given.runs + 1)][1:]  # the first one may compile modules
+    columns = [spread(list(column)) for column in zip(*rows, strict=True)]
+    print("| import | wall time | processor time |\n| --- | ---: | ---: |")
+    print(f"| `import numpy` | {columns[0]} | {columns[1]} |")
+    print(f"| then `import gatherum` | {columns[2]} | {columns[3]} |")
+    if not given.wheels:
+        return
+    print("\n| wheel | file | unpacked |\n| --- | ---: | ---: |")
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder]
+        subprocess.run([*pip, "--only-binary=:all:", f"numpy=={np.__version__}"], check=True)
+        for wheel in [*given.wheels, *Path(folder).glob("*.whl")]:
+            with zipfile.ZipFile(wheel) as members:
+                unpacked = sum(member.file_size for member in members.infolist())
+            sizes = f"{wheel.stat().st_size / 1e6:.1f} MB | {unpacked / 1e6:.1f} MB"
+            print(f"| `{wheel.name}` | {sizes} |")
+
+
+def run() -> list[float]:
+    """Return milliseconds of one fresh process: wall and processor time of NumPy, then ours."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS], check=True, capture_output=True, text=True
+    )
+    return [float(word) for word in done.stdout.split()]
+
+
+def spread(times: list[float]) -> str:
+    """Return the median, and the quartiles in brackets."""
+    low, middle, high = statistics.quantiles(times, n=4)
+    return f"{middle:.1f} ms ({low:.1f} to {high:.1f})"
+
+
+if __name__ == "__main__":
+    main()
