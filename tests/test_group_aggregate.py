@@ -312,9 +312,11 @@ def test_64_rows_of_groups(order):
 
 def test_what_does_not_fold_may_be_longdouble():
     values = np.array([1, 2**-60, 3], "g") + np.longdouble(2) ** -60
-    first = aggregate([0, 0, 2], values, "first", fill_value=5)
+    first = aggregate([0, 0, 2], values, "first", fill_value=values[1])
     assert first.dtype == np.dtype("g")
-    np.testing.assert_array_equal(first, [values[0], 5, values[2]])
+    np.testing.assert_array_equal(first, [values[0], values[1], values[2]])
+    wider = aggregate([0, 0, 2], values.astype("f8"), "first", dtype="g")
+    assert wider.dtype == np.dtype("g")
     assert aggregate([0, 0, 2], values, "len").tolist() == [2, 0, 1]
 
 

@@ -156,13 +156,16 @@ REFUSED = [
             f"`func` {func!r} is not defined for dtype {np.dtype(char)}; it needs {needs}",
         )
         for char, needs in [("g", "float64"), ("G", "complex128")]
-        for func in ["sum", "nansum", "prod", "mean", "std", "sumofsquares"]
+        for func in ["sum", "nansum", "prod", "mean", "std"]
     ),
-    (
-        ([0, 0], np.ones(2, "g"), "max"),
-        {},
-        TypeError,
-        f"`func` 'max' is not defined for dtype {np.dtype('g')}; it needs float64",
+    *(
+        (
+            ([0, 0], np.ones(2, "g"), func),
+            {},
+            TypeError,
+            f"`func` {func!r} is not defined for dtype {np.dtype('g')}; it needs float64",
+        )
+        for func in ["max", "nanargmin", "all", "sumofsquares"]
     ),
     (([0], ["a"]), {}, TypeError, "`func` 'sum' is not defined for dtype <U1"),
     (
@@ -170,6 +173,21 @@ REFUSED = [
         {},
         TypeError,
         "`func` 'mean' is not defined for dtype timedelta64[s]",
+    ),
+    *(
+        (
+            ([0, 0], [1j, 2], func),
+            {},
+            TypeError,
+            f"`func` {func!r} is not defined for dtype complex128",
+        )
+        for func in ["min", "argmax", "nanargmin", "sumofsquares", "nansumofsquares"]
+    ),
+    (
+        ([0, 2], [1, 2]),
+        {"fill_value": 2**20_000},
+        ValueError,
+        "`fill_value` must convert to float64, the dtype of 'sum', got an integer of 20001 bits",
     ),
     (([0, 0], [1j, 2], "max"), {}, TypeError, "`func` 'max' is not defined for dtype complex128"),
     *(
@@ -244,6 +262,13 @@ REFUSED = [
             ([1, 2], "sum", "U3", "a dtype of numbers", "<U3"),
             ([1, 2], "mean", "M8[s]", "a dtype of numbers", "datetime64[s]"),
             ([1, 2], "max", "i4,i4", "a dtype of numbers", "[('f0', '<i4'), ('f1', '<i4')]"),
+            (
+                np.zeros(2, [("a", "i4")]),
+                "first",
+                [("a", "O")],
+                "of the kind of `a`, [('a', '<i4')],",
+                "[('a', 'O')]",
+            ),
             (["a", "b"], "first", "i4", "of the kind of `a`, <U1,", "int32"),
             ([1, 2], "sum", "g", "float64 or narrower", str(np.dtype("g"))),
             ([1, 2], "max", "G", "complex128 or narrower", str(np.dtype("G"))),

@@ -49,6 +49,8 @@ def _short(value: object) -> str:
     """Write a value in one short line: an array as its dtype and shape, anything else cut."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} {value.shape}"
+    if isinstance(value, int) and value.bit_length() > 4096:  # Python may refuse to write it
+        return f"an integer of {value.bit_length()} bits"
     whole = value[:60] if isinstance(value, (list, tuple)) else value
     text = " ".join(repr(whole).split())
     return text if len(text) <= 60 else text[:57] + "..."

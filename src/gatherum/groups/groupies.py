@@ -140,13 +140,16 @@ def aggregate(
       uint64 of uint64.
     - Sums and means of floats are left folds in float64, rounded once. longdouble is only moved and
       counted; other functions refuse it.
-    - ``"max"`` and ``"min"`` of bools, and ``"var"`` of complex numbers, have a result. ``"max"``,
-      ``"min"``, ``"argmax"`` and ``"argmin"`` of complex numbers raise TypeError.
+    - ``"max"`` and ``"min"`` of bools, their positions, and ``"var"`` of complex numbers have a
+      result. ``"max"``, ``"min"``, ``"argmax"``, ``"argmin"`` and ``"sumofsquares"`` of complex
+      numbers raise TypeError.
     - ``"len"`` has the integer dtype that is asked for. A `dtype` of real numbers is refused for
       complex results.
-    - An empty `a` has a result: every group is empty.
+    - An empty `a` without `size` has a result of no groups.
     - A fill value that is finite stays so: the result gets a wider dtype where numpy_groupies
       widens it, and ValueError is raised elsewhere.
+
+    `fill_value` is 0 by default, as there; numpy_groupies 0.16 has a default for each function.
 
     As there, a group with NaN takes `fill_value` in ``"argmax"`` and ``"argmin"``, and so does a
     group of `ddof` values or fewer in ``"var"`` and ``"std"``.

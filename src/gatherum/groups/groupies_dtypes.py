@@ -79,7 +79,7 @@ def _given(op: str, name: str, values: DType, given: Any) -> DType:
     if fits and found.char in WIDEST and name not in _MOVES:
         fits, expected = False, f"{WIDEST[found.char]} or narrower"
     if fits and values.kind == "c" and found.kind != "c" and name not in ("len", "var", "std"):
-        fits, expected = name in WHOLE, "a complex dtype"
+        fits, expected = False, "a complex dtype"
     if not fits:
         raise errors.other_result(op, name, expected, found)
     return found
@@ -101,17 +101,19 @@ def _holds(value: Any, dtype: DType) -> bool:
     with np.errstate(all="ignore"):
         try:
             item = given.astype(dtype)
-            same = is_nan(given) or (item if given.dtype != object else item.item()) == value
-            return bool(same) and stays_finite(given, item)
+            return bool(is_nan(given) or item == value) and stays_finite(given, item)
         except (TypeError, ValueError, OverflowError):
             return False
 
 
 def check_number(op: str, name: str, values: DType) -> None:
-    """Raise TypeError for values that are no numbers, or wider than what is computed in."""
-    if kind_rank(values) is None or values.char in WIDEST:
-        row = FUNCTIONS.get(plain_name(name), FUNCTIONS["sum"])
-        check_defined(op, row, name, values)
+    """Raise TypeError for values that are no numbers, that are wider than what is computed in, or
+    that are complex where the function is for real numbers.
+    """
+    plain = plain_name(name)
+    row = FUNCTIONS["max" if plain == "sumofsquares" else plain]  # for real numbers, as "max"
+    if kind_rank(values) is None or values.char in WIDEST or values.kind == "c":
+        check_defined(op, row, name, values.newbyteorder("="))
 
 
 def working_dtype(name: str, values: DType, result: DType) -> DType:
