@@ -127,8 +127,8 @@ import numpy as np
 import gatherum
 FAR, MANY = 1 << 22, 1 << 18
 
-def meet(name, operands, call, **attributes):
-    for threshold in range(1, 30):
+def meet(name, operands, call, most=30, **attributes):
+    for threshold in range(1, most):
         given = operands()
         class Garbage:
             def __del__(self):
@@ -188,7 +188,7 @@ def test_a_finalizer_that_frees_what_is_written_in_place(python):
 def test_a_finalizer_that_frees_indices_during_a_report(python):
     code = """
 report = lambda given: lambda indices: gatherum.index_report("gather", (FAR,), indices)
-meet("indices", lambda: {"indices": np.zeros(MANY, int)}, report)
+meet("indices", lambda: {"indices": np.zeros(MANY, int)}, report, most=60)
 """
     done = python(GARBAGE + code)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,9 @@
 """The stub of the compiled core says what the core says of itself."""
 
 import ast
+import inspect
 from pathlib import Path
+from types import BuiltinFunctionType
 
 import pytest
 
@@ -12,7 +14,9 @@ STUB = ast.parse((Path(gatherum.__file__).parent / "_core.pyi").read_text())
 DECLARED = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
 CLASSES = {node.name for node in STUB.body if isinstance(node, ast.ClassDef)}
 BUILT = {name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")}
-FUNCTIONS = {name: value for name, value in BUILT.items() if not isinstance(value, type)}
+FUNCTIONS = {name: value for name, value in BUILT.items() if hasattr(value, "__nb_signature__")}
+# Functions that take their arguments by position alone, without nanobind.
+PLAIN = {name: value for name, value in BUILT.items() if isinstance(value, BuiltinFunctionType)}
 # What nanobind can tell apart; arrays, callables and arrays' owners are objects to it.
 EXACT = {"bool", "int", "str", "float", "bytes", "None", "list[str]"}
 
@@ -35,6 +39,16 @@ def parameters(node: ast.FunctionDef) -> dict[str, str]:
 
 def test_the_stub_names_exactly_what_the_core_has() -> None:
     assert set(DECLARED) | CLASSES == set(BUILT)
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+def test_a_plain_function_is_declared_as_it_is(name: str) -> None:
+    node, given = DECLARED[name].args, inspect.signature(PLAIN[name]).parameters.values()
+    assert [one.name for one in given] == [one.arg for one in node.posonlyargs]
+    assert {one.kind for one in given} == {inspect.Parameter.POSITIONAL_ONLY}
+    assert not node.args and not node.kwonlyargs
+    with pytest.raises(TypeError, match=f"^gatherum: {name} takes {len(given)} arguments here"):
+        PLAIN[name]()
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

@@ -39,14 +39,17 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
         results.append(np.empty(shape, data.dtype))
         return results[0].ctypes.data
 
-    native.call_on_views(
+    given = ATTRIBUTES | attributes
+    assert len(given) == len(ATTRIBUTES)
+    native.call_memory(
         op,
         view(data, dtype),
         view(indices),
         None if updates is None else view(updates, dtype),
-        **ATTRIBUTES | attributes,
-        out=None if out is None else view(out, dtype),
-        allocate=allocate,
+        *given.values(),
+        None if out is None else view(out, dtype),
+        allocate,
+        False,
     )
     return results[0] if out is None else out
 

@@ -77,7 +77,7 @@ class MetadataExtension(Structure):
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
 handler = ctypes.CFUNCTYPE(c_void_p, POINTER(Frame))(
-    _pointer(_core.xla_call(), b"xla._CUSTOM_CALL_TARGET")
+    _pointer(_core.xla_handler(), b"xla._CUSTOM_CALL_TARGET")
 )
 GUARD = 64
 

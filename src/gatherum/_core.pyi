@@ -194,10 +194,34 @@ def call(
     negative: object,
     fill_value: object,
     out: object,
+    /,
 ) -> Array: ...
-def entry(op: str, scatters: bool) -> Callable[..., Array]: ...
+def run(
+    plan: object,
+    data: object,
+    indices: object,
+    updates: object,
+    out: object,
+    fill_value: object,
+    /,
+) -> Array: ...
+def call_memory(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill: object,
+    out: object,
+    allocate: Callable[[tuple[int, ...]], int] | None,
+    only_plain: bool,
+    /,
+) -> Any: ...
 def accelerate(function: object) -> None: ...
-def entry_of_plans() -> Callable[..., Array]: ...
 def remember_call(
     op: object,
     type: object,
@@ -220,20 +244,6 @@ class View:
 
 def bytes_of(dtype: DType) -> int: ...
 def dtype_of_dlpack(kind: int, bits: int) -> DType | None: ...
-def call_on_views(
-    op: str,
-    data: object,
-    indices: object,
-    updates: object,
-    axis: object,
-    reduction: object,
-    include_self: object,
-    mode: object,
-    negative: object,
-    fill: object,
-    out: object,
-    allocate: object,
-) -> None: ...
 def set_torch(
     exchange: object,
     tensor: object,
@@ -252,7 +262,7 @@ def set_torch_storage(
     size: int, offset: int, example: object, handle: int, measure: Callable[[Any], int]
 ) -> None: ...
 def first_outside_storage(operands: tuple[object, ...]) -> int: ...
-def differentiate_tensors(
+def differentiate(
     op: str,
     gradient: object,
     data: object,
@@ -267,37 +277,11 @@ def differentiate_tensors(
     of_data: bool,
     of_updates: bool,
 ) -> tuple[Any, Any]: ...
-def call_on_plain_tensors(
-    op: str,
-    data: object,
-    indices: object,
-    updates: object,
-    axis: object,
-    reduction: object,
-    include_self: object,
-    mode: object,
-    negative: object,
-    fill: object,
-    out: object,
-) -> Any | None: ...
-def call_on_tensors(
-    op: str,
-    data: object,
-    indices: object,
-    updates: object,
-    axis: object,
-    reduction: object,
-    include_self: object,
-    mode: object,
-    negative: object,
-    fill: object,
-    out: object,
-) -> Any: ...
 def number(
     program: Program, indices: object, tuples: int
 ) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]: ...
 def first_invalid(program: Program, indices: object) -> tuple[int, int, int] | None: ...
-def xla_call() -> object: ...
+def xla_handler() -> object: ...
 def clear_plans() -> None: ...
 def leave() -> None: ...
 def set_leak_warnings(value: bool) -> None: ...

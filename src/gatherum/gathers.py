@@ -13,13 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
 from .names import ModeName
-from .native import accelerate, entry
+from .native import accelerate, call
 
 Item = TypeVar("Item", bound=np.generic)
-
-_gather = entry("gather", False)
-_gather_elements = entry("gather_elements", False)
-_gather_nd = entry("gather_nd", False)
 
 
 @overload
@@ -140,7 +136,7 @@ def gather(
     Traceback (most recent call last):
     IndexError: gather: index 3 is out of bounds for axis 0 of size 3 (indices[1])
     """
-    return _gather(data, indices, axis, mode, negative, fill_value, out)
+    return call("gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out)
 
 
 @overload
@@ -254,7 +250,9 @@ def gather_elements(
     >>> gatherum.gather_elements(scores, [[1, 0, -1]])
     array([[9, 1, 7]])
     """
-    return _gather_elements(data, indices, axis, mode, negative, fill_value, out)
+    return call(
+        "gather_elements", data, indices, None, axis, "none", True, mode, negative, fill_value, out
+    )
 
 
 @overload
@@ -372,7 +370,9 @@ def gather_nd(
     >>> gatherum.gather_nd(table, [[1], [0], [1]], batch_dims=1)
     array([2, 3, 6])
     """
-    return _gather_nd(data, indices, batch_dims, mode, negative, fill_value, out)
+    return call(
+        "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
+    )
 
 
 for _function in (gather, gather_elements, gather_nd):

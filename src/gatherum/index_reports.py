@@ -125,6 +125,7 @@ def reported(
         found = frameworks.foreign(type(indices))
         raise errors.unread_values(operator.name, "indices", found.name if found else "description")
     array = conversion.as_indices(operator.name, spec)
+    pins = conversion.pinned(array)
     check_range(operator, shape, array.shape, a.axis)
     if not is_index(array.dtype):
         raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
@@ -135,6 +136,7 @@ def reported(
     invalid = numbers < 0
     if a.mode in ("clip", "wrap") and invalid.any():
         numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
+    del pins
     duplicates = _duplicates(numbers)
     return IndexReport(
         entries=numbers.size,

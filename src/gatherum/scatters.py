@@ -9,13 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
 from .names import ModeName, ReductionName
-from .native import accelerate, entry
+from .native import accelerate, call
 
 Item = TypeVar("Item", bound=np.generic)
-
-_scatter_slices = entry("scatter_slices", True)
-_scatter_elements = entry("scatter_elements", True)
-_scatter_nd = entry("scatter_nd", True)
 
 
 @overload
@@ -158,9 +154,8 @@ def scatter_slices(
            [7, 8],
            [0, 0]])
     """
-    return _scatter_slices(
-        data, indices, updates, axis, reduction, include_self, mode, negative, out
-    )
+    return call("scatter_slices", data, indices, updates, axis, reduction, include_self, mode,
+                negative, 0, out)  # fmt: skip
 
 
 @overload
@@ -299,9 +294,8 @@ def scatter_elements(
     >>> gatherum.scatter_elements([10, 20], [0, 0], [1, 2], reduction="max", include_self=False)
     array([ 2, 20])
     """
-    return _scatter_elements(
-        data, indices, updates, axis, reduction, include_self, mode, negative, out
-    )
+    return call("scatter_elements", data, indices, updates, axis, reduction, include_self, mode,
+                negative, 0, out)  # fmt: skip
 
 
 @overload
@@ -447,9 +441,8 @@ def scatter_nd(
            [8, 0],
            [0, 9]])
     """
-    return _scatter_nd(
-        data, indices, updates, batch_dims, reduction, include_self, mode, negative, out
-    )
+    return call("scatter_nd", data, indices, updates, batch_dims, reduction, include_self, mode,
+                negative, 0, out)  # fmt: skip
 
 
 for _function in (scatter_slices, scatter_elements, scatter_nd):

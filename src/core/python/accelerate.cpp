@@ -3,33 +3,17 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <span>
 
-#include "calls.hpp"
+#include "array_calls.hpp"
 #include "guarded.hpp"
 
 namespace gatherum {
+
+#if PY_VERSION_HEX >= 0x030C0000 && !defined(PYPY_VERSION)
+
 namespace {
 
-// The arguments of an operator, in the order of its signature.
-using Order = std::span<const Argument>;
-constexpr std::array kGatherOrder = {kData, kIndices, kAxis, kMode, kNegative, kFill, kOut};
-constexpr std::array kScatterOrder = {kData,        kIndices, kUpdates,  kAxis, kReduction,
-                                      kIncludeSelf, kMode,    kNegative, kOut};
-constexpr std::array kRunOrder = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
-
-Order order_of(bool scatters) {
-  if (scatters) return kScatterOrder;
-  return kGatherOrder;
-}
-
-bool has_arguments(PyObject* op, Py_ssize_t given, size_t n) {
-  if (given == static_cast<Py_ssize_t>(n)) return true;
-  PyErr_Format(PyExc_TypeError, "gatherum: %U takes %zd arguments here", op, static_cast<Py_ssize_t>(n));
-  return false;
-}
-
-using Arguments = std::array<nb::handle, kArguments>;
+constexpr std::array kOfPlans = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
 
 // What an operator is given whose signature does not have all arguments.
 Arguments without_arguments(nb::handle op) {
@@ -37,55 +21,6 @@ Arguments without_arguments(nb::handle op) {
   static PyObject* const zero = PyLong_FromLong(0);
   return {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
 }
-
-template <bool Scatters>
-PyObject* call_operator(PyObject* op, PyObject* const* given, Py_ssize_t n) {
-  const Order order = order_of(Scatters);
-  if (!has_arguments(op, n, order.size())) return nullptr;
-  return guarded([&] {
-    Arguments a = without_arguments(op);
-    for (size_t i = 0; i < order.size(); ++i) a[order[i]] = given[i];
-    return call(a.data());
-  });
-}
-
-nb::object run(const Arguments& a) {
-  return run_plan(a[kOp], a[kData], a[kIndices], a[kUpdates], a[kFill], a[kOut]);
-}
-
-PyObject* call_plan(PyObject* name, PyObject* const* given, Py_ssize_t n) {
-  if (!has_arguments(name, n, kRunOrder.size())) return nullptr;
-  Arguments a;
-  for (size_t i = 0; i < kRunOrder.size(); ++i) a[kRunOrder[i]] = given[i];
-  return guarded([&] { return run(a); });
-}
-
-nb::object interned(nb::str name) {
-  PyObject* one = name.release().ptr();
-  PyUnicode_InternInPlace(&one);
-  return nb::steal(one);
-}
-
-}  // namespace
-
-nb::object entry_of(nb::str name, bool scatters) {
-  const auto method = [](auto* function) {
-    const auto address = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
-    return PyMethodDef{"call", address, METH_FASTCALL, nullptr};
-  };
-  static PyMethodDef gathers = method(call_operator<false>), scatterers = method(call_operator<true>);
-  return checked(PyCFunction_New(scatters ? &scatterers : &gathers, interned(name).ptr()));
-}
-
-nb::object entry_of_plans() {
-  static PyMethodDef runs = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_plan)),
-                             METH_FASTCALL, nullptr};
-  return checked(PyCFunction_New(&runs, kept_text("run")));
-}
-
-#if PY_VERSION_HEX >= 0x030C0000 && !defined(PYPY_VERSION)
-
-namespace {
 
 // The names of the parameters that operators and Plan.run have; `self` is a plan.
 struct Parameter {
@@ -143,7 +78,9 @@ PyObject* call_accelerated(PyObject* self, PyObject* const* given, size_t flags,
   Arguments a = function->defaults;
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
   if (!bind(*function, given, n, keywords, a)) return function->by_python(self, given, flags, keywords);
-  return guarded([&] { return function->runs_plan ? run(a) : call(a.data()); });
+  return guarded([&] {
+    return function->runs_plan ? run_plan(a[kOp], operands_of(a.data()), a[kFill]) : call(a.data());
+  });
 }
 
 const Parameter* find_parameter(nb::handle name) {
@@ -156,7 +93,7 @@ const Parameter* find_parameter(nb::handle name) {
 bool is_complete(const Accelerated& function, unsigned present) {
   unsigned needed = 0;
   if (function.runs_plan) {
-    for (const Argument argument : kRunOrder) needed |= 1u << argument;
+    for (const Argument argument : kOfPlans) needed |= 1u << argument;
     return present == needed;
   }
   for (size_t i = 0; i < kArguments; ++i)
@@ -203,7 +140,7 @@ void accelerate(nb::handle function) {
   auto made = std::make_unique<Accelerated>();
   made->function = function.ptr();
   made->by_python = python->vectorcall;
-  const nb::object op = interned(nb::str(function.attr("__name__")));
+  const nb::object op = interned(function.attr("__name__"));
   made->defaults = without_arguments(op);
   if (!read_parameters(function, *made)) return;
   for (const nb::handle name : made->names) name.inc_ref();

@@ -27,6 +27,13 @@ inline nb::object checked(PyObject* made) {
   return nb::steal(made);
 }
 inline nb::object text(const char* characters) { return checked(PyUnicode_FromString(characters)); }
+// The same string as the one object that Python keeps of it, which an operator's name must be.
+inline nb::object interned(nb::handle name) {
+  if (!PyUnicode_CheckExact(name.ptr())) throw nb::type_error("gatherum: a name must be a string");
+  PyObject* one = nb::borrow(name).release().ptr();
+  PyUnicode_InternInPlace(&one);
+  return nb::steal(one);
+}
 // A text of which there is one, for the life of the process.
 inline PyObject* kept_text(const char* characters) {
   return checked(PyUnicode_InternFromString(characters)).release().ptr();

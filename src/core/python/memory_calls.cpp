@@ -3,19 +3,20 @@
 #include <vector>
 
 #include "callbacks.hpp"
-#include "guarded.hpp"
+#include "positional.hpp"
 #include "runs.hpp"
+#include "tensors.hpp"
 
 namespace gatherum {
 namespace {
 
-CachedPlan new_plan(const Attributes& attributes, const Views& operands) {
-  const Key key(attributes, operands);
+CachedPlan new_plan(const Call& call) {
+  const Key key(call);
   std::array<nb::object, kOperands> specs;
   OperandHandles handles;
-  for (size_t i = 0; i < kOperands; ++i) handles[i] = specs[i] = described(operands[i]);
-  CachedPlan found = make_plan(attributes, handles);
-  keep_plan(key, attributes, operands, found);
+  for (size_t i = 0; i < kOperands; ++i) handles[i] = specs[i] = described(call.operands[i]);
+  CachedPlan found = make_plan(call.attributes, handles);
+  keep_plan(key, call, found);
   return found;
 }
 
@@ -46,28 +47,42 @@ struct BoundView {
   BoundView& operator=(const BoundView&) = delete;
 };
 
+bool is_view(nb::handle h) {
+  static const nb::handle type = nb::type<BoundView>();  // faster than isinstance
+  return h.type().is(type);
+}
+
 View view_given(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
 
-void call_from_python(nb::str op, nb::handle data, nb::handle indices, nb::handle updates, nb::handle axis,
-                      nb::handle reduction, nb::handle include_self, nb::handle mode, nb::handle negative,
-                      nb::handle fill, nb::handle out, nb::handle allocate) {
-  PyObject* name = op.release().ptr();
-  PyUnicode_InternInPlace(&name);
-  const nb::object held = nb::steal(name);
-  const Views operands = {view_given(data), view_given(indices), view_given(updates), view_given(out)};
-  const void* item = nullptr;
-  if (!fill.is_none()) {
-    const auto bytes = nb::cast<nb::bytes>(fill);
-    if (static_cast<int64_t>(bytes.size()) != operands[0].item)
-      throw nb::value_error("call_on_views: `fill` is no item of `data`");
-    item = bytes.data();
-  }
-  call_on_views(attributes_of(held, axis, reduction, include_self, mode, negative), operands, item,
-                [&](const Shape& shape) {
-                  nb::list extents;
-                  for (int i = 0; i < shape.rank; ++i) extents.append(shape.extent[i]);
-                  return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(nb::tuple(extents))));
-                });
+// A call on views; `allocate` returns the address of memory for a result of a shape.
+nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
+  const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
+                          view_given(a[kOut])};
+  run_in_memory({attributes_of(a), operands}, a[kFill], [&](const Shape& shape) {
+    nb::list extents;
+    for (int i = 0; i < shape.rank; ++i) extents.append(shape.extent[i]);
+    return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(nb::tuple(extents))));
+  });
+  return nb::none();
+}
+
+// See native.py. `allocate` and `only_plain` come behind the arguments of every call.
+nb::object call_memory(const nb::handle* given) {
+  const nb::handle allocate = given[kArguments], only_plain = given[kArguments + 1];
+  Arguments a;
+  std::copy_n(given, kArguments, a.begin());
+  const nb::object op = interned(a[kOp]);
+  a[kOp] = op;
+  if (is_view(a[kData])) return call_on_views(a.data(), allocate);
+  if (only_plain.ptr() != Py_True) return call_on_tensors(a.data());
+  nb::object result = call_on_plain_tensors(a.data());
+  return result.is_valid() ? result : nb::none();
+}
+
+const void* item_of(nb::handle fill, int64_t item) {
+  if (!PyBytes_Check(fill.ptr())) return nullptr;
+  if (PyBytes_GET_SIZE(fill.ptr()) != item) throw nb::value_error("gatherum: `fill` is no item of `data`");
+  return PyBytes_AS_STRING(fill.ptr());
 }
 
 nb::object dtype_of_dlpack(int kind, int bits) {
@@ -77,23 +92,24 @@ nb::object dtype_of_dlpack(int kind, int bits) {
 
 }  // namespace
 
-CachedPlan plan_of(const Attributes& attributes, const Views& operands, bool& is_new) {
-  CachedPlan found = find_plan(attributes, operands);
+CachedPlan plan_of(const Call& call, bool& is_new) {
+  CachedPlan found = find_plan(call);
   is_new = found.program == nullptr;
-  return is_new ? new_plan(attributes, operands) : found;
+  return is_new ? new_plan(call) : found;
 }
 
-void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
-                   const Allocate& allocate, const Changed& changed) {
+void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed) {
+  const Views& operands = call.operands;
+  const void* const item = item_of(fill, operands[0].item);
   bool is_new = false;
-  const CachedPlan found = plan_of(attributes, operands, is_new);
+  const CachedPlan found = plan_of(call, is_new);
   const BoundProgram& program = *found.program;
   const bool check = must_check_out(program, operands);
   if (check) check_out(found.plan, operands);
   if ((is_new || check) && changed) raise_changed(found.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);
-  at.fill = fill;
+  at.fill = item;
   run_released(found.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_run(program.core(), &at, poll, error);
   });
@@ -107,10 +123,10 @@ void bind_memory_calls(nb::module_& m) {
   nb::class_<BoundView>(m, "View", nb::type_slots(guarded_slots))
       .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
-  m.def("call_on_views", &call_from_python, nb::arg("op"), nb::arg("data"), nb::arg("indices"),
-        nb::arg("updates").none(), nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"),
-        nb::arg("mode"), nb::arg("negative"), nb::arg("fill").none(), nb::arg("out").none(),
-        nb::arg("allocate").none());
+  def_positional<kArguments + 2, call_memory>(
+      m, "call_memory",
+      "call_memory(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
+      "allocate, only_plain, /)\n--\n\n");
 }
 
 }  // namespace gatherum

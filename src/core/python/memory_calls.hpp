@@ -15,14 +15,13 @@ using Allocate = std::function<void*(const Shape&)>;
 using Changed = std::function<int()>;
 
 // The plan of a call among those of all frameworks; Python makes it where `is_new`.
-CachedPlan plan_of(const Attributes& attributes, const Views& operands, bool& is_new);
+CachedPlan plan_of(const Call& call, bool& is_new);
 
-// Finds the plan of a call, and runs it. An `out` that
-// is not given is allocated when the plan is known. `fill`: an item of the dtype of data, null for zeros.
-// The caller holds the interpreter's lock, which a long run gives up, and keeps the memory alive; what
-// cannot be done raises what the call on NumPy's arrays raises.
-void call_on_views(const Attributes& attributes, const Views& operands, const void* fill,
-                   const Allocate& allocate, const Changed& changed = {});
+// Finds the plan of a call, and runs it. An `out` that is not given is allocated when the plan is known.
+// `fill`: bytes of an item of the dtype of data; anything else stands for zeros. The caller holds the
+// interpreter's lock, which a long run gives up, and keeps the memory alive; what cannot be done raises what
+// the call on NumPy's arrays raises.
+void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed = {});
 
 void bind_memory_calls(nb::module_& m);
 

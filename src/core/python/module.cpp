@@ -2,9 +2,9 @@
 #define GATHERUM_OWNS_NUMPY_API
 #include "../platform.hpp"
 #include "accelerate.hpp"
+#include "array_calls.hpp"
 #include "arrays.hpp"
 #include "callbacks.hpp"
-#include "calls.hpp"
 #include "elementary.hpp"
 #include "file_calls.hpp"
 #include "folds.hpp"
@@ -14,6 +14,7 @@
 #include "lists.hpp"
 #include "memory_calls.hpp"
 #include "plan_table.hpp"
+#include "positional.hpp"
 #include "programs.hpp"
 #include "tensors.hpp"
 
@@ -62,27 +63,19 @@ NB_MODULE(_core, m) {
       },
       nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
       nb::arg("check_out"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
-  m.def(
-      "call",
-      [](handle op, handle data, handle indices, handle updates, handle axis, handle reduction,
-         handle include_self, handle mode, handle negative, handle fill_value, handle out) {
-        handle arguments[kArguments] = {op,           data, indices,  updates,    axis, reduction,
-                                        include_self, mode, negative, fill_value, out};
-        return call(arguments);
-      },
-      nb::arg("op").none(), nb::arg("data").none(), nb::arg("indices").none(), nb::arg("updates").none(),
-      nb::arg("axis").none(), nb::arg("reduction").none(), nb::arg("include_self").none(),
-      nb::arg("mode").none(), nb::arg("negative").none(), nb::arg("fill_value").none(),
-      nb::arg("out").none());
-  m.def("entry", &entry_of, nb::arg("op"), nb::arg("scatters"));
-  m.def("entry_of_plans", &entry_of_plans);
+  def_positional<kArguments, call>(
+      m, "call",
+      "call(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value, out, /)\n"
+      "--\n\n");
+  def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(
+      m, "run", "run(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
   m.def("accelerate", &accelerate, nb::arg("function").none());
   bind_indices(m);
   bind_folds(m);
   bind_lists(m);
   bind_elementary(m);
   bind_memory_calls(m);
-  m.def("xla_call",
+  m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
   bind_known_calls(m);

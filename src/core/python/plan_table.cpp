@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #include "callbacks.hpp"
 
@@ -28,40 +27,6 @@ bool visit_names(PyArray_Descr* dtype, const Visit& visit, int depth = 0) {
   return true;
 }
 
-constexpr std::array kModes = {"raise", "clip", "wrap", "fill", "drop"};
-constexpr auto kReductions = [] {
-  std::array<const char*, kCount<Reduction>> names{};
-  for (size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<Reduction>(i));
-  return names;
-}();
-
-// Names as Python's strings, interned.
-template <size_t N>
-const std::array<PyObject*, N>& interned(const std::array<const char*, N>& names) {
-  static const auto strings = [&] {
-    std::array<PyObject*, N> made{};
-    for (size_t i = 0; i < N; ++i) made[i] = kept_text(names[i]);
-    return made;
-  }();
-  return strings;
-}
-
-// The number of a name among those that the core or Python gives it, -1 if it is none. Names in a program's
-// text are interned, so that their address is enough; others are compared.
-template <size_t N>
-int number_of(PyObject* name, const std::array<const char*, N>& names) {
-  const auto& strings = interned(names);
-  for (size_t i = 0; i < N; ++i)
-    if (name == strings[i]) return static_cast<int>(i);
-  if (!PyUnicode_IS_COMPACT_ASCII(name)) return -1;
-  const std::string_view text(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(name)),
-                              static_cast<size_t>(PyUnicode_GET_LENGTH(name)));
-  for (size_t i = 0; i < N; ++i)
-    if (text == names[i]) return static_cast<int>(i);
-  return -1;
-}
-
-bool is_bool(nb::handle h) { return h.ptr() == Py_True || h.ptr() == Py_False; }
 nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 
 struct Entry {
@@ -74,11 +39,11 @@ struct Entry {
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
   }
   // The same without a key; false where a dtype has no number.
-  bool is_for(const Attributes& attributes, const Views& operands) const {
-    if (words.size() != static_cast<size_t>(kAttributeWords + words_of(operands))) return false;
+  bool is_for(const Call& call) const {
+    if (words.size() != static_cast<size_t>(kAttributeWords + words_of(call.operands))) return false;
     Comparison comparison(words.data());
-    comparison.add(attributes);
-    comparison.add(operands);
+    comparison.add(call.attributes);
+    comparison.add(call.operands);
     return comparison.same();
   }
 };
@@ -102,34 +67,6 @@ uint16_t& recent_place(const Attributes& attributes) {
 nb::ft_mutex table_mutex;
 
 }  // namespace
-
-bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
-                     nb::handle mode, nb::handle negative, Attributes& attributes) {
-  if (!PyLong_CheckExact(axis.ptr()) || !PyUnicode_CheckExact(reduction.ptr()) ||
-      !PyUnicode_CheckExact(mode.ptr()) || !is_bool(include_self) || !is_bool(negative))
-    return false;
-  int overflow = 0;
-  attributes.op = op;
-  static PyObject* const zero = PyLong_FromLong(0);  // as most are, and there is one in all of Python
-  attributes.axis = axis.ptr() == zero ? 0 : PyLong_AsLongLongAndOverflow(axis.ptr(), &overflow);
-  attributes.mode = number_of(mode.ptr(), kModes);
-  const int number = number_of(reduction.ptr(), kReductions);
-  attributes.reduction = static_cast<Reduction>(number);
-  attributes.include_self = include_self.ptr() == Py_True;
-  attributes.negative = negative.ptr() == Py_True;
-  return overflow == 0 && attributes.mode >= 0 && number >= 0;
-}
-
-Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
-                         nb::handle mode, nb::handle negative) {
-  Attributes attributes;
-  if (read_attributes(op, axis, reduction, include_self, mode, negative, attributes)) return attributes;
-  const auto plain = nb::cast<nb::tuple>(
-      callbacks().normalise_attributes(op, axis, reduction, include_self, mode, negative));
-  if (plain.size() != 6 || !read_attributes(op, plain[1], plain[2], plain[3], plain[4], plain[5], attributes))
-    throw nb::value_error("gatherum: attributes were not normalised");
-  return attributes;
-}
 
 void Key::add_numpy(const View& view) {
   lasting_ = false;
@@ -161,12 +98,12 @@ uint64_t Key::hash() const {
   return sum;
 }
 
-CachedPlan find_plan(const Attributes& attributes, const Views& operands) {
+CachedPlan find_plan(const Call& call) {
   const nb::ft_lock_guard lock(table_mutex);
-  uint16_t& recent = recent_place(attributes);
+  uint16_t& recent = recent_place(call.attributes);
   const auto& last = table()[recent];
-  if (last && last->is_for(attributes, operands)) return last->found;
-  const Key key(attributes, operands);
+  if (last && last->is_for(call)) return last->found;
+  const Key key(call);
   const size_t place = place_of(key);
   const auto& entry = table()[place];
   if (!entry || !entry->matches(key)) return {};
@@ -176,23 +113,21 @@ CachedPlan find_plan(const Attributes& attributes, const Views& operands) {
 
 CachedPlan make_plan(const Attributes& a, const OperandHandles& operands) {
   const auto [data, indices, updates, out] = operands;
-  const nb::handle reduction = interned(kReductions)[static_cast<size_t>(a.reduction)];
-  const nb::handle mode = interned(kModes)[static_cast<size_t>(a.mode)];
   CachedPlan found;
-  found.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction, as_bool(a.include_self),
-                                     mode, as_bool(a.negative), out);
+  found.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
+                                     as_bool(a.include_self), mode_name(a), as_bool(a.negative), out);
   found.program = &program_of(found.plan);
   return found;
 }
 
-void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const CachedPlan& found) {
-  const Key now(attributes, operands);  // fields may have been renamed while the plan was made
+void keep_plan(const Key& key, const Call& call, const CachedPlan& found) {
+  const Key now(call);  // fields may have been renamed while the plan was made
   auto entry = std::make_unique<Entry>();
   entry->words.assign(key.words(), key.words() + key.size());
   entry->found = found;
   if (!entry->matches(now)) return;
-  entry->kept.push_back(nb::borrow(attributes.op));
-  for (const View& view : operands)
+  entry->kept.push_back(nb::borrow(call.attributes.op));
+  for (const View& view : call.operands)
     if (view.numpy != nullptr) {
       entry->kept.push_back(nb::borrow(reinterpret_cast<PyObject*>(view.numpy)));
       visit_names(view.numpy, [&](PyObject* tuple) {

@@ -3,48 +3,10 @@
 
 #include <vector>
 
+#include "call.hpp"
 #include "programs.hpp"
-#include "views.hpp"
 
 namespace gatherum {
-
-// A call without its operands.
-struct Attributes {
-  nb::handle op;  // the operator's name, interned
-  int64_t axis = 0;
-  int mode = 0;  // see mode_name
-  Reduction reduction = Reduction::none;
-  bool include_self = true;
-  bool negative = true;
-};
-
-// Reads attributes that are plain values. False: one is not, and Python then makes it one or refuses it.
-bool read_attributes(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
-                     nb::handle mode, nb::handle negative, Attributes& attributes);
-// The same of any values: raises what Python says of one that cannot be taken.
-Attributes attributes_of(nb::handle op, nb::handle axis, nb::handle reduction, nb::handle include_self,
-                         nb::handle mode, nb::handle negative);
-
-// Calls take(word) for the words that distinguish calls: those of the attributes, and those of an operand's
-// dtype, shape and strides. A dtype is its number in dtypes.hpp; one without a number has words of its own,
-// see Key.
-template <class Take>
-void each_word(const Attributes& a, const Take& take) {
-  take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
-  take(a.axis);
-  const int words = a.mode * 16 + static_cast<int>(a.reduction);
-  take(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
-}
-template <class Take>
-void each_word(const View& view, const Take& take) {
-  take((int64_t{view.dtype} + 1) * 256 + view.rank + 1);
-  for (int i = 0; i < view.rank; ++i) take(int64_t{view.shape[i]});
-  for (int i = 0; i < view.rank; ++i) take(int64_t{view.strides[i]});
-}
-
-// How many words each_word takes.
-inline constexpr int kAttributeWords = 3;
-inline int words_of(const View& view) { return view.given() ? 1 + 2 * view.rank : 1; }
 
 // Compares words with as many that were kept. There is one branch at the end: a branch for each word takes
 // longer.
@@ -69,23 +31,15 @@ class Comparison {
   const int64_t* at_;
   int64_t differences_ = 0;
 };
-inline int words_of(const Views& operands) {
-  int n = 0;
-  for (const View& view : operands) n += words_of(view);
-  return n;
-}
 
 // What a plan depends on, as words. A dtype that has no number is the address of NumPy's object, which the
 // table keeps alive. The fields of a structured dtype can be renamed, which gives it another tuple of names.
 class Key {
  public:
   Key() = default;
-  Key(const Attributes& attributes, const Views& operands) {
-    add(attributes);
-    add(operands);
-  }
-  void add(const Attributes& attributes) {
-    each_word(attributes, [this](int64_t word) { add(word); });
+  explicit Key(const Call& call) {
+    each_word(call.attributes, [this](int64_t word) { add(word); });
+    add(call.operands);
   }
   void add(const Views& operands) {
     for (const View& view : operands) {
@@ -119,11 +73,11 @@ struct CachedPlan {
 };
 
 // The plan of the table; none where it is not there.
-CachedPlan find_plan(const Attributes& attributes, const Views& operands);
+CachedPlan find_plan(const Call& call);
 // Has Python make the plan, of operands as its callback takes them. It raises for a call that cannot be.
 CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
 // Keeps a plan, unless the operands have become others than the key says.
-void keep_plan(const Key& key, const Attributes& attributes, const Views& operands, const CachedPlan& found);
+void keep_plan(const Key& key, const Call& call, const CachedPlan& found);
 
 // The program of a Python Plan, which keeps it alive.
 const BoundProgram& program_of(nb::handle plan);

@@ -89,12 +89,6 @@ struct TensorView {
   }
 };
 
-const void* item_of(nb::handle fill, int64_t item) {
-  if (!PyBytes_Check(fill.ptr())) return nullptr;
-  if (PyBytes_GET_SIZE(fill.ptr()) != item) throw nb::value_error("gatherum: `fill` is no item of `data`");
-  return PyBytes_AS_STRING(fill.ptr());
-}
-
 // The number of the first operand that has changed, -1 for none: Python code can resize a tensor.
 int first_change(const nb::handle* operands, const Views& before) {
   for (int i = 0; i < kOperands; ++i) {
@@ -106,23 +100,20 @@ int first_change(const nb::handle* operands, const Views& before) {
   return -1;
 }
 
-nb::object run(const Attributes& attributes, const TensorCall& call, const Views& views,
-               dlpack::DataType type) {
+nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   TensorResult result;
-  const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
-  call_on_views(
-      attributes, views, item_of(call.fill, views[0].item),
-      [&](const Shape& shape) { return result.allocate(shape, type, views[0].item); },
-      [&] { return first_change(operands, views); });
-  return call.out.is_none() ? result.take(*torch().api) : nb::borrow(call.out);
+  const OperandHandles operands = operands_of(a);
+  run_in_memory(
+      call, a[kFill], [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
+      [&] { return first_change(operands.data(), call.operands); });
+  return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
 }
 
 // The same through autograd, without torch's dispatcher, which would have nothing to dispatch to.
-nb::object recorded(const TensorCall& call) {
-  PyObject* const given[] = {call.op.ptr(),           call.data.ptr(), call.indices.ptr(),
-                             call.updates.ptr(),      call.axis.ptr(), call.reduction.ptr(),
-                             call.include_self.ptr(), call.mode.ptr(), call.negative.ptr()};
-  nb::object result = nb::steal(PyObject_Vectorcall(torch().record.ptr(), given, std::size(given), nullptr));
+nb::object recorded(const nb::handle* a) {
+  PyObject* given[kFill];
+  std::transform(a, a + kFill, given, [](nb::handle h) { return h.ptr(); });
+  nb::object result = nb::steal(PyObject_Vectorcall(torch().record.ptr(), given, kFill, nullptr));
   if (!result.is_valid()) nb::raise_python_error();
   return result;
 }
@@ -131,10 +122,6 @@ nb::object recorded(const TensorCall& call) {
 [[noreturn]] void refuse(nb::handle op, const char* operand, nb::handle tensor) {
   torch().refuse(op, operand, tensor);
   throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
-}
-
-Attributes attributes_in(const TensorCall& call) {
-  return attributes_of(call.op, call.axis, call.reduction, call.include_self, call.mode, call.negative);
 }
 
 }  // namespace
@@ -146,34 +133,33 @@ bool is_tensor(nb::handle object) {
   return type == t.tensor.ptr() || type == t.parameter.ptr();
 }
 
-nb::object call_on_plain_tensors(const TensorCall& call) {
-  const nb::handle operands[] = {call.data, call.indices, call.updates};
-  const size_t n = call.updates.is_none() ? 2 : 3;
-  if (!call.out.is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
+nb::object call_on_plain_tensors(const nb::handle* a) {
+  const nb::handle* const operands = a + kData;
+  const size_t n = a[kUpdates].is_none() ? 2 : 3;
+  if (!a[kOut].is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
   const Torch& t = torch();
   const auto says_yes = [](const TorchQuery& question) { return question(); };
   if (std::any_of(t.watchers.begin(), t.watchers.end(), says_yes) || in_forward_mode()) return {};
-  bool tracked =
-      t.requires_grad(call.data) || (n > 2 && t.requires_grad(call.updates));  // integers have none
+  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // integers have none
   tracked = tracked && t.grad_enabled();
-  const Attributes attributes = attributes_in(call);  // may run Python code: before the views
-  Views views;
+  Call call{attributes_of(a), {}};  // may run Python code: before the views
   TensorView tensors[3];
   for (size_t i = 0; i < n; ++i)
-    if (!tensors[i].read(operands[i], views[i]) || tensors[i].complex || t.is_neg(operands[i])) return {};
-  return tracked ? recorded(call) : run(attributes, call, views, tensors[0].type);
+    if (!tensors[i].read(operands[i], call.operands[i]) || tensors[i].complex || t.is_neg(operands[i]))
+      return {};
+  return tracked ? recorded(a) : run(a, call, tensors[0].type);
 }
 
-nb::object call_on_tensors(const TensorCall& call) {
-  const nb::handle operands[] = {call.data, call.indices, call.updates, call.out};
+nb::object call_on_tensors(const nb::handle* a) {
+  if (torch().api == nullptr) throw nb::type_error("gatherum: operands must be views or tensors");
+  const OperandHandles operands = operands_of(a);
   const char* const names[] = {"data", "indices", "updates", "out"};
-  const Attributes attributes = attributes_in(call);
-  Views views;
+  Call call{attributes_of(a), {}};
   TensorView tensors[kOperands];
   for (size_t i = 0; i < kOperands; ++i)
-    if (!operands[i].is_none() && !tensors[i].read(operands[i], views[i]))
-      refuse(call.op, names[i], operands[i]);
-  return run(attributes, call, views, tensors[0].type);
+    if (!operands[i].is_none() && !tensors[i].read(operands[i], call.operands[i]))
+      refuse(a[kOp], names[i], operands[i]);
+  return run(a, call, tensors[0].type);
 }
 
 namespace {
@@ -243,27 +229,30 @@ gatherum_buffer allocate(TensorResult& result, const TensorView& like, const Vie
   return buffer;
 }
 
-enum Differentiated { kGradient, kOldData, kIndices, kUpdates, kResult, kDifferentiated };
+// What gradients are made from, in the order of `differentiate`.
+struct Of {
+  enum { gradient, data, indices, updates, result, count };
+};
 
 // Reads the tensors that gradients are made from: all of one dtype and in C order; those like the output have
 // one shape.
 void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, View* views) {
   const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
-  for (int i = 0; i < kDifferentiated; ++i) {
+  for (int i = 0; i < Of::count; ++i) {
     if (operands[i].is_none()) continue;
     if (!tensors[i].read(operands[i], views[i])) refuse(op, names[i], operands[i]);
-    if (i == kIndices) continue;
-    const bool like_output = i != kUpdates;
-    if (views[i].dtype != views[kGradient].dtype || !is_contiguous(views[i]) ||
-        (like_output && !std::equal(views[i].shape, views[i].shape + views[i].rank, views[kGradient].shape,
-                                    views[kGradient].shape + views[kGradient].rank)))
+    if (i == Of::indices) continue;
+    const bool like_output = i != Of::updates;
+    if (views[i].dtype != views[Of::gradient].dtype || !is_contiguous(views[i]) ||
+        (like_output && !std::equal(views[i].shape, views[i].shape + views[i].rank, views[Of::gradient].shape,
+                                    views[Of::gradient].shape + views[Of::gradient].rank)))
       throw nb::value_error("gatherum: tensors that do not belong together");
   }
 }
 
 // Python code that has run can have resized a tensor.
 void refuse_changes(const nb::handle* operands, const View* before) {
-  for (int i = 0; i < kDifferentiated; ++i) {
+  for (int i = 0; i < Of::count; ++i) {
     TensorView now;
     View view;
     if (before[i].given() && (!now.read(operands[i], view) || !is_same_place(view, before[i])))
@@ -271,32 +260,31 @@ void refuse_changes(const nb::handle* operands, const View* before) {
   }
 }
 
-nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle data, nb::handle indices,
-                                 nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
-                                 nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
-                                 bool of_updates) {
-  PyObject* name = op.release().ptr();
-  PyUnicode_InternInPlace(&name);
-  const nb::object held = nb::steal(name);
-  const Attributes attributes = attributes_of(held, axis, reduction, include_self, mode, negative);
+nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::handle indices,
+                         nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
+                         nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
+                         bool of_updates) {
+  const nb::object held = interned(op);
+  const Arguments a = {held, data, indices, updates, axis, reduction, include_self, mode, negative};
+  const Attributes attributes = attributes_of(a.data());
   const nb::handle operands[] = {gradient, data, indices, updates, result};
-  TensorView tensors[kDifferentiated];
-  View views[kDifferentiated];
+  TensorView tensors[Of::count];
+  View views[Of::count];
   read_all(held, operands, tensors, views);
   // The scatter of such updates into data that lie like the gradient.
   bool is_new = false;
   const CachedPlan found =
-      plan_of(attributes, {views[kGradient], views[kIndices], views[kUpdates], View{}}, is_new);
+      plan_of({attributes, {views[Of::gradient], views[Of::indices], views[Of::updates], View{}}}, is_new);
   if (is_new) refuse_changes(operands, views);
   gatherum_gradients at = {};
   TensorResult results[2];
-  at.gradient = memory_of(views[kGradient]);
-  at.indices = memory_of(views[kIndices]);
-  at.updates = memory_of(views[kUpdates]);
-  if (views[kOldData].given()) at.data = memory_of(views[kOldData]);
-  if (views[kResult].given()) at.result = memory_of(views[kResult]);
-  if (of_data) at.of_data = allocate(results[0], tensors[kGradient], views[kGradient]);
-  if (of_updates) at.of_updates = allocate(results[1], tensors[kUpdates], views[kUpdates]);
+  at.gradient = memory_of(views[Of::gradient]);
+  at.indices = memory_of(views[Of::indices]);
+  at.updates = memory_of(views[Of::updates]);
+  if (views[Of::data].given()) at.data = memory_of(views[Of::data]);
+  if (views[Of::result].given()) at.result = memory_of(views[Of::result]);
+  if (of_data) at.of_data = allocate(results[0], tensors[Of::gradient], views[Of::gradient]);
+  if (of_updates) at.of_updates = allocate(results[1], tensors[Of::updates], views[Of::updates]);
   run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_differentiate(found.program->core(), &at, poll, error);
   });
@@ -304,30 +292,12 @@ nb::object differentiate_tensors(nb::str op, nb::handle gradient, nb::handle dat
                         of_updates ? results[1].take(*torch().api) : nb::none());
 }
 
-// Binds what takes a call on tensors.
-template <class Make>
-void def_call(nb::module_& m, const char* name, const Make& make) {
-  m.def(
-      name,
-      [make](nb::str op, nb::handle data, nb::handle indices, nb::handle updates, nb::handle axis,
-             nb::handle reduction, nb::handle include_self, nb::handle mode, nb::handle negative,
-             nb::handle fill, nb::handle out) {
-        PyObject* interned = op.release().ptr();
-        PyUnicode_InternInPlace(&interned);
-        const nb::object held = nb::steal(interned);
-        return make({held, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out});
-      },
-      nb::arg("op"), nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(), nb::arg("axis"),
-      nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
-      nb::arg("fill").none(), nb::arg("out").none());
-}
-
 }  // namespace
 
 void bind_tensors(nb::module_& m) {
-  m.def("differentiate_tensors", &differentiate_tensors, nb::arg("op"), nb::arg("gradient"),
-        nb::arg("data").none(), nb::arg("indices"), nb::arg("updates"), nb::arg("result").none(),
-        nb::arg("axis"), nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
+  m.def("differentiate", &differentiate, nb::arg("op"), nb::arg("gradient"), nb::arg("data").none(),
+        nb::arg("indices"), nb::arg("updates"), nb::arg("result").none(), nb::arg("axis"),
+        nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
         nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
         nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"),
@@ -340,11 +310,6 @@ void bind_tensors(nb::module_& m) {
       },
       nb::arg("size"), nb::arg("offset"), nb::arg("example"), nb::arg("handle"), nb::arg("measure"));
   m.def("first_outside_storage", &first_outside_storage, nb::arg("operands"));
-  def_call(m, "call_on_tensors", call_on_tensors);
-  def_call(m, "call_on_plain_tensors", [](const TensorCall& call) {
-    nb::object result = call_on_plain_tensors(call);
-    return result.is_valid() ? result : nb::none();
-  });
 }
 
 }  // namespace gatherum

@@ -3,25 +3,19 @@
 // ones are left to torch's dispatcher, which comes back here when nothing but memory is left.
 #pragma once
 
-#include "views.hpp"
+#include "call.hpp"
 
 namespace gatherum {
-
-struct TensorCall {
-  nb::handle op, data, indices, updates, axis, reduction, include_self, mode, negative;
-  nb::handle fill;  // bytes of one item, or None for zeros
-  nb::handle out;   // None: a new tensor
-};
 
 // Whether an object is a tensor of torch, of no subclass but Parameter. False until torch's adapter is set.
 bool is_tensor(nb::handle object);
 
-// The result of a call on plain tensors of which only the memory matters. An invalid object (not None): it is
-// not such a call, and torch's dispatcher has to handle it.
-nb::object call_on_plain_tensors(const TensorCall& call);
+// The result of a call, given as to `call`, on plain tensors of which only the memory matters. An invalid
+// object (not None): it is not such a call, and torch's dispatcher has to handle it.
+nb::object call_on_plain_tensors(const nb::handle* a);
 
 // The same on tensors that are known to be no more than memory, which a kernel of torch's dispatcher gets.
-nb::object call_on_tensors(const TensorCall& call);
+nb::object call_on_tensors(const nb::handle* a);
 
 void bind_tensors(nb::module_& m);
 

@@ -172,7 +172,7 @@ def _make(name: str) -> Primitive:
 
 GATHER = _make("gatherum_gather")
 SCATTER = _make("gatherum_scatter")
-jax.ffi.register_ffi_target(TARGET, native.xla_call(), platform="cpu")
+jax.ffi.register_ffi_target(TARGET, native.xla_handler(), platform="cpu")
 
 
 def primitive(attributes: Attributes) -> Primitive:

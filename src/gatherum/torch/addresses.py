@@ -21,8 +21,8 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
         return int(results[0].data_ptr())
 
     views = _view(op, "data", data), _view(op, "indices", indices), _view(op, "updates", updates)
-    how = *attributes, item, _view(op, "out", out), allocate
-    native.call_on_views(op, *views, *how)
+    how: Any = *attributes, item, _view(op, "out", out), allocate, False
+    native.call_memory(op, *views, *how)
     return results[0] if out is None else out
 
 

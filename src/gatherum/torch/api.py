@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,18 +11,10 @@ from .. import conversion, errors
 from ..call import Attributes
 from ..checks import check_range
 from ..names import ModeName, ReductionName
-from ..native import entry
+from ..native import call as call_core
 from . import checks, graphs, operands
 
 _ops = torch.ops.gatherum
-
-# The core runs calls on plain tensors; others come back by `adapter`.
-_gather_slices: Callable[..., Tensor] = entry("gather", False)
-_gather_elements: Callable[..., Tensor] = entry("gather_elements", False)
-_gather_nd: Callable[..., Tensor] = entry("gather_nd", False)
-_scatter_slices: Callable[..., Tensor] = entry("scatter_slices", True)
-_scatter_elements: Callable[..., Tensor] = entry("scatter_elements", True)
-_scatter_nd: Callable[..., Tensor] = entry("scatter_nd", True)
 
 
 def gather(
@@ -40,7 +31,9 @@ def gather(
     if _traces("gather", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather", data, indices, None, axis, *more)
-    return _gather_slices(data, indices, axis, mode, negative, fill_value, out)
+    return call_core(
+        "gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out
+    )
 
 
 def gather_elements(
@@ -57,7 +50,9 @@ def gather_elements(
     if _traces("gather_elements", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather_elements", data, indices, None, axis, *more)
-    return _gather_elements(data, indices, axis, mode, negative, fill_value, out)
+    return call_core(
+        "gather_elements", data, indices, None, axis, "none", True, mode, negative, fill_value, out
+    )
 
 
 def gather_nd(
@@ -74,7 +69,9 @@ def gather_nd(
     if _traces("gather_nd", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather_nd", data, indices, None, batch_dims, *more)
-    return _gather_nd(data, indices, batch_dims, mode, negative, fill_value, out)
+    return call_core(
+        "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
+    )
 
 
 def scatter_slices(
@@ -93,7 +90,7 @@ def scatter_slices(
     more = axis, reduction, include_self, mode, negative
     if _traces("scatter_slices", data):
         return _traced("scatter_slices", data, indices, updates, *more, 0, out)
-    return _scatter_slices(data, indices, updates, *more, out)
+    return call_core("scatter_slices", data, indices, updates, *more, 0, out)
 
 
 def scatter_elements(
@@ -112,7 +109,7 @@ def scatter_elements(
     more = axis, reduction, include_self, mode, negative
     if _traces("scatter_elements", data):
         return _traced("scatter_elements", data, indices, updates, *more, 0, out)
-    return _scatter_elements(data, indices, updates, *more, out)
+    return call_core("scatter_elements", data, indices, updates, *more, 0, out)
 
 
 def scatter_nd(
@@ -131,7 +128,7 @@ def scatter_nd(
     more = batch_dims, reduction, include_self, mode, negative
     if _traces("scatter_nd", data):
         return _traced("scatter_nd", data, indices, updates, *more, 0, out)
-    return _scatter_nd(data, indices, updates, *more, out)
+    return call_core("scatter_nd", data, indices, updates, *more, 0, out)
 
 
 def _traces(op: str, data: object) -> bool:

@@ -40,7 +40,8 @@ def run(
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
         return addresses.run(op, data, indices, updates, how, item, out)
-    return native.call_on_tensors(op, data, indices, updates, *how, item, out)
+    found: Tensor = native.call_memory(op, data, indices, updates, *how, item, out, None, False)
+    return found
 
 
 def open_exchange(record: Callable[..., Tensor]) -> None:

@@ -73,7 +73,7 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
     def whole(tensor: Tensor) -> Tensor:
         return tensor.to(wide).contiguous()
 
-    found = native.differentiate_tensors(
+    found = native.differentiate(
         scatter, whole(gradient), whole(data) if takes_part else None, indices,
         whole(updates.expand(moved)), None if product else whole(result),
         *places.attributes.positional, *wanted,

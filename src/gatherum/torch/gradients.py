@@ -83,7 +83,9 @@ class _Gather(_Call):  # type: ignore[misc]
         ctx.unused = (None,) * (1 + len(rest))
         if keyset is None:  # see `record`
             how: tuple[Any, Any, Any, Any, Any] = ctx.attributes.positional
-            return native.call_on_tensors(operator.name, data, indices, None, *how, None, None)
+            return native.call_memory(
+                operator.name, data, indices, None, *how, None, None, None, False
+            )
         return _below_recording(overload(operator.name), keyset, (data, indices, *rest))
 
     @staticmethod
@@ -111,8 +113,8 @@ class _Scatter(_Call):  # type: ignore[misc]
         attributes = scatter_attributes(operator.name, *rest)
         operands: tuple[Any, ...] = (data, indices, updates, *rest)
         if keyset is None:  # see `record`
-            everything: tuple[Any, ...] = (operator.name, *operands, None, None)
-            result = native.call_on_tensors(*everything)
+            everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
+            result = native.call_memory(*everything)
         else:
             result = _below_recording(overload(operator.name), keyset, operands)
         linear = derivatives.rule(attributes.reduction).linear
@@ -240,8 +242,11 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
         attributes = gather_attributes(operator.name, *rest)
         if fills(attributes.mode, fill_of(rest)):
             return None
-    how = attributes.positional
-    return native.call_on_plain_tensors(operator.name, data, indices, updates, *how, None, None)
+    operands = operator.name, data, indices, updates
+    found: Tensor | None = native.call_memory(
+        *operands, *attributes.positional, None, None, None, True
+    )
+    return found
 
 
 def _records(operands: tuple[Any, ...]) -> bool:

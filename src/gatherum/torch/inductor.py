@@ -5,8 +5,8 @@ with every argument by its name. The core's entry point gives the same tensor in
 time, and goes to the dispatcher where tensors are more than memory. A table of inductor's says how
 ops are written; an inductor without it writes what it always does.
 
-The entry point is an attribute of its op, ``.door``, and takes the op's arguments in their order:
-inductor keeps its code on disk, where another version of this package may run it.
+The entry point is an attribute of its op, ``.core_call``: inductor keeps its code on disk, where
+another version of this package may run it. Version 0.1.0 wrote calls of ``.door``.
 """
 
 from __future__ import annotations
@@ -15,18 +15,33 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..native import entry
+from .. import native
 from ..operators import Operator
 from . import private
 
 # How each op is written, by its name in the code.
 _added: dict[str, Callable[..., None]] = {}
+# The arguments of the entry point after the operator's name, and the values of those that ops lack.
+_ORDER = (
+    "data", "indices", "updates", "axis", "reduction", "include_self", "bounds", "negative",
+    "fill_value", "out",
+)  # fmt: skip
+_MISSING = {
+    "updates": None, "reduction": "none", "include_self": True, "fill_value": 0, "out": None,
+}  # fmt: skip
 
 
 def add_entry_point(op: Any, operator: Operator, arguments: dict[str, Any]) -> None:
     """Give an op, the functional form of an operator, its entry point and its defaults."""
-    op.door = entry(operator.name, operator.scatters)
-    _added[f"torch.ops.{op}"] = partial(_write, arguments)
+    op.core_call = native.call
+    op.door = partial(_call_as_before, operator.name, (*arguments, "out"))
+    _added[f"torch.ops.{op}"] = partial(_write, operator, arguments)
+
+
+def _call_as_before(op: str, names: tuple[str, ...], *given: Any) -> Any:
+    """Run a call that version 0.1.0 wrote, with the op's arguments in their order."""
+    values = _MISSING | dict(zip(names, given, strict=True))
+    return native.call(op, *(values[name] for name in _ORDER))
 
 
 def register() -> None:
@@ -38,12 +53,17 @@ def register() -> None:
         table.update({name: row(python=write) for name, write in _added.items()})
 
 
-def _write(arguments: dict[str, Any], node: Any, writeline: Callable[[str], None]) -> None:
+def _write(
+    operator: Operator, arguments: dict[str, Any], node: Any, writeline: Callable[[str], None]
+) -> None:
     """Write the call of a node; an op on the CPU is called by its entry point."""
     name, positional, named = node.get_kernel_name(), node.codegen_args(), node.codegen_kwargs()
     if node.get_device().type == "cpu":
-        given = dict(keyword.split("=", 1) for keyword in named)
-        rest = list(arguments.items())[len(positional) :]
-        positional = [*positional, *(given.get(a, repr(value)) for a, value in rest), "None"]
-        name, named = f"{name}.door", []
+        defaults = {key: repr(value) for key, value in (_MISSING | arguments).items()}
+        by_name = dict(keyword.split("=", 1) for keyword in named)
+        if operator.attribute in by_name:
+            by_name["axis"] = by_name[operator.attribute]
+        given = defaults | dict(zip(arguments, positional, strict=False)) | by_name
+        positional = [repr(operator.name), *(given[key] for key in _ORDER)]
+        name, named = f"{name}.core_call", []
     writeline(f"{node.get_name()} = {name}({', '.join([*positional, *named])})")

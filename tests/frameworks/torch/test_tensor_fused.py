@@ -249,7 +249,7 @@ def differentiate(**changed):
     given = {"op": "scatter_slices", "gradient": t, "data": t, "indices": torch.tensor([0, 1, 1]),
              "updates": t, "result": t, "axis": 0, "reduction": "max", "include_self": True,
              "mode": "raise", "negative": True, "of_data": True, "of_updates": True}  # fmt: skip
-    return native.differentiate_tensors(**given | changed)
+    return native.differentiate(**given | changed)
 
 
 def test_the_core_refuses_what_does_not_belong_together():

@@ -1,4 +1,4 @@
-"""Calls in the code that inductor writes: by the core's doors, with the results of the ops."""
+"""Calls in the code that inductor writes enter the core, with the results of the ops."""
 
 import sys
 from types import SimpleNamespace
@@ -45,17 +45,17 @@ def written(function, *given):
 
 @pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.complex64])
-def test_each_op_is_a_call_of_its_door(dtype):
+def test_each_op_is_a_call_of_the_core(dtype):
     function = complex_numbers if dtype.is_complex else every_operator
     expected = function(*operands(dtype))
     found, code = written(function, *operands(dtype))
     for one, other in zip(found, expected, strict=True):
         assert torch.equal(one, other)
-    assert code.count(".default.door(") == len(expected)
+    assert code.count(".default.core_call(") == len(expected)
     assert "torch.ops.gatherum.gather.default(" not in code
 
 
-def test_gradients_go_by_doors_too():
+def test_gradients_enter_the_core_too():
     def function(x, i, u):
         return room.scatter_slices(room.gather(x, i[0]), i[1], u, 0, reduction="add", mode="wrap")
 
@@ -68,10 +68,10 @@ def test_gradients_go_by_doors_too():
         _, codes = run_and_get_code(lambda: call(leaves[1], i, u).backward(torch.ones(2, 3)))
     assert torch.equal(leaves[0].grad, leaves[1].grad)
     code = "\n".join(codes)
-    assert code.count("scatter_slices.default.door(") == 2  # forward, and back from the gather
+    assert code.count("scatter_slices.default.core_call(") == 2  # forward, and back from the gather
 
 
-def test_a_bad_index_is_an_index_error_behind_a_door():
+def test_a_bad_index_is_an_index_error_in_a_graph():
     x, u = torch.ones(4, 3), torch.ones(2, 3)
     with fresh_cache():
         call = compiled(lambda x, i, u: room.scatter_slices(x, i, u, reduction="add"), "inductor")
@@ -101,8 +101,18 @@ def test_an_inductor_without_the_table_is_left_alone(monkeypatch):
     inductor.register()
 
 
-def test_every_operator_has_a_door():
-    assert inductor._opened.keys() == {f"torch.ops.gatherum.{name}.default" for name in OPERATORS}
+def test_every_operator_is_written_as_a_call_of_the_core():
+    assert inductor._added.keys() == {f"torch.ops.gatherum.{name}.default" for name in OPERATORS}
+
+
+def test_code_of_version_0_1_0_runs():
+    x, i, u = operands()
+    found = torch.ops.gatherum.gather.default.door(x, i, 1, "wrap", True, 0, None)
+    assert torch.equal(found, room.gather(x, i, 1, mode="wrap"))
+    how = 1, "mean", False, "drop", True
+    found = torch.ops.gatherum.scatter_slices.default.door(x, i[0], u, *how, None)
+    named = {"reduction": "mean", "include_self": False, "mode": "drop"}
+    assert torch.equal(found, room.scatter_slices(x, i[0], u, 1, **named))
 
 
 def test_operands_on_a_device_go_through_the_op():
@@ -114,11 +124,12 @@ def test_operands_on_a_device_go_through_the_op():
         codegen_args=lambda: ["a", "b"],
         codegen_kwargs=lambda: ["axis=1", "bounds='raise'"],
     )
-    write = inductor._opened["torch.ops.gatherum.gather.default"]
+    write = inductor._added["torch.ops.gatherum.gather.default"]
     write(node, lines.append)
     node.get_device = lambda: torch.device("cpu")
     write(node, lines.append)
     assert lines == [
         "buf0 = torch.ops.gatherum.gather.default(a, b, axis=1, bounds='raise')",
-        "buf0 = torch.ops.gatherum.gather.default.door(a, b, 1, 'raise', True, 0, None)",
+        "buf0 = torch.ops.gatherum.gather.default.core_call("
+        "'gather', a, b, None, 1, 'none', True, 'raise', True, 0, None)",
     ]

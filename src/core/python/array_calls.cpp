@@ -1,4 +1,4 @@
-#include "calls.hpp"
+#include "array_calls.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -22,13 +22,6 @@ bool are_arrays(const OperandHandles& operands, bool normalised) {
       return false;
   }
   return true;
-}
-
-OperandHandles operands_of(const nb::handle* a) { return {a[kData], a[kIndices], a[kUpdates], a[kOut]}; }
-
-bool read_attributes(const nb::handle* a, Attributes& attributes) {
-  return read_attributes(a[kOp], a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative],
-                         attributes);
 }
 
 // A list of Python integers, or of such lists of one length, as an array of int64. Nothing for any other
@@ -70,10 +63,10 @@ nb::object run_found(CachedPlan found, const Attributes& attributes, const Opera
                      nb::handle fill_value) {
   const OperandSnapshot before(operands);
   if (found.program == nullptr) {
-    const Key key(attributes, views_of(operands));
+    const Key key({attributes, views_of(operands)});
     found = make_plan(attributes, operands);
     raise_changed(found.plan, before.first_change(operands));
-    keep_plan(key, attributes, views_of(operands), found);
+    keep_plan(key, {attributes, views_of(operands)}, found);
   }
   return run_on_arrays(found, operands, fill_value, before);
 }
@@ -113,9 +106,7 @@ nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, 
 
 }  // namespace
 
-nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates,
-                    nb::handle fill_value, nb::handle out) {
-  const OperandHandles operands = {data, indices, updates, out};
+nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value) {
   const CachedPlan found{nb::borrow(plan), &program_of(plan)};
   if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
   const Views views = views_of(operands);
@@ -126,7 +117,8 @@ nb::object run_plan(nb::handle plan, nb::handle data, nb::handle indices, nb::ha
     return comparison.same();
   });
   if (!known) return run_checked(found, operands, fill_value);
-  if (out.is_none() && found.program->is_quiet()) return run_without_python(*found.program, plan, views);
+  if (operands[3].is_none() && found.program->is_quiet())
+    return run_without_python(*found.program, plan, views);
   return run_on_arrays(found, operands, fill_value, OperandSnapshot(operands));
 }
 
@@ -137,17 +129,11 @@ bool fills_with_zeros(nb::handle fill) {
   return PyLong_CheckExact(fill.ptr()) && nb::cast<nb::int_>(fill).equal(nb::int_(0));
 }
 
-nb::object call_on_tensors_of(const nb::handle* a) {
-  if (!fills_with_zeros(a[kFill])) return {};
-  return call_on_plain_tensors({a[kOp], a[kData], a[kIndices], a[kUpdates], a[kAxis], a[kReduction],
-                                a[kIncludeSelf], a[kMode], a[kNegative], nb::none(), a[kOut]});
-}
-
 nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
-  const Views views = views_of(operands);
-  CachedPlan found = find_plan(attributes, views);
+  const Call call{attributes, views_of(operands)};
+  CachedPlan found = find_plan(call);
   if (found.program != nullptr && operands[3].is_none() && found.program->is_quiet())
-    return run_without_python(*found.program, found.plan, views);
+    return run_without_python(*found.program, found.plan, call.operands);
   return run_found(std::move(found), attributes, operands, fill_value);
 }
 
@@ -176,23 +162,31 @@ nb::object call_as_before(const nb::handle* a) {
                         {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
 }
 
-}  // namespace
-
-nb::object call(nb::handle* a) {
-  if (!PyArray_CheckExact(a[kData].ptr())) {
-    nb::object result;
-    if (is_tensor(a[kData])) result = call_on_tensors_of(a);
-    if (!result.is_valid()) result = call_as_before(a);
-    if (result.is_valid()) return result;
-  }
-  nb::object listed;
-  if (PyList_CheckExact(a[kIndices].ptr()) && (listed = array_of_integers(a[kIndices])).is_valid())
-    a[kIndices] = listed;
+// A call on arrays of NumPy, or on what Python makes of other values.
+nb::object call_on_arrays(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;
   if (read_attributes(a, attributes) && are_arrays(operands, false))
     return run_call(attributes, operands, a[kFill]);
   return call_normalised(a);
+}
+
+}  // namespace
+
+nb::object call(const nb::handle* a) {
+  if (!PyArray_CheckExact(a[kData].ptr())) {
+    nb::object result;
+    if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
+    if (!result.is_valid()) result = call_as_before(a);
+    if (result.is_valid()) return result;
+  }
+  if (!PyList_CheckExact(a[kIndices].ptr())) return call_on_arrays(a);
+  const nb::object listed = array_of_integers(a[kIndices]);
+  if (!listed.is_valid()) return call_on_arrays(a);
+  Arguments converted;
+  std::copy_n(a, kArguments, converted.begin());
+  converted[kIndices] = listed;
+  return call_on_arrays(converted.data());
 }
 
 void leave() {

@@ -1,0 +1,86 @@
+#include "call.hpp"
+
+#include <string_view>
+
+#include "callbacks.hpp"
+
+namespace gatherum {
+namespace {
+
+constexpr std::array kModes = {"raise", "clip", "wrap", "fill", "drop"};
+constexpr auto kReductions = [] {
+  std::array<const char*, kCount<Reduction>> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<Reduction>(i));
+  return names;
+}();
+
+// Names as Python's strings, interned.
+template <size_t N>
+const std::array<PyObject*, N>& texts_of(const std::array<const char*, N>& names) {
+  static const auto strings = [&] {
+    std::array<PyObject*, N> made{};
+    for (size_t i = 0; i < N; ++i) made[i] = kept_text(names[i]);
+    return made;
+  }();
+  return strings;
+}
+
+// The number of a name among those that the core or Python gives it, -1 if it is none. Names in a program's
+// text are interned, so that their address is enough; others are compared.
+template <size_t N>
+int number_of(PyObject* name, const std::array<const char*, N>& names) {
+  const auto& strings = texts_of(names);
+  for (size_t i = 0; i < N; ++i)
+    if (name == strings[i]) return static_cast<int>(i);
+  if (!PyUnicode_IS_COMPACT_ASCII(name)) return -1;
+  const std::string_view text(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(name)),
+                              static_cast<size_t>(PyUnicode_GET_LENGTH(name)));
+  for (size_t i = 0; i < N; ++i)
+    if (text == names[i]) return static_cast<int>(i);
+  return -1;
+}
+
+bool is_bool(nb::handle h) { return h.ptr() == Py_True || h.ptr() == Py_False; }
+
+}  // namespace
+
+bool read_attributes(const nb::handle* a, Attributes& attributes) {
+  const auto [axis, reduction, include_self, mode, negative] = std::array{
+      a[kAxis].ptr(), a[kReduction].ptr(), a[kIncludeSelf].ptr(), a[kMode].ptr(), a[kNegative].ptr()};
+  if (!PyLong_CheckExact(axis) || !PyUnicode_CheckExact(reduction) || !PyUnicode_CheckExact(mode) ||
+      !is_bool(include_self) || !is_bool(negative))
+    return false;
+  int overflow = 0;
+  attributes.op = a[kOp];
+  static PyObject* const zero = PyLong_FromLong(0);  // as most are, and there is one in all of Python
+  attributes.axis = axis == zero ? 0 : PyLong_AsLongLongAndOverflow(axis, &overflow);
+  attributes.mode = number_of(mode, kModes);
+  const int number = number_of(reduction, kReductions);
+  attributes.reduction = static_cast<Reduction>(number);
+  attributes.include_self = include_self == Py_True;
+  attributes.negative = negative == Py_True;
+  return overflow == 0 && attributes.mode >= 0 && number >= 0;
+}
+
+Attributes attributes_of(const nb::handle* a) {
+  Attributes attributes;
+  if (read_attributes(a, attributes)) return attributes;
+  const auto plain = nb::cast<nb::tuple>(callbacks().normalise_attributes(
+      a[kOp], a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative]));
+  if (plain.size() != 6) throw nb::value_error("gatherum: attributes were not normalised");
+  Arguments normalised{a[kOp]};
+  for (size_t i = 1; i < 6; ++i) normalised[kAxis + i - 1] = PyTuple_GET_ITEM(plain.ptr(), i);
+  if (!read_attributes(normalised.data(), attributes))
+    throw nb::value_error("gatherum: attributes were not normalised");
+  return attributes;
+}
+
+nb::handle mode_name(const Attributes& attributes) {
+  return texts_of(kModes)[static_cast<size_t>(attributes.mode)];
+}
+
+nb::handle reduction_name(const Attributes& attributes) {
+  return texts_of(kReductions)[static_cast<size_t>(attributes.reduction)];
+}
+
+}  // namespace gatherum

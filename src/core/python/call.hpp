@@ -1,0 +1,80 @@
+// A call as plans see it: attributes and the views of its operands, as call.py has them in Python.
+#pragma once
+
+#include "../types.hpp"
+#include "views.hpp"
+
+namespace gatherum {
+
+// The arguments of the functions that run a call, in their order. kOp is the operator's name, interned.
+inline constexpr int kArguments = 11;
+enum Argument {
+  kOp,
+  kData,
+  kIndices,
+  kUpdates,
+  kAxis,
+  kReduction,
+  kIncludeSelf,
+  kMode,
+  kNegative,
+  kFill,
+  kOut
+};
+using Arguments = std::array<nb::handle, kArguments>;
+
+inline OperandHandles operands_of(const nb::handle* a) {
+  return {a[kData], a[kIndices], a[kUpdates], a[kOut]};
+}
+
+// An operator and its arguments other than arrays.
+struct Attributes {
+  nb::handle op;  // the operator's name, interned
+  int64_t axis = 0;
+  int mode = 0;  // see mode_name
+  Reduction reduction = Reduction::none;
+  bool include_self = true;
+  bool negative = true;
+};
+
+// Everything that a plan depends on. It lives on the stack, as long as its operands keep their form.
+struct Call {
+  Attributes attributes;
+  Views operands;
+};
+
+// Reads attributes that are plain values. False: one is not, and Python then makes it one or refuses it.
+bool read_attributes(const nb::handle* a, Attributes& attributes);
+// The same of any values: raises what Python says of one that cannot be taken.
+Attributes attributes_of(const nb::handle* a);
+
+// The names of attributes as Python's strings.
+nb::handle mode_name(const Attributes& attributes);
+nb::handle reduction_name(const Attributes& attributes);
+
+// Calls take(word) for the words that distinguish calls: those of the attributes, and those of an operand's
+// dtype, shape and strides. A dtype is its number in dtypes.hpp; one without a number has words of its own,
+// see Key.
+template <class Take>
+void each_word(const Attributes& a, const Take& take) {
+  take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
+  take(a.axis);
+  const int words = a.mode * 16 + static_cast<int>(a.reduction);
+  take(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
+}
+template <class Take>
+void each_word(const View& view, const Take& take) {
+  take((int64_t{view.dtype} + 1) * 256 + view.rank + 1);
+  for (int i = 0; i < view.rank; ++i) take(int64_t{view.shape[i]});
+  for (int i = 0; i < view.rank; ++i) take(int64_t{view.strides[i]});
+}
+
+// How many words each_word takes.
+inline constexpr int kAttributeWords = 3;
+inline int words_of(const Views& operands) {
+  int n = 0;
+  for (const View& view : operands) n += view.given() ? 1 + 2 * view.rank : 1;
+  return n;
+}
+
+}  // namespace gatherum
