@@ -60,9 +60,9 @@ size_t place_of(const Key& key) { return key.hash() >> (64 - kPlaceBits); }
 
 // Where the last plan of an operator is; operators may share a note.
 uint16_t& recent_place(const Attributes& attributes) {
-  static std::array<uint16_t, 16> places{};
+  static std::array<uint16_t, 256> places{};
   const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
-  return places[static_cast<uint64_t>(op) * 0x9E3779B97F4A7C15u >> 60];
+  return places[static_cast<uint64_t>(op) * 0x9E3779B97F4A7C15u >> 56];
 }
 nb::ft_mutex table_mutex;
 
