@@ -704,6 +704,7 @@ def test_every_sentence_is_tested():
         "explicit_shards",
         "no_jax_out",
         "no_jax_platform",
+        "several_devices",  # frameworks/jax/test_jax_private.py
         "needs_x64",
         "symbolic_shape",
         "no_transforms",  # frameworks/torch/test_torch_private.py

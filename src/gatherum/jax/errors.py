@@ -29,6 +29,13 @@ def explicit_shards(op: str, operand: str, spec: object) -> TypeError:
     )
 
 
+def several_devices(op: str, version: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: arrays on several devices need JAX 0.7 or later, and this is {version}; put them "
+        "on one device by jax.device_put"
+    )
+
+
 def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any]) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must fit in {known}, the widest that JAX has without jax_enable_x64, "

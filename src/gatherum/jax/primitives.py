@@ -20,7 +20,7 @@ from .. import native
 from ..call import ArraySpec, Attributes, Call
 from ..callbacks import invalid_index
 from ..plan import Plan, build
-from . import dtypes
+from . import dtypes, private
 from . import errors as jax_errors
 
 Array: TypeAlias = Any  # a jax.Array or a tracer
@@ -80,7 +80,7 @@ def _messages(made: Plan) -> str:
 def lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
     made = planned_for(attributes, ctx.avals_in)
-    several = getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
+    several = private.device_count(ctx) > 1
     rule = jax.ffi.ffi_lowering(
         TARGET,
         operand_output_aliases={0: 0} if attributes.operator.scatters else None,

@@ -14,16 +14,13 @@ from math import prod
 from typing import Any, TypeAlias
 
 import jax
-from jax.experimental.custom_partitioning import (
-    ArrayMapping,
-    SdyShardingRule,
-    custom_partitioning,
-)
 from jax.interpreters import mlir
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ..call import Attributes
 from ..operators import ELEMENTS, SLICES
+from . import errors as jax_errors
+from . import private
 from .primitives import GATHER, SCATTER, bind, lower
 
 Shape: TypeAlias = tuple[int, ...]
@@ -78,10 +75,12 @@ class Numbered:
         shared = frozenset(result) - whole
         return cls(tuple(map(tuple, operands)), tuple(result), shared)
 
-    def rule(self) -> SdyShardingRule:
+    def rule(self) -> Any:
         """Return the numbers as JAX's partitioner reads them."""
-        operands = tuple(ArrayMapping(*map(_letters, numbers)) for numbers in self.operands)
-        return SdyShardingRule(operands, (ArrayMapping(*map(_letters, self.result)),))
+        operands = tuple(private.ArrayMapping(*map(_letters, numbers)) for numbers in self.operands)
+        return private.SdyShardingRule(
+            operands, (private.ArrayMapping(*map(_letters, self.result)),)
+        )
 
 
 def _letters(number: int) -> str:
@@ -108,6 +107,8 @@ def _sharding(mesh: Any, numbers: Numbers, shares: dict[int, Any]) -> NamedShard
 
 def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     """Lower a call; among several devices to one that XLA divides."""
+    if private.is_old and private.device_count(ctx) > 1:
+        raise jax_errors.several_devices(attributes.op, jax.__version__)
     divided = _of_devices(ctx)
     if divided is None or 0 in ctx.avals_out[0].shape:
         return lower(ctx, *operands, attributes=attributes)
@@ -121,7 +122,7 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
         each = tuple(_sharding(mesh, numbers, shares) for numbers in numbered.operands)
         return mesh, partial(bind, attributes), _sharding(mesh, numbered.result, shares), each
 
-    call_of_all = custom_partitioning(lambda *each: bind(attributes, *each))
+    call_of_all = private.custom_partitioning(lambda *each: bind(attributes, *each))
     call_of_all.def_partition(partition, sharding_rule=numbered.rule())
     return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
 
@@ -131,19 +132,16 @@ def _of_devices(ctx: Any) -> Any:
     divided: on one device, in ``shard_map``, without a mesh whose axes XLA may choose, or for an
     export, which no other process could run.
     """
-    context = ctx.module_context
-    where, n = context.axis_context, getattr(context.axis_context, "num_devices", 1)
+    n = private.device_count(ctx)
+    if n == 1 or not private.divides:
+        return None
     shardings = (getattr(aval, "sharding", None) for aval in ctx.avals_in)
     meshes = (each.mesh for each in shardings if each is not None and not each.mesh.empty)
     mesh, devices = next(meshes, None), tuple(jax.devices("cpu"))[:n]
-    if n == 1 or mesh is None or mesh.size != len(devices):
+    if mesh is None or mesh.size != len(devices):
         return None
-    chosen = any(kind is not AxisType.Auto for kind in mesh.axis_types)
-    if chosen or context.lowering_parameters.for_export:
-        return None
-    # Which devices they are is said elsewhere; here it is their number that counts.
-    where = replace(where, device_assignment=devices, abstract_mesh=mesh)
-    return ctx.replace(module_context=context.replace(axis_context=where))
+    chosen = any(kind is not private.AxisType.Auto for kind in mesh.axis_types)
+    return None if chosen or private.is_for_export(ctx) else private.with_devices(ctx, mesh)
 
 
 for primitive in (GATHER, SCATTER):

@@ -10,6 +10,15 @@ if "device_count" not in flags:
     os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=2".strip()
 
 
+@pytest.fixture
+def several_devices():
+    """Skip where JAX is too old for calls on several devices."""
+    from gatherum.jax import private
+
+    if private.is_old:
+        pytest.skip("calls on several devices need JAX 0.7")
+
+
 @pytest.fixture(autouse=True)
 def _wide():
     import jax

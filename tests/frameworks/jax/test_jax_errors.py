@@ -123,6 +123,7 @@ def test_both_classes_of_runtime_errors():
             assert str(caught.value).startswith(f"OUT_OF_RANGE: {expected}")
 
 
+@pytest.mark.usefixtures("several_devices")
 def test_several_devices():
     """Their runtime may put words before the sentence; an eager call has the sentence alone."""
     _, expected = sentence("gather", bad("gather"))

@@ -19,6 +19,7 @@ from gatherum.call import Attributes  # noqa: E402
 from gatherum.jax.dtypes import _WHOLE  # noqa: E402
 from gatherum.jax.sharding import Numbered  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("several_devices")
 X = "x"
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((10, 8)).astype(np.float32)

@@ -97,6 +97,7 @@ def test_gradients_of_batches_of_indices(op):
         np.testing.assert_array_equal(batched[0], found)
 
 
+@pytest.mark.usefixtures("several_devices")
 def test_gradients_on_several_devices():
     """They are those of one device; XLA shares the multiplications out."""
     from jax.sharding import Mesh, NamedSharding, PartitionSpec

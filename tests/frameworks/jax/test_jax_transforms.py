@@ -130,6 +130,7 @@ def shard_map(run, **specs):
 ROWS, ALL = PartitionSpec("x"), PartitionSpec()
 
 
+@pytest.mark.usefixtures("several_devices")
 def test_shards_of_indices():
     table = np.random.default_rng(0).standard_normal((10, 3))
     indices = np.random.default_rng(1).integers(0, 10, 8)
@@ -142,6 +143,7 @@ def test_shards_of_indices():
     np.testing.assert_allclose(gradient, wanted, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("several_devices")
 def test_shards_of_a_scatter_stay_where_they_are():
     data = np.zeros((8, 3))
     indices = np.random.default_rng(1).integers(0, 4, 10)
@@ -168,6 +170,7 @@ def test_a_result_that_differs_between_shards_is_not_taken_for_one_that_does_not
         run(np.zeros((4, 2)), np.zeros(4, int))
 
 
+@pytest.mark.usefixtures("several_devices")
 def test_custom_partitioning_keeps_rows_where_they_are():
     partitioned = pytest.importorskip("jax.experimental.custom_partitioning")
 
