@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..explain import Explanation
 
 
-class Operator(click.Choice[str]):
+class Operator(click.Choice):  # type: ignore[type-arg]  # generic in new versions alone
     """An operator's name, with hyphens like the commands or with Python's underscores."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Operator(click.Choice[str]):
         return find(name, "explain").name
 
 
-class OperandSpec(click.ParamType[Any]):
+class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
     """An operand's specification: its sizes, or the array in a file."""
 
     name = "shape"
@@ -64,7 +64,7 @@ class OperandSpec(click.ParamType[Any]):
         return [CompletionItem(incomplete, type="file")]
 
 
-class Values(click.ParamType[Any]):
+class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
     """Indices: numbers with commas between them, or the array in a file."""
 
     name = "values"

@@ -21,7 +21,7 @@ _TEXTS = (".csv", ".txt")
 _LARGEST = 64 << 20
 
 
-class Values(click.ParamType[Any]):
+class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
     """Indices on the command line: integers with commas between them."""
 
     name = "values"

@@ -12,7 +12,7 @@ LEAST, GREATEST = -(2**63), 2**64 - 1
 _LONGEST = 40
 
 
-class Integer(click.ParamType[int]):
+class Integer(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
     """An integer of 64 bits."""
 
     name = "integer"

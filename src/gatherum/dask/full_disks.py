@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from distributed.shuffle._exceptions import P2POutOfDiskError
-
 from . import errors as dask_errors
+from . import private
 
 __all__ = ["DiskError", "plain_disk_errors"]
 
@@ -34,6 +33,6 @@ def plain_disk_errors() -> Iterator[None]:
         for why in (error, error.__cause__):
             if found := re.search(_NO_DISK, str(why)):
                 raise OSError(found[0]) from error
-            if isinstance(why, P2POutOfDiskError) or getattr(why, "errno", None) in _DISK:
+            if isinstance(why, private.P2POutOfDiskError) or getattr(why, "errno", None) in _DISK:
                 raise dask_errors.full_disk(cast(OSError, why)) from error
         raise

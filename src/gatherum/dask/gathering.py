@@ -7,9 +7,7 @@ share a task as long as they are small together.
 
 from __future__ import annotations
 
-from dask.task_spec import List
-
-from . import block_kernels
+from . import block_kernels, private
 from .layout import Place
 from .strategy import is_small
 from .tasks import Ref, Tasks
@@ -56,7 +54,7 @@ def _by_routes(tasks: Tasks) -> None:
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
                 route = column_routes[number]
-                given = tasks.call, checked, route, shapes, owners, List(*replies)
+                given = tasks.call, checked, route, shapes, owners, private.List(*replies)
                 merged = tasks.add("merge", (*at, number), block_kernels.merge, *given)
                 for n, place in enumerate(places):
                     tasks.result(place, list.__getitem__, merged, n)
@@ -75,10 +73,12 @@ def _taken(
     at = (*shared, *free, number)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # they go whole to every owner
-        given = tasks.call, checked, blocks, run.start, List(*routes)
+        given = tasks.call, checked, blocks, run.start, private.List(*routes)
         return tasks.add("take", at, block_kernels.take_whole, *given)
     parts = [
         tasks.add("part", (*shared, number, n), block_kernels.part_of, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
-    return tasks.add("take", at, block_kernels.take, tasks.call, checked, blocks, List(*parts))
+    return tasks.add(
+        "take", at, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
+    )

@@ -13,6 +13,7 @@ from .. import conversion, errors, frameworks
 from ..call import ArraySpec, Attributes, Call
 from ..plan import build
 from . import errors as dask_errors
+from . import private
 from .dask_call import DaskCall
 from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
 from .routing import owners_of
@@ -43,10 +44,10 @@ def _check_chunks(op: str, operand: str, array: Any) -> None:
     """Raise for an array whose sizes are not known, or whose chunks are not NumPy's."""
     if any(isnan(n) for n in array.shape):
         raise dask_errors.unknown_sizes(op, operand, array.shape)
-    if conversion.is_masked(array._meta):
+    if conversion.is_masked(private.meta(array)):
         raise errors.masked_array(op, operand)
-    if not isinstance(array._meta, np.ndarray):
-        raise dask_errors.other_chunks(op, operand, type(array._meta))
+    if not isinstance(private.meta(array), np.ndarray):
+        raise dask_errors.other_chunks(op, operand, type(private.meta(array)))
 
 
 def normalise(

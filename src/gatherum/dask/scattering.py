@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from dask.task_spec import Alias, List
-
-from . import block_kernels
+from . import block_kernels, private
 from .layout import Place, groups
 from .partials import cut_out, finish_whole, fold_apart, merged
 from .strategy import FOLD_STEP, MERGED
@@ -37,7 +35,7 @@ def scatter_tasks(tasks: Tasks) -> None:
             continue
         block = tasks.data(at)  # no entry reaches it
         if checked is None:
-            tasks.made[key] = Alias(key, block.key)
+            tasks.made[key] = private.Alias(key, block.key)
         else:
             tasks.result(at, block_kernels.kept, checked, block)
 
@@ -52,8 +50,10 @@ def _fold_blocks(tasks: Tasks) -> Ref:
             target = layout.data_at(shared, free, tasks.owners[0])
             held = tasks.data(target)
             for number, step in enumerate(steps):
-                updates = List(*(tasks.update(at) for at in tasks.entered(shared, free, step)))
-                indices = List(*where[step.start : step.stop])
+                updates = private.List(
+                    *(tasks.update(at) for at in tasks.entered(shared, free, step))
+                )
+                indices = private.List(*where[step.start : step.stop])
                 given = tasks.call, checked, held, indices, updates
                 held = tasks.add("fold", (*target, number), block_kernels.fold_block, *given)
             tasks.result(target, block_kernels.finished_block, held)
@@ -69,8 +69,10 @@ def _fold_apart(tasks: Tasks) -> Ref:
             at, shape = (*shared, *free), layout.table_shape(shared, free)
             parts = []
             for number, run in enumerate(tasks.entry_groups()):
-                updates = List(*(tasks.update(moved) for moved in tasks.entered(shared, free, run)))
-                given = tasks.call, shape, List(*where[run.start : run.stop]), updates
+                updates = private.List(
+                    *(tasks.update(moved) for moved in tasks.entered(shared, free, run))
+                )
+                given = tasks.call, shape, private.List(*where[run.start : run.stop]), updates
                 parts.append(tasks.add("apart", (*at, number), fold_apart, *given))
             total = _merged(tasks, at, parts)
             given = tasks.call, checked, tasks.table(shared, free), total
@@ -90,7 +92,7 @@ def _merged(tasks: Tasks, at: Place, parts: Sequence[Ref]) -> Ref:
     level = 0
     while len(parts) > 1:
         steps = range(0, len(parts), MERGED)
-        few = [List(*parts[n : n + MERGED]) for n in steps]
+        few = [private.List(*parts[n : n + MERGED]) for n in steps]
         parts = [
             tasks.add("merged", (*at, level, n), merged, tasks.call, some)
             for n, some in enumerate(few)
@@ -145,7 +147,7 @@ def _fold_steps(
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
             parts.append(tasks.add("part", (*at, n), block_kernels.values_of, tasks.call, *cut))
-        given = tasks.call, checked, held, List(*parts)
+        given = tasks.call, checked, held, private.List(*parts)
         held = tasks.add("fold", (*at, step), block_kernels.fold_parts, *given)
     return held
 
@@ -156,6 +158,6 @@ def _cut(
     """Return the updates of a run of blocks in the order of their route."""
     places = tasks.entered(*column, run)
     shapes = [tasks.layout.moved_shape(place) for place in places]
-    blocks = List(*(tasks.update(place) for place in places))
+    blocks = private.List(*(tasks.update(place) for place in places))
     at = (*column[0], *column[1], number)
     return tasks.add("cut", at, block_kernels.cut, tasks.call, checked, route, shapes, blocks)

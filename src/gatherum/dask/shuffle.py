@@ -2,8 +2,7 @@
 
 Every task that sends hands its rows over and is done. After a barrier, every task that receives
 reads its rows from its own disk. A task holds its own chunk only, however large the arrays are.
-Private names of distributed are used here, in `shuffle_shards` and in `full_disks`, and only in the
-versions that `versions` lists.
+It runs on the versions of distributed that `private` lists.
 """
 
 from __future__ import annotations
@@ -13,23 +12,14 @@ from typing import Any
 
 import numpy as np
 from dask import config
-from dask.task_spec import List
 from distributed.exceptions import Reschedule
-from distributed.shuffle._core import (
-    P2PBarrierTask,
-    ShuffleId,
-    barrier_key,
-    get_worker_plugin,
-    handle_transfer_errors,
-    handle_unpack_errors,
-    p2p_barrier,
-)
 
 from ..call import Array
 from ..errors import Shape
-from . import block_kernels
+from . import block_kernels, private
 from .dask_call import DaskCall
 from .full_disks import plain_disk_errors
+from .private import ShuffleId
 from .routing import ChunkRoute, Part
 from .shuffle_shards import Received, RowsSpec, Shard, packed, unpacked
 from .tasks import Ref, Tasks
@@ -40,7 +30,7 @@ class Shuffle:
 
     def __init__(self, tasks: Tasks, step: str, at: Sequence[int], receivers: int) -> None:
         self.tasks, self.step, self.at = tasks, step, tuple(at)
-        self.id = ShuffleId("-".join(map(str, (tasks.operator.name, step, tasks.token, *at))))
+        self.id = "-".join(map(str, (tasks.operator.name, step, tasks.token, *at)))
         disk = config.get("distributed.p2p.storage.disk")
         self.spec = RowsSpec(id=self.id, disk=disk, receivers=receivers)
         self.sent: list[Ref] = []
@@ -52,8 +42,8 @@ class Shuffle:
 
     def barrier(self) -> Ref:
         """Add the barrier, and return what waits for it; nothing can be sent after this."""
-        key = barrier_key(self.id)
-        task = P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
+        key = private.barrier_key(self.id)
+        task = private.P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
         self.tasks.made[key] = task
         return task.ref()
 
@@ -61,7 +51,7 @@ class Shuffle:
 def wait_for_all(id: ShuffleId, *runs: int) -> int:
     """Return the number of the run once everything that was sent has arrived."""
     with plain_disk_errors():
-        run: int = p2p_barrier(id, *runs)
+        run: int = private.p2p_barrier(id, *runs)
         return run
 
 
@@ -88,15 +78,15 @@ def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: 
 
 
 def _add(id: ShuffleId, number: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
-    with plain_disk_errors(), handle_transfer_errors(id):
-        run: int = get_worker_plugin().add_partition(batch, partition_id=number, id=id)
+    with plain_disk_errors(), private.handle_transfer_errors(id):
+        run: int = private.get_worker_plugin().add_partition(batch, partition_id=number, id=id)
         return run
 
 
 def receive(id: ShuffleId, number: int, run: int) -> Received:
     """Return the shards for a receiver."""
-    with plain_disk_errors(), handle_unpack_errors(id):
-        found: Received = get_worker_plugin().get_output_partition(id, run, (number,))
+    with plain_disk_errors(), private.handle_unpack_errors(id):
+        found: Received = private.get_worker_plugin().get_output_partition(id, run, (number,))
         return found
 
 
@@ -223,7 +213,7 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
         column_routes = [routes[(*shared, n)] for n in range(len(entries))]
         asked = None
         if whole:
-            answer = tasks.add("routes", shared, list, List(*column_routes))
+            answer = tasks.add("routes", shared, list, private.List(*column_routes))
         else:
             asked = Shuffle(tasks, "ask", shared, len(runs))
             for n, route in enumerate(column_routes):
@@ -263,7 +253,7 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
             for n, run in enumerate(entries):
                 places = tasks.entered(shared, free, run)
                 shapes = [tasks.layout.moved_shape(place) for place in places]
-                blocks = List(*(tasks.update(place) for place in places))
+                blocks = private.List(*(tasks.update(place) for place in places))
                 given = checked, routes[(*shared, n)], shapes, blocks, tasks.strategy.chunk
                 moved.send(n, send_cut, tasks.call, *given)
             sent = moved.barrier()

@@ -1,7 +1,4 @@
-"""Shards of a shuffle are packed, kept on a worker's disk, and read.
-
-Private names of distributed are used here, in `shuffle` and in `full_disks`.
-"""
+"""Shards of a shuffle are packed, kept on a worker's disk, and read."""
 
 from __future__ import annotations
 
@@ -15,15 +12,12 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed.shuffle._core import ShuffleSpec
-from distributed.shuffle._exceptions import DataUnavailable
-from distributed.shuffle._pickle import unpickle_bytestream
-from distributed.shuffle._rechunk import ArrayRechunkRun
 
 from ..call import Array
 from ..dtypes import DType
 from ..errors import Shape
 from . import errors as dask_errors
+from . import private
 from .full_disks import DiskError
 
 __all__ = ["Received", "RowsSpec", "Shard", "packed", "unpacked"]
@@ -64,7 +58,7 @@ class Batches(list[Any]):
     """Shards as they came, and the file that holds them."""
 
     def __init__(self, file: mmap.mmap) -> None:
-        super().__init__(unpickle_bytestream(memoryview(file)))
+        super().__init__(private.unpickle_bytestream(memoryview(file)))
         self.file = file
 
 
@@ -101,7 +95,7 @@ def _let_go(file: mmap.mmap | None) -> None:
 _TOGETHER, _OPEN = 64, 4
 
 
-class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not typed
+class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # distributed is not typed
     """One run on one worker; it differs from rechunking in the contents of its files."""
 
     def __init__(self, **given: Any) -> None:
@@ -159,7 +153,7 @@ class RowsRun(ArrayRechunkRun):  # type: ignore[misc]  # distributed is not type
             if number not in self._files:
                 try:
                     batches = self._read_from_disk((number,))
-                except DataUnavailable:  # nobody sent anything
+                except private.DataUnavailable:  # nobody sent anything
                     batches = []
                 found: dict[int, list[Shard]] = {}
                 for receiver, shard in chain.from_iterable(batches):
@@ -177,7 +171,7 @@ def _sender(shard: Shard) -> int:
 
 
 @dataclass(frozen=True)
-class RowsSpec(ShuffleSpec):  # type: ignore[misc]
+class RowsSpec(private.ShuffleSpec):  # type: ignore[misc, valid-type]
     """A shuffle with so many receivers."""
 
     receivers: int
@@ -204,7 +198,7 @@ class RowsSpec(ShuffleSpec):  # type: ignore[misc]
             run_id=run_id,
             span_id=span_id,
             directory=os.path.join(worker.local_directory, f"shuffle-{self.id}-{run_id}"),
-            executor=plugin._executor,
+            executor=private.executor_of(plugin),
             local_address=worker.address,
             rpc=worker.rpc,
             digest_metric=worker.digest_metric,

@@ -10,6 +10,7 @@ from dask import config
 from dask.utils import parse_bytes
 
 from ..accumulator import element_bytes
+from . import private
 from .dask_call import DaskCall
 from .layout import Layout, groups
 from .partials import can_be_partial
@@ -138,13 +139,7 @@ def _can_shuffle() -> bool:
         default_client()
     except (ImportError, ValueError):
         return False
-    from .versions import TESTED
-
-    if VERSION in TESTED:
+    if not (why := private.why_no_shuffle(VERSION)):
         return True
-    warnings.warn(
-        f"gatherum.dask: rows move as tasks: its shuffles are tested with distributed "
-        f"{', '.join(TESTED)}, got {VERSION}",
-        stacklevel=5,
-    )
+    warnings.warn(f"gatherum.dask: rows move as tasks: {why}", stacklevel=5)
     return False

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
-from dask.task_spec import DataNode, List, Task, TaskRef
 
-from . import block_kernels
+from . import block_kernels, private
 from .dask_call import DaskCall
 from .layout import Chunks, Layout, Place, groups
 from .routing import find_invalid, make_route, refuse_invalid
@@ -42,12 +41,14 @@ class Source:
             tasks.update(dict(wanted.dask))
             name = wanted.name
         if self.dtype.isnative and self.dtype.names is None:
-            return lambda at: TaskRef((name, *at))
+            return lambda at: private.TaskRef((name, *at))
 
         def declared(at: Place) -> Ref:
             key = (f"declared-{name}", *at)
-            tasks[key] = Task(key, block_kernels.as_declared, self.dtype, TaskRef((name, *at)))
-            return TaskRef(key)
+            tasks[key] = private.Task(
+                key, block_kernels.as_declared, self.dtype, private.TaskRef((name, *at))
+            )
+            return private.TaskRef(key)
 
         return declared
 
@@ -80,13 +81,13 @@ class Tasks:
         """Add a task, unless it is there, and return what refers to it."""
         key = (f"{self.operator.name}-{step}-{self.token}", *at)
         if key not in self.made:
-            self.made[key] = Task(key, function, *arguments)
-        return TaskRef(key)
+            self.made[key] = private.Task(key, function, *arguments)
+        return private.TaskRef(key)
 
     def result(self, at: Place, function: Callable[..., Any], *arguments: Any) -> None:
         """Add the task of a block of the result."""
         key = (self.name, *at)
-        self.made[key] = Task(key, function, *arguments)
+        self.made[key] = private.Task(key, function, *arguments)
 
     def update(self, moved: Place) -> Ref:
         """Return what refers to the block of updates for a block of what moves."""
@@ -116,7 +117,7 @@ class Tasks:
 
     def blocks(self, places: Sequence[Place]) -> Any:
         """Return what refers to blocks of the data."""
-        return List(*(self.data(place) for place in places))
+        return private.List(*(self.data(place) for place in places))
 
     def table(self, shared: Place, free: Place) -> Ref:
         """Return all blocks of a column as one."""
@@ -136,7 +137,7 @@ class Tasks:
             for number, run in enumerate(entries):
                 places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
                 origins = [self.layout.origin(place) for place in places]
-                blocks = List(*(self.indices(place) for place in places))
+                blocks = private.List(*(self.indices(place) for place in places))
                 given = self.call, keyed, shape, origins, blocks
                 found[(*shared, number)] = self.add("route", (*shared, number), make_route, *given)
         return found
@@ -148,7 +149,7 @@ class Tasks:
         found = [
             self.add("refused", at, block_kernels.refused_by, route) for at, route in routes.items()
         ]
-        return self.add("check", (), refuse_invalid, self.call, List(*found))
+        return self.add("check", (), refuse_invalid, self.call, private.List(*found))
 
     def check(self) -> Ref:
         """Return what waits until all entries are known to be valid, where there are no routes."""
@@ -161,10 +162,10 @@ class Tasks:
                 at = self.layout.indices_at(shared, entry)
                 given = self.call, shape, self.layout.origin(at), self.indices(at)
                 found.append(self.add("examine", at, find_invalid, *given))
-        return self.add("check", (), refuse_invalid, self.call, List(*found))
+        return self.add("check", (), refuse_invalid, self.call, private.List(*found))
 
     def node(self, step: str, value: object) -> Ref:
         """Add a value that many tasks share, and return what refers to it."""
         key = f"{self.operator.name}-{step}-{self.token}"
-        self.made[key] = DataNode(key, value)
-        return TaskRef(key)
+        self.made[key] = private.DataNode(key, value)
+        return private.TaskRef(key)

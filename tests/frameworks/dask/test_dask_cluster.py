@@ -1,6 +1,7 @@
 """Calls on a cluster of processes: the same bits by every strategy, and errors that arrive."""
 
 import hashlib
+import re
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ import gatherum
 pytest.importorskip("distributed", reason="install distributed: pip install distributed")
 import dask
 import dask.array as da
+import distributed
 from distributed import Client, LocalCluster
 
-import gatherum.dask
 from clusters import WARNINGS
+from gatherum import private_names
+from gatherum.dask import private, strategy
 
 pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 RNG = np.random.default_rng(21)
@@ -38,7 +41,7 @@ def client():
 
 @pytest.fixture(params=STRATEGIES)
 def movement(request, monkeypatch, client):
-    from gatherum.dask import operands, strategy
+    from gatherum.dask import operands
 
     monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
     for module in (strategy, operands):
@@ -160,13 +163,21 @@ def test_known_indices_that_address_few_chunks_or_none(movement):
         assert digest(found) == digest(expected)
 
 
-def test_another_version_of_distributed_warns_and_takes_tasks(client, monkeypatch):
-    from gatherum.dask import strategy, versions
-
-    monkeypatch.setattr(versions, "TESTED", ("0.0",))
+@pytest.mark.parametrize("missing", ["version", *private.NAMES])
+def test_an_unknown_distributed_warns_and_takes_tasks(client, monkeypatch, missing):
+    find, version = private_names.find, distributed.__version__
+    if missing == "version":
+        monkeypatch.setattr(private, "TESTED", ("0.0",))
+        why = f"its shuffles are tested with distributed 0.0, got {version}"
+    else:
+        monkeypatch.setattr(private, "TESTED", (version,))
+        monkeypatch.setattr(
+            private_names, "find", lambda name: None if name == missing else find(name)
+        )
+        why = f"distributed {version} lacks {missing}; gatherum was tested with distributed "
     monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
     operands = da.from_array(DATA, chunks=(50, 7)), da.from_array(INDICES, chunks=70)
-    said = pytest.warns(UserWarning, match="rows move as tasks: its shuffles are tested with")
+    said = pytest.warns(UserWarning, match=f"rows move as tasks: {re.escape(why)}")
     with dask.config.set({"gatherum.way": "shuffle"}), said:
         result = gatherum.gather(*operands)
     assert digest(result.compute()) == digest(gatherum.gather(DATA, INDICES))

@@ -17,6 +17,9 @@ from gatherum.dask import operands, strategy  # noqa: E402
 
 # Dask copies records field by field, without what lies between them.
 WHOLE = [dtype for dtype in DATA_DTYPES if dtype != PADDED]
+# Dask makes scalars of blocks without a dimension; older NumPy leaves the padding of theirs unset.
+if np.lib.NumpyVersion(np.__version__) < "2.4.0":
+    WHOLE = [dtype for dtype in WHOLE if np.dtype(dtype).char not in "gG"]
 
 
 class Computed:

@@ -1,0 +1,74 @@
+"""Finds the private names of Dask and distributed that this package uses.
+
+Of Dask they are its tasks, from 2025.5 on, and the empty array that says what chunks are made of.
+Of distributed they are the P2P machinery of shuffles, which changes: rows move as tasks, with a
+warning, in versions that are not listed, and where a name is missing. Nothing of distributed is
+imported before a shuffle asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import private_names
+
+# The versions of distributed whose shuffles were tested.
+TESTED = ("2025.5.0", "2025.7.0", "2025.12.0", "2026.3.0", "2026.8.0")
+# A shuffle's name; distributed gives it a type of its own.
+ShuffleId: TypeAlias = str
+
+# Attributes of this module, by where distributed has them.
+NAMES = {
+    "distributed.shuffle._core.P2PBarrierTask": "P2PBarrierTask",
+    "distributed.shuffle._core.ShuffleSpec": "ShuffleSpec",
+    "distributed.shuffle._core.barrier_key": "barrier_key",
+    "distributed.shuffle._core.get_worker_plugin": "get_worker_plugin",
+    "distributed.shuffle._core.handle_transfer_errors": "handle_transfer_errors",
+    "distributed.shuffle._core.handle_unpack_errors": "handle_unpack_errors",
+    "distributed.shuffle._core.p2p_barrier": "p2p_barrier",
+    "distributed.shuffle._exceptions.DataUnavailable": "DataUnavailable",
+    "distributed.shuffle._exceptions.P2POutOfDiskError": "P2POutOfDiskError",
+    "distributed.shuffle._pickle.unpickle_bytestream": "unpickle_bytestream",
+    "distributed.shuffle._rechunk.ArrayRechunkRun": "ArrayRechunkRun",
+    # Methods that runs of ours call or replace.
+    "distributed.shuffle._rechunk.ArrayRechunkRun._shard_partition": "",
+    "distributed.shuffle._rechunk.ArrayRechunkRun._receive": "",
+    "distributed.shuffle._rechunk.ArrayRechunkRun._get_output_partition": "",
+    "distributed.shuffle._rechunk.ArrayRechunkRun._write_to_disk": "",
+    "distributed.shuffle._rechunk.ArrayRechunkRun._read_from_disk": "",
+}
+# Dask's tasks; `dask.task_spec`, which is public, has not had all of them from the first.
+_TASKS = ("Alias", "DataNode", "List", "Task", "TaskRef")
+_PATHS = {name: (path,) for path, name in NAMES.items() if name} | {
+    name: (f"dask.task_spec.{name}", f"dask._task_spec.{name}") for name in _TASKS
+}
+
+
+def __getattr__(name: str) -> Any:
+    found = next(filter(None, map(private_names.find, _PATHS.get(name, ()))), None)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def why_no_shuffle(version: str) -> str:
+    """Return why shuffles cannot run on a version of distributed, "" where they can."""
+    tested = ", ".join(TESTED)
+    if version not in TESTED:
+        return f"its shuffles are tested with distributed {tested}, got {version}"
+    if missing := private_names.missing(NAMES):
+        return private_names.lacking("distributed", version, tested, missing[0])
+    return ""
+
+
+def executor_of(plugin: Any) -> Any:
+    """Return the threads of a worker's plugin for shuffles."""
+    return plugin._executor
+
+
+def meta(array: Any) -> Any:
+    """Return the empty array that says what an array's chunks are; NumPy's where it has none."""
+    return getattr(array, "_meta", np.empty(0))
