@@ -80,17 +80,19 @@ def put_zarr(
     parts = 6 if array.ndim < 3 else 4 if form == "shards" else 2
     chunks = chunks or tuple(max(1, n // parts) for n in array.shape)
     extra = {"shards": tuple(2 * c for c in chunks)} if form == "shards" and chunks else {}
-    made = zarr.create_array(
-        path,
-        shape=array.shape,
-        chunks=chunks,
-        dtype=array.dtype,
-        zarr_format=2 if form == "zarr2" else 3,
-        overwrite=True,
-        **extra,
-    )
-    if array.size:
-        made[...] = array
+    # Older ones lose the sign of -0.0 otherwise.
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        made = zarr.create_array(
+            path,
+            shape=array.shape,
+            chunks=chunks,
+            dtype=array.dtype,
+            zarr_format=2 if form == "zarr2" else 3,
+            overwrite=True,
+            **extra,
+        )
+        if array.size:
+            made[...] = array
     return path
 
 

@@ -217,7 +217,8 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
             f"{location}: a column of {kind}, expected numbers, bools, times without a zone, or "
             "lists of these"
         )
-    return np.dtype(plain.to_pandas_dtype()), widths
+    # `to_pandas_dtype` may need pandas.
+    return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
 
 
 def _has_lists(kind: Any) -> bool:
