@@ -71,8 +71,8 @@ def test_optional_parts_are_not_imported(python):
     ],
 )
 def test_wrong_environment_variables(python, name, value, sentence):
-    done = python("import gatherum", **{name: value})
-    assert done.returncode == 1
+    done = python("import gatherum; print('imported'); gatherum.gather", **{name: value})
+    assert (done.returncode, done.stdout) == (1, "imported\n")
     assert done.stderr.splitlines()[-1] == f"ValueError: gatherum: {name} {sentence}"
 
 
@@ -84,9 +84,9 @@ def test_wrong_environment_variables(python, name, value, sentence):
         ("gatherum.no_such", "AttributeError", "module 'gatherum' has no attribute 'no_such'"),
     ],
 )
-def test_under_the_name_of_the_command_the_first_use_tells(python, use, kind, sentence):
+def test_the_first_use_of_a_name_reports_a_wrong_variable(python, use, kind, sentence):
     name = "GATHERUM_NUM_THREADS"
-    code = f"import sys; sys.argv = ['gatherum']; import gatherum; print('imported'); {use}"
+    code = f"import gatherum; print('imported'); {use}"
     done = python(code, **{name: "two"})
     assert (done.returncode, done.stdout) == (1, "imported\n")
     assert done.stderr.splitlines()[-1] == f"{kind}: {sentence.format(name)}"

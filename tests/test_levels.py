@@ -45,7 +45,7 @@ def test_a_level_can_be_forced(level):
 
 
 def test_an_unknown_level_is_refused_with_those_there_are():
-    run = _run("v9", "-c", "import gatherum")
+    run = _run("v9", "-c", "import gatherum; gatherum.gather")
     have = ", ".join(native.available_levels())
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1] == (

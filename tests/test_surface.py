@@ -1,6 +1,7 @@
 """The names that users may rely on: what there is, how it is called, what importing it costs."""
 
 import doctest
+import functools
 import importlib
 import inspect
 import pydoc
@@ -258,6 +259,23 @@ def test_a_base_of_another_package_keeps_its_signatures() -> None:
     (evaluator,) = importlib.import_module("gatherum.onnx").Evaluator.__bases__
     assert not evaluator.__module__.startswith("gatherum")
     assert [one for one in vars(evaluator).values() if hasattr(one, "__signature__")] == []
+
+
+def test_a_function_of_another_package_keeps_its_signature() -> None:
+    from gatherum.help_signatures import plain_help
+
+    def wrapped(x: "int") -> "int":
+        return x
+
+    @functools.wraps(wrapped)
+    def ours(x: int) -> int:
+        return wrapped(x)
+
+    ours.__module__ = "gatherum.test"
+    wrapped.__module__ = "other"
+    kind = type("Kind", (), {"__module__": "gatherum.test", "method": ours})
+    plain_help({"__all__": ["kind", "wrapped"], "kind": kind, "wrapped": wrapped})
+    assert not hasattr(wrapped, "__signature__")
 
 
 def test_type_checkers_and_programs_still_find_the_annotations() -> None:

@@ -13,7 +13,7 @@ def plain_help(module: Mapping[str, Any]) -> None:
     Annotations are strings at run time, which `help` would print in quotes. Type checkers and
     `typing.get_type_hints` still find them; people read more in the sections on parameters.
     """
-    for function in _functions(module):
+    for function in filter(_is_ours, _functions(module)):
         annotations, function.__annotations__ = function.__annotations__, {}
         try:
             bare = inspect.signature(function)
@@ -39,3 +39,7 @@ def _functions(module: Mapping[str, Any]) -> Iterator[FunctionType]:
 def _is_shown(method: FunctionType) -> bool:
     private = method.__name__.startswith("_") and not method.__name__.startswith("__")
     return bool(method.__annotations__) and not private
+
+
+def _is_ours(function: FunctionType) -> bool:
+    return function.__module__.partition(".")[0] == "gatherum"

@@ -22,7 +22,7 @@ import gatherum
 from files.storage import bits, get, leftovers, put, put_zarr
 from files.web import ALWAYS, FAULTS, Web, serving
 from gatherum import files
-from gatherum.files.remote import store, transport
+from gatherum.files.remote import private, store, transport
 from gatherum.files.remote.urls import address_of
 
 fsspec = pytest.importorskip("fsspec", reason="install gatherum[remote] to test URLs")
@@ -672,3 +672,24 @@ def test_s3_by_obstore(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
     found = files.gather_file(f"s3://bucket/{Path(path).name}", at(3, 800), storage_options=options)
     assert np.array_equal(found, TABLE[[3, 800]])
+
+
+def test_fsspec_without_private_names(tmp_path: Path) -> None:
+    """What it documents takes their place."""
+    import asyncio
+
+    from gatherum import private_names
+
+    class Bare:
+        async_impl = True
+
+        def info(self, path: str) -> str:
+            return f"{path} {threading.current_thread() is threading.main_thread()}"
+
+    assert private_names.missing(private.NAMES) == []
+    url = in_memory(put(tmp_path, "t", TABLE, "npy"), tmp_path)
+    system = fsspec.filesystem("memory")
+    assert private.options_in(Bare, url) == {}
+    assert private.path_in(Bare(), url) == private.path_in(system, url)
+    assert system.cat_file(private.path_in(Bare(), url)) == (tmp_path / "t.npy").read_bytes()
+    assert asyncio.run(private.call(Bare(), "info", "p")) == "p False"

@@ -64,6 +64,16 @@ def why_no_shuffle(version: str) -> str:
     return ""
 
 
+async def write_to_disk(run: Any, data: Any) -> None:
+    """Write what a run has received, by the files that it goes to."""
+    await run._write_to_disk(data)
+
+
+def read_from_disk(run: Any, number: tuple[int]) -> Any:
+    """Return what a run has in a file, or raise DataUnavailable."""
+    return run._read_from_disk(number)
+
+
 def executor_of(plugin: Any) -> Any:
     """Return the threads of a worker's plugin for shuffles."""
     return plugin._executor

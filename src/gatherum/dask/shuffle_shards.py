@@ -135,7 +135,7 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # dis
         if not kept:
             return
         try:
-            await self._write_to_disk(kept)
+            await private.write_to_disk(self, kept)
         except Exception as error:
             self._exception = error
             if isinstance(error, OSError):
@@ -152,7 +152,7 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # dis
         with self._opening:
             if number not in self._files:
                 try:
-                    batches = self._read_from_disk((number,))
+                    batches = private.read_from_disk(self, (number,))
                 except private.DataUnavailable:  # nobody sent anything
                     batches = []
                 found: dict[int, list[Shard]] = {}

@@ -78,9 +78,11 @@ class FamilyOp(OpRun):
         self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
     ) -> None:
         super().__init__(onnx_node, run_params, schema)
+        name, since = type(self).__name__.partition("_")[0], self.since
+        self._definition = schema or onnx.defs.get_schema(name, since, "")
         self._require_inputs()
         self._require_attributes()
-        self._types = _allowed_types(self._schema)
+        self._types = _allowed_types(self._definition)
 
     @classmethod
     def versions(cls) -> dict[int, type[FamilyOp]]:
@@ -133,7 +135,7 @@ class FamilyOp(OpRun):
         raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
 
     def _require_inputs(self) -> None:
-        expected = [formal.name for formal in self._schema.inputs]
+        expected = [formal.name for formal in self._definition.inputs]
         given = list(self.onnx_node.input)
         if len(given) != len(expected) or "" in given:
             raise ValueError(
@@ -141,7 +143,7 @@ class FamilyOp(OpRun):
             )
 
     def _require_attributes(self) -> None:
-        for fault in attribute_faults(self.onnx_node, self._schema):
+        for fault in attribute_faults(self.onnx_node, self._definition):
             raise ValueError(self._said(fault))
 
     def _require_types(self, operands: dict[str, Array]) -> None:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
+from gatherum.files.remote import private
 from gatherum.files.remote.urls import Address
 
 __all__ = ["Failed", "Missing", "Refused", "Transport", "Version", "open_transport", "require"]
@@ -132,7 +133,7 @@ def open_transport(address: Address, options: Mapping[str, Any]) -> Transport:
     kind = require(address)
     try:
         # a user and a host in the URL are options of some filesystems
-        found = kind(**{**kind._get_kwargs_from_urls(address.reveal()), **options})
+        found = kind(**{**private.options_in(kind, address.reveal()), **options})
         transport = Http(found) if address.protocol in ("http", "https") else Filesystem(found)
         if isinstance(transport.loop, asyncio.AbstractEventLoop):
             return transport
@@ -305,8 +306,7 @@ class Filesystem:
         from fsspec.asyn import get_loop
 
         self._filesystem = filesystem
-        self._asks = bool(filesystem.async_impl)
-        self.loop = filesystem.loop if self._asks else get_loop()
+        self.loop = filesystem.loop if filesystem.async_impl else get_loop()
 
     async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning."""
@@ -343,10 +343,8 @@ class Filesystem:
         """Call a method of the filesystem."""
         failure: Exception | None = None
         try:
-            path = self._filesystem._strip_protocol(address.reveal())
-            if self._asks:
-                return await getattr(self._filesystem, f"_{name}")(path, **options)
-            return await asyncio.to_thread(getattr(self._filesystem, name), path, **options)
+            path = private.path_in(self._filesystem, address.reveal())
+            return await private.call(self._filesystem, name, path, **options)
         except FileNotFoundError:
             failure = Missing("there is no such object")
         except PERMANENT as error:

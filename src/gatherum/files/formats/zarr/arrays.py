@@ -190,6 +190,9 @@ def import_bounded() -> Any:
         import zarr  # noqa: F401
     except ImportError:
         raise ImportError("Zarr arrays need zarr: pip install zarr") from None
+    from gatherum.files.formats.zarr import private
+
+    private.check()
     from gatherum.files.formats.zarr import bounded
 
     return bounded

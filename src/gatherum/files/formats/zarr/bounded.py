@@ -14,13 +14,13 @@ import zarr
 from numcodecs.abc import Codec
 from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
 from gatherum import errors
 from gatherum.files.disk import check_within
 from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
+from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.os_calls import read_some
 from gatherum.regular_files import naming, open_regular
 

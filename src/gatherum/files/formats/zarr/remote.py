@@ -12,7 +12,6 @@ from typing import Any, Never
 
 from numpy.typing import NDArray
 from zarr.abc.store import Store
-from zarr.core.buffer import default_buffer_prototype
 
 from gatherum.files.budget import Budget
 from gatherum.files.formats.zarr.arrays import (
@@ -22,6 +21,7 @@ from gatherum.files.formats.zarr.arrays import (
     check_document,
 )
 from gatherum.files.formats.zarr.bounded import METADATA_KEYS, span
+from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.remote import Remote
 from gatherum.files.remote.store import AT_ONCE
 
