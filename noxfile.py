@@ -91,6 +91,31 @@ def frameworks(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or FRAMEWORK_TESTS))
 
 
+# What older versions are tested in: those of PyTorch are too large to install a second one.
+OLDEST = ("cli", "onnx", "zarr", "hdf5", "arrow", "remote", "safetensors", "dask", "jax")
+OLDEST_TESTS = (
+    "tests/frameworks/jax", "tests/frameworks/dask", "tests/files", "tests/test_onnx_check.py",
+    "tests/test_onnx_backend.py", "tests/test_onnx_reference_ops.py", "tests/test_cli.py",
+    "tests/test_array_likes.py", "tests/test_private_names.py", "tests/test_operators.py",
+)  # fmt: skip
+
+
+def oldest() -> list[str]:
+    """Return the requirements of the package and its extras, each in its oldest version."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    found = [*PROJECT["project"]["dependencies"], *(r for name in OLDEST for r in extras[name])]
+    return [requirement.replace(">=", "==") for requirement in found]
+
+
+@nox.session(default=False)
+def versions(session: nox.Session) -> None:
+    """Test with the oldest versions that the package takes; `frameworks` takes the newest."""
+    needed = ("pytest>=8", "hypothesis>=6.100", "safetensors>=0.7", "flatbuffers", "absl-py")
+    # A newer numcodecs warns of a package that such a zarr installs.
+    session.install(wheel(session), *needed, *oldest(), "numcodecs<0.16.4")
+    session.run("pytest", *(session.posargs or ("-m", "not slow", *OLDEST_TESTS)))
+
+
 @nox.session(default=False)
 def faults(session: nox.Session) -> None:
     """Strike calls on clusters of Dask in their middle; ``--`` gives pytest's arguments."""
@@ -310,7 +335,8 @@ def wheels(session: nox.Session) -> None:
 @nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
     """Run what is too long for every change: sanitizers, fuzzing, mutants, other systems."""
-    for name in ("asan", "tsan", "faults", "mutants", "systems", "wheel", "wheels", "cuda"):
+    others = ("systems", "wheel", "wheels", "cuda", "versions")
+    for name in ("asan", "tsan", "faults", "mutants", *others):
         session.notify(name, ())
     session.notify("fuzz", ("--core", "--seconds", "600"))
 

@@ -48,10 +48,7 @@ def discard(stream: TextIO) -> None:
 @contextmanager
 def ends_at_once() -> Iterator[None]:
     """Let a Ctrl-C end the command while modules are imported, which may hide the exception."""
-    if not command:
-        yield
-        return
-    import signal  # not needed by other programs, whose import of the package they would slow
+    import signal
     import threading
 
     own = signal.default_int_handler

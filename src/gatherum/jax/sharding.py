@@ -7,7 +7,7 @@ that indices count along, and a scatter's entries, whose order decides the resul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from math import prod

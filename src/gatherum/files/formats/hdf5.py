@@ -100,23 +100,21 @@ class Hdf5(Format):
         """Return all that HDF5 writes before the elements of a dataset in one piece."""
         import h5py
 
-        settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        settings = _timeless(h5py.h5p.DATASET_CREATE)  # the same bytes when the run is resumed
         settings.set_layout(h5py.h5d.CONTIGUOUS)
         settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-        settings.set_obj_track_times(False)  # the same bytes when the run is resumed
-        groups = h5py.h5p.create(h5py.h5p.LINK_CREATE)
-        groups.set_create_intermediate_group(True)
         nbytes = math.prod(shape) * dtype.itemsize
         # a file with a hole in the place of the elements, gone when it is closed
         with tempfile.TemporaryFile() as raw:
-            with h5py.File(
-                raw, "w", libver="latest", alignment_threshold=max(1, nbytes), alignment_interval=64
-            ) as file:
+            with _new_file(raw, nbytes) as file:
                 kind = _stored_type(dtype)
                 space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
-                name = _plain_name(out, "create").encode()
-                made = h5py.h5d.create(file.id, name, kind, space, settings, groups)
+                *folders, name = _plain_name(out, "create").encode().split(b"/")
+                group = file.id
+                for folder in folders:
+                    group = h5py.h5g.create(group, folder, gcpl=_timeless(h5py.h5p.GROUP_CREATE))
+                made = h5py.h5d.create(group, name, kind, space, settings)
                 offset = made.get_offset() if nbytes else None
             size = raw.seek(0, 2)
             raw.seek(0)
@@ -124,6 +122,30 @@ class Hdf5(Format):
         if offset is not None and size != offset + nbytes:
             raise OSError(f"{out}: HDF5 writes something behind the elements")
         return header
+
+
+def _new_file(raw: Any, nbytes: int) -> Any:
+    """Make an HDF5 file whose header does not depend on the time: h5py.File leaves that to HDF5,
+    whose older versions write it.
+    """
+    import h5py
+
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, raw)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    access.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
+    access.set_alignment(max(1, nbytes), 64)
+    made = _timeless(h5py.h5p.FILE_CREATE)
+    return h5py.File(h5py.h5f.create(b"in memory", h5py.h5f.ACC_TRUNC, made, access))
+
+
+def _timeless(kind: Any) -> Any:
+    """Return the properties of new objects of a kind, which do not say when they were made."""
+    import h5py
+
+    properties = h5py.h5p.create(kind)
+    properties.set_obj_track_times(False)
+    return properties
 
 
 def _stored_type(dtype: np.dtype[Any]) -> Any:

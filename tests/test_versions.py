@@ -1,0 +1,59 @@
+"""The page on versions says what pyproject.toml asks for, and what was tested."""
+
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PAGE = (ROOT / "docs" / "versions.md").read_text()
+ROWS = re.findall(r"^\| ([\w\[\]-]+) \| [^|]+ \| ([\d.]+)([^|]*) \| ([\d.]+) \|$", PAGE, re.M)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def test_the_page_has_every_requirement() -> None:
+    extras = PROJECT["optional-dependencies"]
+    asked = [*PROJECT["dependencies"], *(r for e in extras if e != "peers" for r in extras[e])]
+    assert sorted(set(asked)) == sorted(f"{name}>={oldest}" for name, oldest, *_ in ROWS)
+
+
+def test_what_is_newest_is_not_older_than_what_is_oldest() -> None:
+    assert [row for row in ROWS if numbers(row[1]) > numbers(row[3])] == []
+
+
+def test_the_page_lists_the_versions_with_shuffles() -> None:
+    private = (ROOT / "src" / "gatherum" / "dask" / "private.py").read_text()
+    (tested,) = re.findall(r"^TESTED = \((.*)\)$", private, re.M)
+    *first, last = re.findall(r'"([\d.]+)"', tested)
+    flowing = " ".join(PAGE.split())
+    assert f"rows move in shuffles on {', '.join(first)} and {last}." in flowing
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "dask"])
+def test_the_modules_of_private_names_say_what_was_tested(library: str) -> None:
+    """The oldest and the newest of the page, or one in place of both."""
+    (row,) = (row for row in ROWS if row[0].partition("[")[0] == library)
+    text = (ROOT / "src" / "gatherum" / library / "private.py").read_text()
+    oldest = row[3] if "not tested" in row[2] else row[1]
+    for version in (oldest, row[3]):
+        assert ".".join(version.split(".")[:2]) in text
+
+
+def test_the_frameworks_that_are_installed_are_of_tested_versions() -> None:
+    """A new version that passes the tests belongs on the page."""
+    newer = {}
+    for name, oldest, _, newest in ROWS:
+        try:
+            found = importlib.metadata.version(name.partition("[")[0])
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if not numbers(oldest)[:2] <= numbers(found)[:2] <= numbers(newest)[:2]:
+            newer[name] = found
+    if newer:
+        pytest.skip(f"newer than docs/versions.md: {newer}")
