@@ -81,7 +81,8 @@ def test_nothing_else_in_the_package_lists_reductions() -> None:
     """A list, a dictionary or a comparison with two of them would forget the next one."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.name in TABLES or path.parent.name == "reference":
+        # The functions over groups are others, some of the same names.
+        if path.name in TABLES or path.parent.name in ("reference", "groups"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Tuple | ast.List | ast.Set):
