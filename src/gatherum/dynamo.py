@@ -2,6 +2,10 @@
 
 It follows Python, but not the calls of the core that the functions are, and takes another function
 in their place where an attribute names one. Nothing is imported before it does.
+
+The attributes are private names of torch, tested with 2.13. A torch that does not read them breaks
+its graph at `gatherum.gather`, with a warning and the same results; the functions of
+`gatherum.torch` stay in the graph.
 """
 
 from __future__ import annotations

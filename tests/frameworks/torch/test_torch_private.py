@@ -99,3 +99,32 @@ def test_an_exchange_of_another_version_is_not_used(monkeypatch) -> None:
     with pytest.raises(ValueError, match="`data` must lie in its storage, which has 8 bytes"):
         torch.ops.gatherum.gather(data, rows)
     assert gatherum.gather(torch.arange(3.0), rows).tolist() == [2, 0]
+
+
+MARKS = """
+import warnings
+import torch
+import gatherum
+import gatherum.torch
+
+for name in [name for name in vars(gatherum.gather) if name.startswith("_torchdynamo")]:
+    delattr(gatherum.gather, name)
+data, rows = torch.arange(6.0).reshape(3, 2), torch.tensor([2, 0])
+wanted = gatherum.gather(data, rows) * 2
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    broken = torch.compile(lambda x: gatherum.gather(x, rows) * 2, backend="eager")
+    assert torch.equal(broken(data), wanted)
+    assert any("Dynamo does not know how to trace" in str(each.message) for each in caught)
+whole = torch.compile(lambda x: gatherum.torch.gather(x, rows) * 2, backend="eager", fullgraph=True)
+assert torch.equal(whole(data), wanted)
+"""
+
+
+@pytest.mark.slow
+def test_functions_without_the_marks_for_dynamo_break_a_graph() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MARKS], capture_output=True, text=True, timeout=120, check=False,
+        env=os.environ | {"PYTHONPATH": SOURCE},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
