@@ -121,6 +121,8 @@ def bitwise(rows: NDArray[Any], picked: Any, like: NDArray[Any]) -> NDArray[Any]
 def test_rows_scalars_and_empty_arrays(tmp_path: Path, form: str, name: str) -> None:
     if name in REFUSED[form]:
         return
+    if form == "zarr3" and name != "<f4":
+        pytest.importorskip("zarr", "3.1", reason="older ones have no such dtypes")
     table, out = filled(DTYPES[name], (6,), 0), os.fspath(tmp_path / NAMES[form])
     files.gather_file(table, PICKED, out)
     assert values(get(out)) == values(table[PICKED])

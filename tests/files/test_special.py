@@ -216,7 +216,7 @@ def test_every_codec_that_inflates_is_bounded(name: str) -> None:
 
 
 def test_frames_of_zstd_are_added_up() -> None:
-    pytest.importorskip("numcodecs", reason=MISSING.format("zarr"))
+    pytest.importorskip("numcodecs", "0.16.4", reason="older ones read one frame")
     size = 4 * (128 << 10)
     skipped = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
     for data in (
