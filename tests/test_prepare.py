@@ -245,3 +245,11 @@ def test_a_run_takes_out_and_fill_value_itself():
         assert str(caught.value) == (
             f"prepare: unknown attribute {name!r}; it takes 'axis', 'mode', 'negative'"
         )
+
+
+@pytest.mark.parametrize("op", ["gather_elements", "gather_nd"])
+def test_indices_of_the_most_dimensions(op):
+    data = np.arange(3.0).reshape(3, *(1,) * (63 if op == "gather_elements" else 0))
+    indices = np.full((1,) * 64, 2)
+    ready = gatherum.prepare(op, data, indices)
+    assert same_bits(ready(data), getattr(gatherum, op)(data, indices))

@@ -90,15 +90,14 @@ def first_invalid(
         Whether the last dimension of `indices` is that of the components; otherwise each index is
         an entry.
     """
-    if not tuples:
-        indices = indices[..., np.newaxis]
     if 0 in indices.shape:
         return None
     pins = pinned(indices)
-    *shape, _ = indices.shape
-    *steps, step = indices.strides
+    shape, steps, step = indices.shape, indices.strides, 0
+    if tuples:
+        shape, steps, step = shape[:-1], steps[:-1], steps[-1]
     components = [Component(size, 0, c * step) for c, size in enumerate(sizes)]
-    nest = lowering.lower_checks(Layout(tuple(shape), tuple(steps)), components)
+    nest = lowering.lower_checks(Layout(shape, steps), components)
     program = _program(lowering.EMPTY, nest, indices.dtype, mode, negative)
     found = native.first_invalid(program, indices)
     del pins

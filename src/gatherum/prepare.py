@@ -309,9 +309,9 @@ def _frozen(s: Call, indices: Array) -> Array:
     sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
     narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
     kept = np.empty(indices.shape, narrow)
-    columns, given = (kept, indices) if s.operator.tuples else (kept[..., None], indices[..., None])
     for c, size in enumerate(sizes):
-        positions, invalid = resolve(given[..., c], size, s.mode, s.negative)
-        columns[..., c] = positions if invalid is None else np.where(invalid, -1, positions)
+        place = (..., c) if s.operator.tuples else ...
+        positions, invalid = resolve(indices[place], size, s.mode, s.negative)
+        kept[place] = positions if invalid is None else np.where(invalid, -1, positions)
     kept.flags.writeable = False
     return kept
