@@ -27,7 +27,8 @@ default_role = "autolink"  # `gatherum.plan` in a docstring is a link, `axis` is
 nitpicky = True
 smartquotes = False  # two hyphens are an option, not a dash
 # Other projects' names have no pages here, and fetching theirs would need a network.
-nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*")]
+# An argument that is named as an inner module is no reference to it.
+nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*"), ("py:obj", "indices")]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
