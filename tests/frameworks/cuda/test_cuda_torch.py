@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
+from gatherum.call import Attributes  # noqa: E402
 from gatherum.cuda import views  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
 from gatherum.reductions import FOLDS  # noqa: E402
@@ -30,9 +31,9 @@ def as_cuda(monkeypatch):
     """Give tensors of the host's memory the kernels of those on a CUDA device."""
     ran = []
 
-    def run(op, *operands, **call):
-        ran.append(op)
-        return cuda.run(op, *operands, **call)
+    def run(attributes, *operands):
+        ran.append(attributes.op)
+        return cuda.run(attributes, *operands)
 
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
@@ -175,12 +176,14 @@ def test_shapes_alone_on_a_cuda_device(op):
 def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
     with FakeTensorMode():
         data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int, device="cuda")
-        row = ROWS["scatter_slices"]
         for mode in MODES:
-            places = gradients._places(index, row, data.shape, 0, mode, True)
-            assert places.mode == {"raise": "drop", "fill": "drop"}.get(mode, mode)
-        places = gradients._places(torch.zeros(2, dtype=int), row, (4,), 0, "raise", True)
-        assert places.mode == "raise"
+            attributes = Attributes("scatter_slices", mode=mode)
+            places = gradients._places(index, attributes, data.shape)
+            expected = {"raise": "drop", "fill": "drop"}.get(mode, mode)
+            assert places.attributes.mode == expected
+        attributes = Attributes("scatter_slices")
+        places = gradients._places(torch.zeros(2, dtype=int), attributes, (4,))
+        assert places.attributes.mode == "raise"
 
 
 def test_two_devices_are_named():
