@@ -218,7 +218,7 @@ REFUSED = [
             None,
             2j,
             np.complex128(2j),
-            np.timedelta64(3),
+            np.timedelta64(3, "s"),
             np.longdouble(3),
             {},
         ]
