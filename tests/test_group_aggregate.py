@@ -324,5 +324,5 @@ def test_values_that_are_no_numbers():
     names = np.array(["b", "aa", "c"])
     assert aggregate([1, 1, 0], names, "first", fill_value="").tolist() == ["c", "b"]
     days = np.array(["2020-01-02", "2020-01-01"], "M8[D]")
-    found = aggregate([1, 1], days, "last", fill_value=np.datetime64("NaT"), dtype="M8[s]")
+    found = aggregate([1, 1], days, "last", fill_value=np.datetime64("NaT", "s"), dtype="M8[s]")
     np.testing.assert_array_equal(found, np.array(["NaT", "2020-01-01"], "M8[s]"))
