@@ -172,7 +172,7 @@ def interrupted(folder, name, *arguments):
 
 
 @pytest.mark.parametrize("as_script", [True, False])
-@pytest.mark.parametrize("name", ["click", "rich", "gatherum.cli.files"])
+@pytest.mark.parametrize("name", ["gatherum._core", "numpy", "click", "rich", "gatherum.cli.files"])
 def test_ctrl_c_while_the_command_is_imported(tmp_path, name, as_script):
     script = tmp_path / "gatherum"  # as pip writes it
     script.write_text("import sys\nfrom gatherum.__main__ import main\nsys.exit(main())\n")

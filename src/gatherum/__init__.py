@@ -25,27 +25,30 @@ Imported when first used: `gatherum.groups` (sums, means, extremes and more of g
 from typing import TYPE_CHECKING
 
 from .help_signatures import plain_help
+from .startup import ends_at_once as _ends_at_once
+from .startup import is_command as _is_command
 
 try:
-    from . import dynamo as _tracing  # noqa: F401  # for torch.compile
-    from .accumulator import Accumulator
-    from .aggregate import aggregate
-    from .config import config, show_config
-    from .explain import Explanation, explain
-    from .gathers import gather, gather_elements, gather_nd
-    from .index_reports import IndexReport, index_report
-    from .native import (
-        clear_output_cache,
-        get_include,
-        get_library,
-        get_num_threads,
-        get_output_cache_limit,
-        set_num_threads,
-        set_output_cache_limit,
-    )
-    from .plan import Plan, plan
-    from .prepare import Prepared, prepare
-    from .scatters import scatter_elements, scatter_nd, scatter_slices
+    with _ends_at_once(_is_command()):
+        from . import dynamo as _tracing  # noqa: F401  # for torch.compile
+        from .accumulator import Accumulator
+        from .aggregate import aggregate
+        from .config import config, show_config
+        from .explain import Explanation, explain
+        from .gathers import gather, gather_elements, gather_nd
+        from .index_reports import IndexReport, index_report
+        from .native import (
+            clear_output_cache,
+            get_include,
+            get_library,
+            get_num_threads,
+            get_output_cache_limit,
+            set_num_threads,
+            set_output_cache_limit,
+        )
+        from .plan import Plan, plan
+        from .prepare import Prepared, prepare
+        from .scatters import scatter_elements, scatter_nd, scatter_slices
 except ValueError as _wrong_setting:  # an environment variable
     # The command reports it in one line, but Python imports this package before its module. So the
     # first use of a name reports it.

@@ -10,9 +10,17 @@ from io import TextIOWrapper
 from types import FrameType
 from typing import TextIO
 
-__all__ = ["INTERRUPTED", "discard", "ends_at_once", "open_streams", "say"]
+__all__ = ["INTERRUPTED", "discard", "ends_at_once", "is_command", "open_streams", "say"]
 
 INTERRUPTED = 130  # exit status after Ctrl-C
+
+
+def is_command() -> bool:
+    """Whether this process runs the command: Python imports the package before the command."""
+    name = os.path.basename(sys.argv[0] if sys.argv else "")
+    if name == "-m":  # until Python has found what it shall run
+        return any(argument.endswith("gatherum") for argument in sys.orig_argv)
+    return name in ("gatherum", "gatherum.exe") and "--multiprocessing-fork" not in sys.orig_argv
 
 
 def open_streams() -> None:
@@ -46,9 +54,12 @@ def discard(stream: TextIO) -> None:
 
 
 @contextmanager
-def ends_at_once() -> Iterator[None]:
+def ends_at_once(command: bool) -> Iterator[None]:
     """Let a Ctrl-C end the command while modules are imported, which may hide the exception."""
-    import signal
+    if not command:
+        yield
+        return
+    import signal  # not needed by other programs, whose import of the package they would slow
     import threading
 
     own = signal.default_int_handler
