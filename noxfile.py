@@ -31,6 +31,7 @@ FRAMEWORK_TESTS = (
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
     "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
     "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",
+    "tests/test_group_aggregate.py",
 )  # fmt: skip
 
 
