@@ -14,10 +14,10 @@ Each function that runs a call takes one kind of operands:
 ======================  ============================================  =========================
 
 The last one pays: an eager call takes 1.1 times as long as ``jnp.take`` with it
-(``benchmarks/jax_bench.py``), and 1.4 with `_run_any` of `jax.adapter` in its place. Arguments are given by position. Those of `call_memory` end with
-``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which returns the address
-of memory for a result of views; and ``only_plain``: None is returned for tensors that are more than
-their memory, which torch has to handle.
+(``benchmarks/jax_bench.py``), and 1.4 without. Arguments are given by position. Those of
+`call_memory` end with ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``,
+which returns the address of memory for a result of views; and ``only_plain``: None is returned for
+tensors that are more than their memory, which torch has to handle.
 """
 
 from __future__ import annotations
