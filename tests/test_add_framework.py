@@ -11,7 +11,7 @@ from gatherum import frameworks
 from gatherum.call import ArraySpec, Attributes
 from gatherum.conversion import as_attributes
 from gatherum.functions import Functions
-from gatherum.plan import apply
+from gatherum.plans import apply
 from strategies import OPERATORS, SCATTERS
 
 

@@ -39,7 +39,7 @@ def test_show_config_prints_what_config_returns(capsys, settings_restored):
 
 
 def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
-    parts = importlib.import_module("gatherum.config").OPTIONAL_PARTS
+    parts = importlib.import_module("gatherum.configuration").OPTIONAL_PARTS
     monkeypatch.setitem(parts, "no-such-part", "nothing")
     assert gatherum.config()["optional"]["no-such-part"] is None
     gatherum.show_config()

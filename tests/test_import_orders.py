@@ -28,7 +28,7 @@ USE_OF = {
 }
 OURS = {"torch": "gatherum.torch", "jax": "gatherum.jax", "dask.array": "gatherum.dask"}
 # The core's own detector of lost references, which is off elsewhere: see module.cpp.
-WARNED = "import gatherum\ngatherum._core.set_leak_warnings(True)\n"
+WARNED = "import gatherum._core\ngatherum._core.set_leak_warnings(True)\n"
 
 
 def ends_quietly(python, modules, use, **environment):

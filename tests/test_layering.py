@@ -14,14 +14,14 @@ ROWS = [
     {"cli", "__main__"},
     {"verify", "onnx"},
     {TOP},
-    {"explain", "dynamo"},
+    {"explanations"},
     {"dask"},
     {"files"},
     {"jax", "torch"},
     {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
-    | {"aggregate", "groups", "prepare"},
+    | {"aggregation", "groups", "prepared"},
     {"accumulator_state", "callbacks"},
-    {"plan", "index_reports", "config", "verify_cases"},
+    {"plans", "index_reports", "configuration", "verify_cases"},
     {"indices"},
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives"},
@@ -31,7 +31,7 @@ ROWS = [
     {"call"},
     {"operators"},
     {"lowering"},
-    {"native", "shapes", "narrow"},
+    {"native", "shapes", "narrow", "dynamo"},
     {"dtypes"},
     {"regular_files"},
     {"errors", "names", "private_names"},
@@ -43,6 +43,7 @@ FILES = [  # likewise inside of `files`: a room imports only what comes behind i
     "progress", "gathering", "table_pass", "windows", "scattering", "formats", "remote", "memory",
     "durable", "row_requests", "tables", "disk", "budget", "stats", "os_calls",
 ]  # fmt: skip
+LATER = {"__main__": {"cli"}, "dynamo": {"torch"}}  # what they import when it is used
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 ORACLE = PACKAGE / "reference"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if ORACLE not in path.parents)
@@ -90,9 +91,7 @@ def test_a_module_imports_only_lower_rows(path: Path) -> None:
     own = room_of(path)
     assert own in ROW_OF, f"give {own} a place in ROWS"
     above = {room for room in imported_rooms(path) - {own} if ROW_OF[room] <= ROW_OF[own]}
-    if own == "__main__":
-        above -= {"cli"}
-    assert above == set()
+    assert above == LATER.get(own, set())
 
 
 def test_every_module_says_what_it_does() -> None:
@@ -122,13 +121,13 @@ def test_the_rule_sees_every_way_to_import(tmp_path: Path, monkeypatch: pytest.M
     inner.mkdir()
     module = inner / "rows.py"
     module.write_text(
-        "import gatherum.cli\nfrom gatherum.plan import apply\nfrom gatherum import native\n"
+        "import gatherum.cli\nfrom gatherum.plans import apply\nfrom gatherum import native\n"
         "from .. import shapes, gather\nfrom ..gathers import gather\nfrom . import disk\n"
         "def late():\n    from gatherum import onnx\n"
     )
     assert imported_rooms(module) == {
         "cli",
-        "plan",
+        "plans",
         "native",
         "shapes",
         TOP,

@@ -174,30 +174,44 @@ def fresh_python(code: str) -> str:
     return done.stdout
 
 
-def test_importing_the_package_is_light() -> None:
+def newly_imported(code: str) -> set[str]:
+    return set(
+        fresh_python(
+            "import sys, importlib.util; before = set(sys.modules)\n"
+            f"{code}\nprint(*sorted(set(sys.modules) - before))"
+        ).split()
+    )
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    loaded = newly_imported("import gatherum")
+    ours = {name for name in loaded if name.startswith(("gatherum", "numpy"))}
+    assert ours == {"gatherum", "gatherum.version"}
+
+
+def test_a_function_imports_what_it_needs() -> None:
     heavy = {"click", "rich", "onnx", "zarr", "safetensors", "ml_dtypes", "numpy.ma"}
     heavy |= {"importlib.metadata"}  # took as long as all the rest
-    heavy |= {
-        f"gatherum.{room}"
-        for room in (
-            "cli",
-            "cuda",
-            "dask",
-            "files",
-            "groups",
-            "pictures",
-            "directml",
-            "jax",
-            "onnx",
-            "reference",
-        )
-    }
-    loaded = fresh_python(
-        "import sys, numpy; before = set(sys.modules); import gatherum\n"
-        "print(*sorted(set(sys.modules) - before))"
-    ).split()
-    assert "gatherum.plan" in loaded
-    assert heavy & set(loaded) == set()
+    others = "cli cuda dask files groups pictures directml jax onnx reference accumulator prepared"
+    heavy |= {f"gatherum.{module}" for module in f"{others} aggregation explanations".split()}
+    loaded = newly_imported("import gatherum; gatherum.gather")
+    assert "gatherum.plans" in loaded
+    assert heavy & loaded == set()
+
+
+def test_every_public_name_has_its_module() -> None:
+    names = set(gatherum.__all__) - {"__version__"}
+    assert names == set(gatherum._MODULES)
+    for name, module in gatherum._MODULES.items():
+        found = getattr(gatherum, name)
+        assert found is getattr(sys.modules[f"gatherum.{module}"], name)
+        assert found is vars(gatherum)[name]  # found without a call from then on
+
+
+def test_no_module_has_the_name_of_a_function() -> None:
+    """Importing such a module would replace the function."""
+    stems = {path.stem for path in Path(gatherum.__file__).parent.glob("*.py")}
+    assert stems & set(gatherum.__all__) == set()
 
 
 @pytest.mark.parametrize(

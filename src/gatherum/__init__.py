@@ -16,45 +16,18 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Imported when first used: `gatherum.groups` (sums, means, extremes and more of groups of values),
+Subpackages: `gatherum.groups` (sums, means, extremes and more of groups of values),
 `gatherum.files` (the operators on files larger than memory), `gatherum.torch`, `gatherum.jax` and
 `gatherum.dask` (on their arrays), `gatherum.cuda` (on arrays of a GPU), `gatherum.onnx`,
 `gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).
+
+The import itself loads nothing. Each name is imported when it is first used, NumPy and the core
+with the first of them.
 """
 
 from typing import TYPE_CHECKING
 
-from .help_signatures import plain_help
-from .startup import ends_at_once as _ends_at_once
-from .startup import is_command as _is_command
-
-try:
-    with _ends_at_once(_is_command()):
-        from . import dynamo as _tracing  # noqa: F401  # for torch.compile
-        from .accumulator import Accumulator
-        from .aggregate import aggregate
-        from .config import config, show_config
-        from .explain import Explanation, explain
-        from .gathers import gather, gather_elements, gather_nd
-        from .index_reports import IndexReport, index_report
-        from .native import (
-            clear_output_cache,
-            get_include,
-            get_library,
-            get_num_threads,
-            get_output_cache_limit,
-            set_num_threads,
-            set_output_cache_limit,
-        )
-        from .plan import Plan, plan
-        from .prepare import Prepared, prepare
-        from .scatters import scatter_elements, scatter_nd, scatter_slices
-except ValueError as _wrong_setting:  # an environment variable
-    # The command reports it in one line, but Python imports this package before its module. So the
-    # first use of a name reports it.
-    _refusal = str(_wrong_setting)
-else:
-    _refusal = ""
+from .version import __version__
 
 if TYPE_CHECKING:
     from . import cuda as cuda
@@ -66,8 +39,24 @@ if TYPE_CHECKING:
     from . import onnx as onnx
     from . import reference as reference
     from . import torch as torch
-
-from .version import __version__
+    from .accumulator import Accumulator
+    from .aggregation import aggregate
+    from .configuration import config, show_config
+    from .explanations import Explanation, explain
+    from .gathers import gather, gather_elements, gather_nd
+    from .index_reports import IndexReport, index_report
+    from .native import (
+        clear_output_cache,
+        get_include,
+        get_library,
+        get_num_threads,
+        get_output_cache_limit,
+        set_num_threads,
+        set_output_cache_limit,
+    )
+    from .plans import Plan, plan
+    from .prepared import Prepared, prepare
+    from .scatters import scatter_elements, scatter_nd, scatter_slices
 
 __all__ = [
     "Accumulator",
@@ -98,7 +87,35 @@ __all__ = [
     "show_config",
 ]
 
-# The subpackages, which are imported when they are first used, and what each of them needs.
+# The module of each public name.
+_MODULES = {
+    "Accumulator": "accumulator",
+    "aggregate": "aggregation",
+    "config": "configuration",
+    "show_config": "configuration",
+    "Explanation": "explanations",
+    "explain": "explanations",
+    "gather": "gathers",
+    "gather_elements": "gathers",
+    "gather_nd": "gathers",
+    "IndexReport": "index_reports",
+    "index_report": "index_reports",
+    "clear_output_cache": "native",
+    "get_include": "native",
+    "get_library": "native",
+    "get_num_threads": "native",
+    "get_output_cache_limit": "native",
+    "set_num_threads": "native",
+    "set_output_cache_limit": "native",
+    "Plan": "plans",
+    "plan": "plans",
+    "Prepared": "prepared",
+    "prepare": "prepared",
+    "scatter_elements": "scatters",
+    "scatter_nd": "scatters",
+    "scatter_slices": "scatters",
+}
+# The subpackages, and what each of them needs.
 _SUBPACKAGES = {
     "cuda": "cuda",
     "dask": "dask",
@@ -111,8 +128,6 @@ _SUBPACKAGES = {
     "torch": "torch",
 }
 
-plain_help(globals())
-
 
 def __dir__() -> list[str]:
     import importlib.util
@@ -124,10 +139,15 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
 
     def __getattr__(name: str) -> object:
-        if name in _SUBPACKAGES:
-            import importlib
+        if name not in _SUBPACKAGES and name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
 
+        from .help_signatures import plain_signatures
+
+        if name in _SUBPACKAGES:
             return importlib.import_module(f"{__name__}.{name}")
-        if _refusal and name in __all__:
-            raise ValueError(_refusal)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        plain_signatures(found)
+        globals()[name] = found
+        return found

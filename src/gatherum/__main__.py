@@ -20,7 +20,7 @@ def main() -> int:
     """
     open_streams()
     try:
-        with ends_at_once(True):
+        with ends_at_once():
             import click  # noqa: F401
             import rich  # noqa: F401
 

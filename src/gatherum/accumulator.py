@@ -27,7 +27,7 @@ from .call import Array, ArraySpec, Attributes, Call
 from .checks import check_out
 from .dtypes import MODES, DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
-from .plan import Plan, apply, build
+from .plans import Plan, apply, build
 from .reductions import REDUCTIONS
 
 # The accumulators of this process, for a forked child to check.

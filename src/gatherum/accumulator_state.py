@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from . import conversion, errors, shapes
 from .call import Array
 from .dtypes import MODES, DType, check_movable, is_reducible
-from .plan import apply
+from .plans import apply
 from .reductions import REDUCTIONS
 
 NAME = "Accumulator"

@@ -18,7 +18,7 @@ from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .indices import first_invalid
 from .operators import OPERATORS
-from .plan import Plan, build
+from .plans import Plan, build
 
 
 def _normalise(*call: object) -> object:

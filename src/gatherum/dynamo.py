@@ -14,9 +14,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import gathers, scatters
-from .operators import OPERATORS
-
 
 def _on_tensors(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def call(data: Any, *operands: Any, **attributes: Any) -> Any:
@@ -39,9 +36,9 @@ def _untraced(function: types.FunctionType) -> Callable[..., Any]:
     return same
 
 
-for _operator in OPERATORS.values():
-    _function: Any = getattr(scatters if _operator.scatters else gathers, _operator.name)
-    _traced = _on_tensors(_operator.name, _untraced(_function))
-    _function._torchdynamo_inline = _traced  # inside of a function that is compiled
-    _function._torchdynamo_orig_callable = _traced  # compiled itself
-    _function._torchdynamo_wrapper_id = id(_function)
+def follow_tensors(function: Any) -> None:
+    """Let a graph take the function of the same name in `gatherum.torch` for this one."""
+    traced = _on_tensors(function.__name__, _untraced(function))
+    function._torchdynamo_inline = traced  # inside of a function that is compiled
+    function._torchdynamo_orig_callable = traced  # compiled itself
+    function._torchdynamo_wrapper_id = id(function)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
+from .dynamo import follow_tensors
 from .names import ModeName
 from .native import accelerate, call
 
@@ -377,3 +378,4 @@ def gather_nd(
 
 for _function in (gather, gather_elements, gather_nd):
     accelerate(_function)
+    follow_tensors(_function)

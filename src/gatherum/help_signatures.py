@@ -13,7 +13,13 @@ def plain_help(module: Mapping[str, Any]) -> None:
     Annotations are strings at run time, which `help` would print in quotes. Type checkers and
     `typing.get_type_hints` still find them; people read more in the sections on parameters.
     """
-    for function in filter(_is_ours, _functions(module)):
+    for name in module["__all__"]:
+        plain_signatures(module.get(name))
+
+
+def plain_signatures(public: object) -> None:
+    """Do so for a function, or for the methods of a class."""
+    for function in filter(_is_ours, _functions(public)):
         annotations, function.__annotations__ = function.__annotations__, {}
         try:
             bare = inspect.signature(function)
@@ -22,18 +28,16 @@ def plain_help(module: Mapping[str, Any]) -> None:
         vars(function)["__signature__"] = bare
 
 
-def _functions(module: Mapping[str, Any]) -> Iterator[FunctionType]:
-    for name in module["__all__"]:
-        public = module.get(name)
-        if isinstance(public, MethodType):
-            public = public.__func__
-        if isinstance(public, FunctionType):
-            yield public
-        elif isinstance(public, type):
-            ours = [base for base in public.__mro__ if base.__module__.startswith("gatherum.")]
-            members = chain.from_iterable(vars(base).values() for base in ours)
-            methods = (inspect.unwrap(getattr(one, "__func__", one)) for one in members)
-            yield from (one for one in methods if isinstance(one, FunctionType) and _is_shown(one))
+def _functions(public: object) -> Iterator[FunctionType]:
+    if isinstance(public, MethodType):
+        public = public.__func__
+    if isinstance(public, FunctionType):
+        yield public
+    elif isinstance(public, type):
+        ours = [base for base in public.__mro__ if base.__module__.startswith("gatherum.")]
+        members = chain.from_iterable(vars(base).values() for base in ours)
+        methods = (inspect.unwrap(getattr(one, "__func__", one)) for one in members)
+        yield from (one for one in methods if isinstance(one, FunctionType) and _is_shown(one))
 
 
 def _is_shown(method: FunctionType) -> bool:

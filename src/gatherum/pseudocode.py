@@ -8,7 +8,7 @@ from . import _core
 from .call import Call
 from .dtypes import needs_accumulator, value_of
 from .lowering import Component, Nest
-from .plan import Plan
+from .plans import Plan
 
 _NAMES = "ijklmnpqrstu"
 _CHECKED = "xyz"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
+from .dynamo import follow_tensors
 from .names import ModeName, ReductionName
 from .native import accelerate, call
 
@@ -447,3 +448,4 @@ def scatter_nd(
 
 for _function in (scatter_slices, scatter_elements, scatter_nd):
     accelerate(_function)
+    follow_tensors(_function)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from types import FrameType
 from typing import TextIO
 
-__all__ = ["INTERRUPTED", "discard", "ends_at_once", "is_command", "open_streams", "say"]
+__all__ = ["INTERRUPTED", "discard", "ends_at_once", "open_streams", "say"]
 
 INTERRUPTED = 130  # exit status after Ctrl-C
-
-
-def is_command() -> bool:
-    """Whether this process runs the command: Python imports the package before the command."""
-    name = os.path.basename(sys.argv[0] if sys.argv else "")
-    if name == "-m":  # until Python has found what it shall run
-        return any(argument.endswith("gatherum") for argument in sys.orig_argv)
-    return name in ("gatherum", "gatherum.exe") and "--multiprocessing-fork" not in sys.orig_argv
 
 
 def open_streams() -> None:
@@ -54,14 +48,8 @@ def discard(stream: TextIO) -> None:
 
 
 @contextmanager
-def ends_at_once(command: bool) -> Iterator[None]:
-    """Let a Ctrl-C end the command while modules are imported, which may hide the exception."""
-    if not command:
-        yield
-        return
-    import signal  # not needed by other programs, whose import of the package they would slow
-    import threading
-
+def ends_at_once() -> Iterator[None]:
+    """Let a Ctrl-C end the process while modules are imported, which may hide the exception."""
     own = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
     if not (main and signal.getsignal(signal.SIGINT) is own):

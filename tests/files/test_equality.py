@@ -14,7 +14,7 @@ from gatherum.dtypes import is_reducible
 from gatherum.files import gathering, table_pass
 from gatherum.files.budget import Budget
 from gatherum.files.tables import partition
-from gatherum.plan import apply
+from gatherum.plans import apply
 from gatherum.reductions import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("quick_sync")

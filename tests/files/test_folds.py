@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from files.storage import bits, get, leftovers, put
 from gatherum import files
-from gatherum.plan import apply
+from gatherum.plans import apply
 from gatherum.reductions import REDUCTIONS
 
 pytestmark = pytest.mark.usefixtures("quick_sync")

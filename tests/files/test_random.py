@@ -12,7 +12,7 @@ from files.test_equality import DTYPES, FUNCTIONS, numbers
 from gatherum.dtypes import is_reducible
 from gatherum.files import gathering, table_pass
 from gatherum.files.durable import build
-from gatherum.plan import apply
+from gatherum.plans import apply
 from gatherum.reductions import FOLDS
 
 pytestmark = pytest.mark.usefixtures("quick_sync")

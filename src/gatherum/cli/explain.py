@@ -23,7 +23,7 @@ from .numbers import Integer, integer, integers, short
 from .options import FILE
 
 if TYPE_CHECKING:
-    from ..explain import Explanation
+    from ..explanations import Explanation
 
 
 class Operator(click.Choice):  # type: ignore[type-arg]  # generic in new versions alone
@@ -164,7 +164,7 @@ def explain(operator: str, svg_file: str | None, floor: bool, device: str, **opt
 
     Example: gatherum explain scatter-nd --data 6 --values 0,2,2,5 --reduction add
     """
-    from ..explain import explained
+    from ..explanations import explained
 
     _check_picture(svg_file, options)
     data, indices, *updates = _operands(operator, options)

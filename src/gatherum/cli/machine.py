@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from ..config import show_config
+from ..configuration import show_config
 from . import options as shared
 from .group import commands
 

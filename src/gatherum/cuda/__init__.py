@@ -7,7 +7,7 @@ imports CuPy or anything of CUDA, and only when a call needs it.
 
 from .. import frameworks
 from ..help_signatures import plain_help
-from ..plan import add_device
+from ..plans import add_device
 from .adapter import FUNCTIONS, CudaAdapter
 from .explain import describe, plan
 from .protocols import DeviceArray

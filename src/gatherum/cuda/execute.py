@@ -15,7 +15,7 @@ from ..call import ArraySpec, Attributes, Call
 from ..callbacks import check_out
 from ..checks import check_before_updates
 from ..dtypes import AnyDType
-from ..plan import Plan, build
+from ..plans import Plan, build
 from ..shapes import contiguous_strides
 from . import errors as cuda_errors
 from . import run

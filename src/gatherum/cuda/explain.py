@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..operators import find
-from ..plan import Description, Plan, planned
+from ..plans import Description, Plan, planned
 from .device import Buffer, Kernel
 from .driver import LEGACY_STREAM, open_driver
 from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..plan import Plan
+from ..plans import Plan
 from . import tables
 from .device import Buffer, Device, Kernel
 from .loops import Work, index_strides

@@ -19,7 +19,7 @@ from .. import native
 from ..call import Call
 from ..errors import Shape
 from ..lowering import Component, Loop
-from ..plan import Plan
+from ..plans import Plan
 from .tables import Part, Parts, Step, Steps, points
 
 

@@ -16,7 +16,7 @@ Modes other than "raise" never wait for the device.
 from __future__ import annotations
 
 from ..call import Call
-from ..plan import Plan
+from ..plans import Plan
 from . import folds, movement
 from .checks import (
     RECORD_BYTES,

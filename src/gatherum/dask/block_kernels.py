@@ -16,7 +16,7 @@ from ..accumulator import Accumulator
 from ..call import Array
 from ..dtypes import DType, needs_accumulator
 from ..errors import Shape
-from ..plan import apply
+from ..plans import apply
 from .dask_call import DaskCall
 from .errors import mixed_blocks
 from .routing import ChunkRoute, Part

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import conversion, errors, frameworks
 from ..call import ArraySpec, Attributes, Call
-from ..plan import build
+from ..plans import build
 from . import errors as dask_errors
 from . import private
 from .dask_call import DaskCall

@@ -16,7 +16,7 @@ from ..accumulator import Accumulator, can_merge
 from ..accumulator_state import ALL
 from ..call import Array
 from ..errors import Shape
-from ..plan import apply
+from ..plans import apply
 from .dask_call import DaskCall
 
 

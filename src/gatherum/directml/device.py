@@ -11,7 +11,7 @@ from gatherum.conversion import is_masked
 from gatherum.errors import masked_array
 from gatherum.index_reports import IndexReport, index_report
 from gatherum.operators import OPERATORS
-from gatherum.plan import apply, plan
+from gatherum.plans import apply, plan
 
 from .buffers import array_operand, bytes_of, overlap, same_elements, strided_view, view_strides
 from .check import check

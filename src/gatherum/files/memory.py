@@ -9,7 +9,7 @@ from gatherum.files.disk import DiskFile, StoredRows, byte_view
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.journal import Record
 from gatherum.files.stats import Meter
-from gatherum.plan import apply
+from gatherum.plans import apply
 
 __all__ = ["MemoryBuild", "MemoryFile"]
 

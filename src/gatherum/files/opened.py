@@ -17,7 +17,7 @@ from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.table import Layout, Panel, RowTable
 from gatherum.operators import OPERATORS
-from gatherum.plan import apply, plan
+from gatherum.plans import apply, plan
 
 __all__ = ["Inputs"]
 

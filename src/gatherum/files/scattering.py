@@ -16,7 +16,7 @@ from gatherum.files.tables.flat import FlatArray, FlatRows
 from gatherum.files.tables.partition import Buckets, Partition
 from gatherum.files.tables.table import Block, Panel, RowTable, blocks, taken
 from gatherum.names import ReductionName
-from gatherum.plan import apply
+from gatherum.plans import apply
 
 __all__ = ["Scatter", "Updates"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gatherum.call import Array
 from gatherum.errors import Shape
 from gatherum.indices import first_invalid, resolve
-from gatherum.plan import apply
+from gatherum.plans import apply
 
 from . import errors
 

@@ -19,7 +19,7 @@ from jax.interpreters import mlir
 from .. import native
 from ..call import ArraySpec, Attributes, Call
 from ..callbacks import invalid_index
-from ..plan import Plan, build
+from ..plans import Plan, build
 from . import dtypes, private
 from . import errors as jax_errors
 

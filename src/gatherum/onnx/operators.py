@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
-from ..plan import apply
+from ..plans import apply
 from ..reductions import known_to_onnx
 from .strings import apply_to_strings, is_string
 

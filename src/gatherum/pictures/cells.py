@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..call import Array, Call
 from ..conversion import fill_item
 from ..errors import Shape
-from ..plan import apply
+from ..plans import apply
 from ..reductions import ROWS
 from .model import Link, Scene
 from .roles import Form

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from gatherum.call import ArraySpec
-from gatherum.plan import apply
+from gatherum.plans import apply
 from gatherum.shapes import contiguous_strides
 
 

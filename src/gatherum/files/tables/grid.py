@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import byte_view
 from gatherum.files.tables.table import Block, Ints, Panel, Wanted, blocks, distinct
-from gatherum.plan import apply
+from gatherum.plans import apply
 
 __all__ = ["BoxArray", "GridRows"]
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.plan import apply
+from gatherum.plans import apply
 
 __all__ = ["Block", "Layout", "Panel", "RowTable", "Wanted", "ahead", "blocks", "panels", "taken"]
 

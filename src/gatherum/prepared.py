@@ -20,7 +20,7 @@ from .indices import resolve
 from .lowering import Loop
 from .names import OperatorName, PrepareAttributes
 from .operators import Operator, find
-from .plan import apply, planned
+from .plans import apply, planned
 from .shapes import Layout
 
 NAME = "prepare"

@@ -16,7 +16,7 @@ from .callbacks import find_refusal
 from .index_reports import IndexReport, reported
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
-from .plan import Plan, check_fill, planned, set_html_view
+from .plans import Plan, check_fill, planned, set_html_view
 from .pseudocode import loop_lines, rule
 
 # About how many seconds a call takes that moves nothing.
