@@ -140,8 +140,9 @@ def test_entries_are_numbered_by_what_they_address(op, space, shape, axis, dtype
         for number, where in zip(numbers, np.ndindex(tuples.shape[:-1]), strict=True):
             entry = zip(tuples[where].tolist(), sizes, strict=True)
             places = [_resolve(value, size, mode, negative) for value, size in entry]
-            before, behind = where[:axis], where[axis + 1 :]
-            at = (*(before if axis else ()), *places, *(behind if operator.elements else ()))
+            before = where[:axis] if axis else ()
+            behind = where[axis + 1 :] if operator.addressing.shares_back else ()
+            at = (*before, *places, *behind)
             address = -1 if None in at else int(np.ravel_multi_index(at, space)) if at else 0
             assert number == address, (where, mode, negative)
         assert numbers.size == math.prod(tuples.shape[:-1])

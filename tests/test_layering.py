@@ -31,6 +31,7 @@ ROWS = [
     {"call"},
     {"operators"},
     {"lowering"},
+    {"dimensions"},
     {"native", "shapes", "narrow", "dynamo"},
     {"dtypes"},
     {"regular_files"},

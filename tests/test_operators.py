@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -21,15 +22,11 @@ ASKERS = [
     for path in sorted((ROOT / folder).rglob("*.py"))
     if path.parent.name != "reference"
 ]
-INDICES = {"slices": [0, 2], "elements": [[0, 2, 1, 0]], "tuples": [[0], [2]]}
-
-
-def how(operator):
-    return next(name for name in INDICES if getattr(operator, name))
 
 
 def operands(operator):
-    indices = np.array(INDICES[how(operator)])
+    entries = [0, 2] if not operator.addressing.shares_back else [[0, 2, 1, 0]]
+    indices = np.array(entries)[..., None] if operator.tuples else np.array(entries)
     if not operator.scatters:
         return TABLE, indices
     return TABLE, indices, np.ones(operator.moved(TABLE.shape, indices.shape, 0), np.float32)
@@ -58,7 +55,41 @@ def test_a_row_says_how_large_things_are(operator):
     assert getattr(gatherum, operator.name)(*args).shape == made.shape
     moved = operator.moved(TABLE.shape, args[1].shape, 0)
     assert made.shape == (TABLE.shape if operator.scatters else moved)
-    assert [operator.slices, operator.elements, operator.tuples].count(True) == 1
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_row_says_what_steps_along_a_dimension(operator, axis):
+    """The roles of the dimensions alone say what a gather takes."""
+    data = np.arange(2 * 3 * 4).reshape(2, 3, 4)
+    lead = data.shape[:axis] if operator.addressing.shares_front else ()
+    back = data.shape[axis + 1 :] if operator.addressing.shares_back else ()
+    entries = (*lead, 5, *back)
+    indices = np.random.default_rng(axis).integers(0, data.shape[axis], entries)
+    shape = (*entries, 1) if operator.tuples else entries
+    roles = operator.dimensions(3, shape, axis)
+    moved = operator.moved(data.shape, shape, axis)
+    assert tuple(each.choose(data.shape, shape) for each in roles.moved) == moved
+    assert [moved[d] for d in roles.moved_entries] == [shape[d] for d in roles.entries]
+    assert {*roles.shared, *roles.free, *roles.indexed} == {0, 1, 2}
+    assert sorted((*roles.shared, *roles.indexed)) == list(roles.addressed)
+    expected = np.empty(moved, data.dtype)
+    for place in np.ndindex(moved):
+        at = dict(zip((d for d, _ in roles.moved), place, strict=True))
+        of = dict(zip((e for _, e in roles.moved), place, strict=True))
+        at[axis] = indices[tuple(of[e] for e in range(len(entries)))]
+        expected[place] = data[at[0], at[1], at[2]]
+    gather = operators.inverse(operator).name if operator.scatters else operator.name
+    how = {operator.attribute: axis}
+    assert np.array_equal(getattr(gatherum, gather)(data, indices.reshape(shape), **how), expected)
+
+
+def test_who_asks_for_an_addressing_asks_for_what_differs():
+    """No `if` about one of the addressings that there are: a new one would fall through it."""
+    named = r"\b(SLICES|ELEMENTS|TUPLES)\b|\.addressing (is|==|!=|in)\b"
+    askers = [path for path in ASKERS if (ROOT / "src") in path.parents]
+    found = [path.name for path in askers if re.search(named, path.read_text())]
+    assert found == ["operators.py"]
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)

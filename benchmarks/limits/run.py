@@ -75,7 +75,7 @@ BLOCKS = (16, 32, 64, 128)
 
 def form_of(case: Case) -> Form:
     """Return how a case is run without checks."""
-    if OPERATORS[case.op].elements:
+    if OPERATORS[case.op].addressing.shares_back:
         return _elements(case)
     kind, item = TYPES[case.data.dtype.name], case.data.itemsize
     if case.updates is not None:

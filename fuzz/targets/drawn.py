@@ -160,11 +160,12 @@ def _shapes(source: Source, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Sha
         return _nd_shapes(source, kwargs)
     data = _dims(source, max(1, _rank(source, 1)))
     axis = source.below(len(data))
-    kwargs["axis"] = axis - len(data) if source.once_in(2) else axis
-    if operator.slices:
+    kwargs[operator.attribute] = axis - len(data) if source.once_in(2) else axis
+    if not operator.addressing.shares_back:
         each = math.prod(data[:axis] + data[axis + 1 :])
-        indices = _dims(source, source.below(4), 24, each)
-        moved = data[:axis] + indices + data[axis + 1 :]
+        entries = _dims(source, source.below(4), 24, each)
+        indices = data[:axis] + entries if operator.addressing.shares_front else entries
+        moved = data[:axis] + entries + data[axis + 1 :]
     else:
         whole = source.once_in(2)
         indices = tuple(

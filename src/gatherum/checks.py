@@ -116,7 +116,11 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
     operator, data, indices = call.operator, call.data.shape, call.indices.shape
     if operator.tuples and len(indices) == 1 and shapes.broadcasts(updates, indices + data[1:]):
         return errors.other_shape_of_one_tuple(call.op, moved, updates)
-    if operator.elements and len(updates) == len(data) and shapes.broadcasts(indices, updates):
+    if (
+        operator.addressing.shares_back
+        and len(updates) == len(data)
+        and shapes.broadcasts(indices, updates)
+    ):
         beside = [d for d in range(len(data)) if d != axis]
         if all(updates[d] <= data[d] for d in beside):
             slices = all(indices[d] == 1 and updates[d] == data[d] for d in beside)

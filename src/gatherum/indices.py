@@ -124,7 +124,9 @@ def _number(
     if count == 0:
         return np.empty(0, np.int64), 0
     # The steps in the data number the elements of the space.
-    loops, components = operator.loops(Layout.contiguous(space, 1), layout, entries, axis)
+    dimensions = operator.dimensions(len(space), indices.shape, axis)
+    numbers = Layout.contiguous(space, 1)
+    loops, components = lowering.call_loops(dimensions, numbers, layout, entries)
     loops = lowering.collapse(loops) or [lowering.ONCE]
     nest = Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
     program = _program(nest, nest._replace(block=0), indices.dtype, mode, negative)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
+from .dimensions import Dimensions
 from .shapes import Layout
 
 
@@ -72,42 +73,29 @@ EMPTY = Nest(0, (ONCE,), (), 0)
 LINE_CHUNK = 128
 
 
-def slices_loops(
-    data: Layout, indices: Layout, other: Layout, axis: int
+def call_loops(
+    dimensions: Dimensions, data: Layout, indices: Layout, other: Layout
 ) -> tuple[list[Loop], list[Component]]:
-    """``out[a.., i.., s..] = data[a.., indices[i..], s..]``."""
-    zeros = (0,) * len(indices.shape)
-    data_strides = data.strides[:axis] + zeros + data.strides[axis + 1 :]
-    index_strides = (0,) * axis + indices.strides + (0,) * (len(data.shape) - axis - 1)
-    loops = map(Loop, other.shape, data_strides, index_strides, other.strides)
-    return list(loops), [Component(data.shape[axis], data.strides[axis], 0)]
+    """Return the loops over what moves, and the components of an index or of a tuple of them.
 
-
-def elements_loops(
-    data: Layout, indices: Layout, other: Layout, axis: int
-) -> tuple[list[Loop], list[Component]]:
-    """``out[i, j, k] = data[i, indices[i, j, k], k]`` (axis 1 shown)."""
-    data_strides = data.strides[:axis] + (0,) + data.strides[axis + 1 :]
-    loops = map(Loop, indices.shape, data_strides, indices.strides, other.strides)
-    return list(loops), [Component(data.shape[axis], data.strides[axis], 0)]
-
-
-def nd_loops(
-    data: Layout, indices: Layout, other: Layout, batch_dims: int
-) -> tuple[list[Loop], list[Component]]:
-    """``out[b.., i.., s..] = data[b.., *indices[b.., i.., :], s..]``."""
-    b, k = batch_dims, indices.shape[-1]
-    inner = len(indices.shape) - 1 - b
-    suffix = data.strides[b + k :]
-    data_strides = data.strides[:b] + (0,) * inner + suffix
-    # Tuples of no component have no index to read.
-    steps = indices.strides[:-1] if k else (0,) * (b + inner)
-    index_strides = steps + (0,) * len(suffix)
-    loops = map(Loop, other.shape, data_strides, index_strides, other.strides)
-    components = [
-        Component(data.shape[b + c], data.strides[b + c], c * indices.strides[-1]) for c in range(k)
+    Without components there is no index to read, and nothing steps through the indices.
+    """
+    read = bool(dimensions.indexed)
+    loops = [
+        Loop(
+            extent,
+            0 if d is None else data.strides[d],
+            indices.strides[e] if read and e is not None else 0,
+            step,
+        )
+        for extent, step, (d, e) in zip(*other, dimensions.moved, strict=True)
     ]
-    return list(loops), components
+    # The components of a tuple stand in the last dimension of the indices.
+    components = [
+        Component(data.shape[d], data.strides[d], c and c * indices.strides[-1])
+        for c, d in enumerate(dimensions.indexed)
+    ]
+    return loops, components
 
 
 def copy_loops(source: Layout, target: Layout) -> list[Loop]:

@@ -7,19 +7,19 @@ writes there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from . import errors, lowering, shapes
+from . import errors, shapes
+from .dimensions import Dimension, Dimensions
 from .errors import Shape
-from .lowering import Component, Loop
 from .names import OperatorName
 from .shapes import Layout
-
-Nested: TypeAlias = tuple[list[Loop], list[Component]]
 
 
 class Addressing(NamedTuple):
     """What indices address, for a gather and for its inverse alike.
+
+    Three facts decide the roles of all dimensions (see `dimensions`), and these all the rest.
 
     Attributes
     ----------
@@ -29,26 +29,44 @@ class Addressing(NamedTuple):
         The dimension attribute: ``"axis"`` or ``"batch_dims"``.
     tuples : bool
         Whether the last dimension of `indices` is the tuple; otherwise each index stands alone.
+    shares_front : bool
+        Whether the dimensions in front of the attribute are shared. Otherwise they are free: the
+        same indices serve every place along them, stand alone, and address slices.
+    shares_back : bool
+        Whether the dimensions behind the indexed ones are shared, so that there is one entry
+        dimension. Otherwise they are free.
     resolve : callable
         Takes the operator's name, the shapes of data and indices, and the attribute. Returns the
         attribute counted from the front, or raises ValueError.
     moved : callable
         Takes the same, with the attribute counted from the front. Returns the shape of a gather's
         result and of a scatter's updates, or raises ValueError where the shapes do not fit.
-    loops : callable
-        Takes the layouts of data, indices and what moves, and the attribute. Returns the nest.
-    space : callable
-        Takes the shapes of data and indices, and the attribute. Returns the dimensions of the data
-        that distinguish destinations, and the attribute counted among them.
     """
 
     name: str
     attribute: str
     tuples: bool
+    shares_front: bool
+    shares_back: bool
     resolve: Callable[[str, Shape, Shape, int], int]
     moved: Callable[[str, Shape, Shape, int], Shape]
-    loops: Callable[[Layout, Layout, Layout, int], Nested]
-    space: Callable[[Shape, Shape, int], tuple[Shape, int]]
+
+    def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
+        """Return the roles of the dimensions of data of a rank, and of indices of a shape."""
+        indexed = range(axis, axis + (indices[-1] if self.tuples else 1))
+        first = axis if self.shares_front else 0
+        entries = range(first, first + 1 if self.shares_back else len(indices) - self.tuples)
+        sides = (range(axis), self.shares_front), (range(indexed.stop, rank), self.shares_back)
+        front, back = (
+            tuple(Dimension(d, d if shared else None) for d in side) for side, shared in sides
+        )
+        return Dimensions(
+            moved=(*front, *(Dimension(None, e) for e in entries), *back),
+            shared=tuple(d for side, shared in sides if shared for d in side),
+            free=tuple(d for side, shared in sides if not shared for d in side),
+            entries=entries,
+            indexed=indexed,
+        )
 
 
 class Operator(NamedTuple):
@@ -94,16 +112,6 @@ class Operator(NamedTuple):
         """Whether the last dimension of `indices` is a tuple."""
         return self.addressing.tuples
 
-    @property
-    def slices(self) -> bool:
-        """Whether every index addresses a slice of the data across one axis."""
-        return self.addressing is SLICES
-
-    @property
-    def elements(self) -> bool:
-        """Whether every element has an index of its own."""
-        return self.addressing is ELEMENTS
-
     def resolve(self, data: Shape, indices: Shape, value: int) -> int:
         """Return the dimension attribute counted from the front, or raise ValueError."""
         return self.addressing.resolve(self.name, data, indices, value)
@@ -114,13 +122,14 @@ class Operator(NamedTuple):
         """
         return self.addressing.moved(self.name, data, indices, axis)
 
-    def loops(self, data: Layout, indices: Layout, other: Layout, axis: int) -> Nested:
-        """Return the nest of a call: see `lowering`."""
-        return self.addressing.loops(data, indices, other, axis)
+    def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
+        """Return the roles of the dimensions of data of a rank, and of indices of a shape."""
+        return self.addressing.dimensions(rank, indices, axis)
 
     def space(self, data: Shape, indices: Shape, axis: int) -> tuple[Shape, int]:
-        """Return the dimensions of the data that distinguish destinations, and `axis` in them."""
-        return self.addressing.space(data, indices, axis)
+        """Return the sizes of the addressed dimensions of the data, and `axis` counted in them."""
+        addressed = self.dimensions(len(data), indices, axis).addressed
+        return data[addressed.start : addressed.stop], axis - addressed.start
 
     def entries(self, indices: Layout) -> Layout:
         """Return shape and strides of the entries: those of `indices`, less the tuple dimension."""
@@ -131,12 +140,6 @@ class Operator(NamedTuple):
     def indexed(self, indices: Shape, axis: int) -> range:
         """Return the dimensions of the data that index values count along, one per component."""
         return range(axis, axis + (indices[-1] if self.tuples else 1))
-
-    def keyed(self, data: Shape, indices: Shape, axis: int) -> int:
-        """Return how many leading dimensions of the data are addressed, by an index or by its
-        position; the others move whole.
-        """
-        return len(data) if self.elements else self.indexed(indices, axis).stop
 
 
 def _resolve_axis(op: str, data: Shape, _: Shape, axis: int) -> int:
@@ -151,44 +154,10 @@ def _slices_moved(_: str, data: Shape, indices: Shape, axis: int) -> Shape:
     return shapes.slices_shape(data, indices, axis)
 
 
-def _slices_space(data: Shape, _: Shape, axis: int) -> tuple[Shape, int]:
-    return data[axis : axis + 1], 0
-
-
-def _elements_space(data: Shape, _: Shape, axis: int) -> tuple[Shape, int]:
-    return data, axis
-
-
-def _nd_space(data: Shape, indices: Shape, batch_dims: int) -> tuple[Shape, int]:
-    return data[: batch_dims + indices[-1]], batch_dims
-
-
-SLICES = Addressing(
-    "a slice",
-    "axis",
-    False,
-    _resolve_axis,
-    _slices_moved,
-    lowering.slices_loops,
-    _slices_space,
-)
-ELEMENTS = Addressing(
-    "an element",
-    "axis",
-    False,
-    _resolve_axis,
-    shapes.elements_shape,
-    lowering.elements_loops,
-    _elements_space,
-)
+SLICES = Addressing("a slice", "axis", False, False, False, _resolve_axis, _slices_moved)
+ELEMENTS = Addressing("an element", "axis", False, True, True, _resolve_axis, shapes.elements_shape)
 TUPLES = Addressing(
-    "what a tuple names",
-    "batch_dims",
-    True,
-    _resolve_batch_dims,
-    shapes.nd_shape,
-    lowering.nd_loops,
-    _nd_space,
+    "what a tuple names", "batch_dims", True, True, False, _resolve_batch_dims, shapes.nd_shape
 )
 
 _ROWS = (
@@ -199,6 +168,11 @@ _ROWS = (
     Operator("scatter_elements", True, ELEMENTS, "ScatterElements", ("SCATTER",)),
     Operator("scatter_nd", True, TUPLES, "ScatterND", ("SCATTER_ND",)),
 )
+for _row in _ROWS:
+    if _row.tuples + _row.addressing.shares_back + (not _row.addressing.shares_front) > 1:
+        raise ValueError(
+            f"{_row.name}: the dimensions of its addressing have roles of no known form"
+        )
 OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
 GATHERS = tuple(row.name for row in _ROWS if not row.scatters)
 SCATTERS = tuple(row.name for row in _ROWS if row.scatters)

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from .call import Attributes
-from .operators import ELEMENTS, SLICES, Operator, inverse
+from .dimensions import Dimensions
+from .operators import Operator, inverse
 
 Array: TypeAlias = Any  # a framework's
 Shape: TypeAlias = tuple[int, ...]
@@ -160,6 +161,12 @@ class Places(NamedTuple):
         """Return the shape that moves: a gather's result, a scatter's updates."""
         return self.operator.moved(self.shape, tuple(self.indices.shape), self.axis)
 
+    @property
+    def dimensions(self) -> Dimensions:
+        """The roles of the dimensions of its data and indices."""
+        indices = tuple(self.indices.shape)
+        return self.operator.dimensions(len(self.shape), indices, self.axis)
+
     # Where whole slices move together, one number a destination is enough.
 
     def destinations(self) -> Places:
@@ -168,10 +175,12 @@ class Places(NamedTuple):
         return self._replace(shape=shape, attributes=self.attributes._replace(axis=axis))
 
     def entries_begin(self) -> int:
-        """Return the first dimension of what moves along which entries stand."""
-        return self.axis if self.operator.addressing is SLICES else 0
+        """Return the first dimension of what moves along which entries differ."""
+        return self.dimensions.addressed.start
 
     def _with_rank(self, table: Array, rank: int) -> Array:
+        if len(table.shape) == rank:
+            return table
         before = self.entries_begin()
         behind = rank - before - len(table.shape)
         return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * behind)
@@ -182,21 +191,15 @@ class Places(NamedTuple):
 
     def over_updates(self, table: Array) -> Array:
         """Give a number for each entry the rank of what moves."""
-        if self.operator.addressing is ELEMENTS:
-            return table
         return self._with_rank(table, len(self.moved()))
 
     def reversed(self, updates: Array) -> tuple[Places, Array]:
         """Return the same places with the last entry first, and updates in that order."""
-        rank = len(self.indices.shape)
-        if self.operator.addressing is SLICES:
-            along, of_updates = range(rank), range(self.axis, self.axis + rank)
-        elif self.operator.addressing is ELEMENTS:
-            along = of_updates = range(self.axis, self.axis + 1)
-        else:  # batches stay where they are
-            along = of_updates = range(self.axis, rank - 1)
-        indices = self.xp.flip(self.indices, tuple(along))
-        return self._replace(indices=indices), self.xp.flip(updates, tuple(of_updates))
+        dimensions = self.dimensions  # shared ones stay as they are
+        indices = self.xp.flip(self.indices, tuple(dimensions.entries))
+        return self._replace(indices=indices), self.xp.flip(
+            updates, tuple(dimensions.moved_entries)
+        )
 
     def counts(self) -> Array:
         """Count the updates that arrive in each destination."""

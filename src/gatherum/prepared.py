@@ -182,9 +182,10 @@ def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
     """Return the lists of a scatter that folds rows from the first dimension on, else None."""
     if s.updates is None or s.reduction == "none" or axis != 0:
         return None
-    if s.operator.elements and len(s.data.shape) != 1:
+    dimensions = s.operator.dimensions(len(s.data.shape), indices.shape, axis)
+    if dimensions.shared:
         return None
-    keyed = s.operator.keyed(s.data.shape, indices.shape, axis)
+    keyed = dimensions.addressed.stop
     row = prod(s.data.shape[keyed:]) * s.data.dtype.itemsize
     sizes = s.data.shape[:keyed]
     entries = s.operator.entries(Layout(indices.shape, indices.strides)).shape

@@ -9,6 +9,7 @@ from . import lowering, native
 from ._core import Reduction
 from .call import Call
 from .checks import Resolved, check
+from .dimensions import Dimensions
 from .dtypes import index_fields, value_of
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
@@ -28,8 +29,9 @@ class Compiled(NamedTuple):
 def compile_call(call: Call) -> Compiled:
     """Check a call and lower it."""
     resolved = check(call)
-    loops, components = call.operator.loops(
-        resolved.data, call.indices.layout, resolved.other, resolved.axis
+    dimensions = call.operator.dimensions(len(call.data.shape), call.indices.shape, resolved.axis)
+    loops, components = lowering.call_loops(
+        dimensions, resolved.data, call.indices.layout, resolved.other
     )
     entries = call.operator.entries(call.indices.layout)
     lowered, whole = _lower(call, resolved, loops, components)
@@ -38,7 +40,7 @@ def compile_call(call: Call) -> Compiled:
         kernel=_kernel(call, lowered.nest),
         nest=lowered.nest,
         bytes=_bytes_moved(call, resolved, prod(entries.shape) * len(components)),
-        program=_program(call, resolved, lowered, whole, components, entries),
+        program=_program(call, resolved, dimensions, lowered, whole, components, entries),
     )
 
 
@@ -87,6 +89,7 @@ def _bytes_moved(call: Call, resolved: Resolved, indices: int) -> int:
 def _program(
     call: Call,
     resolved: Resolved,
+    dimensions: Dimensions,
     lowered: Lowered,
     whole: Lowered,
     components: list[Component],
@@ -109,7 +112,7 @@ def _program(
         line_chunk=lowered.line_chunk,
         whole=whole.nest,
         whole_units=whole.units,
-        tiles=_tiles(call, resolved),
+        tiles=_tiles(call, resolved, dimensions),
         checks=lowering.lower_checks(entries, components) if checks else lowering.EMPTY,
         copy=lowering.lower_copy(call.data.layout, resolved.data, item)
         if copies
@@ -118,13 +121,10 @@ def _program(
     )
 
 
-def _tiles(call: Call, resolved: Resolved) -> bool:
+def _tiles(call: Call, resolved: Resolved, dimensions: Dimensions) -> bool:
     """Whether the destinations of all units together are all of the data, laid out as the result:
     then an accumulating scatter reads the data itself and needs no copy made beforehand.
     """
-    if resolved.data.strides != call.data.strides:
-        return False
-    if call.operator.elements:
-        across = call.indices.shape[: resolved.axis] + call.indices.shape[resolved.axis + 1 :]
-        return across == call.data.shape[: resolved.axis] + call.data.shape[resolved.axis + 1 :]
-    return True
+    return resolved.data.strides == call.data.strides and all(
+        call.indices.shape[d] == call.data.shape[d] for d in dimensions.shared
+    )

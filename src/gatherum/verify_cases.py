@@ -177,18 +177,17 @@ def _places(
             return found
         return np.where(found < 0, found + size, found).astype(found.dtype)
 
-    if OPERATORS[op].slices:
-        axis = turn % 3
-        return pick((2, 6), sizes[axis]), {"axis": axis}
-    if OPERATORS[op].elements:
-        axis = turn % 3
-        shape = tuple(9 if d == axis else n for d, n in enumerate(sizes))
-        return pick(shape, sizes[axis]), {"axis": axis}
-    batch = turn % 2
-    components = (1, 2, 3 - batch, 1)[turn % 4]
-    lead = (4, 3) if batch else (7,)
-    found = [pick(lead, sizes[batch + c], c) for c in range(components)]
-    return np.stack(found, axis=-1), {"batch_dims": batch}
+    addressing = OPERATORS[op].addressing
+    if addressing.tuples:
+        batch = turn % 2
+        components = (1, 2, 3 - batch, 1)[turn % 4]
+        lead = (4, 3) if batch else (7,)
+        found = [pick(lead, sizes[batch + c], c) for c in range(components)]
+        return np.stack(found, axis=-1), {addressing.attribute: batch}
+    axis = turn % 3
+    front = sizes[:axis] if addressing.shares_front else ()
+    entries = (9, *sizes[axis + 1 :]) if addressing.shares_back else (2, 6)
+    return pick((*front, *entries), sizes[axis]), {addressing.attribute: axis}
 
 
 def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
@@ -198,12 +197,8 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
     if not operator.scatters:
         yield from _large_gathers(op, dtype, item)
         return
-    if operator.elements:
-        for axis, shape in ((1, (96, 1024)), (0, (512, 192))):
-            yield _scatter(op, dtype, shape, shape, 11 + axis, {**named, "axis": axis})
-        return
-    if operator.slices:
-        yield from _large_slices(op, dtype, named)
+    if not operator.tuples:
+        yield from _large_lone(op, dtype, named)
         return
     far = (8 << 20) // item + 1000
     for seed, (size, updates, row) in enumerate(
@@ -218,10 +213,10 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
 def _scatter(
     op: str, dtype: DType, shape: Shape, tuples: Shape, seed: int, named: dict[str, Any]
 ) -> Case:
-    size = shape[named.get("axis", 0)]
-    places = indices("<i4", 100 + seed, tuples, size, invalid=False)
     operator = OPERATORS[op]
-    given = operator.moved(shape, tuples, named.get(operator.attribute, 0))
+    axis = named.get(operator.attribute, 0)
+    places = indices("<i4", 100 + seed, tuples, shape[axis], invalid=False)
+    given = operator.moved(shape, tuples, axis)
     data = values(dtype, 200 + seed, shape, wild=False)
     return Case(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
 
@@ -235,19 +230,23 @@ _SLICES: tuple[tuple[int, Shape, Shape], ...] = (
 )
 
 
-def _large_slices(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Case]:
-    for number, (axis, shape, places) in enumerate(_SLICES):
-        attributes = {**named, "axis": axis, "include_self": number % 2 == 0}
-        yield _scatter(op, dtype, shape, places, 41 + number, attributes)
+def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Case]:
+    """Yield scatters whose indices stand alone."""
+    addressing = OPERATORS[op].addressing
+    if addressing.shares_back:
+        for axis, shape in ((1, (96, 1024)), (0, (512, 192))):
+            how = {**named, addressing.attribute: axis}
+            yield _scatter(op, dtype, shape, shape, 11 + axis, how)
+        return
+    for number, (axis, data, entries) in enumerate(_SLICES):
+        places = (*data[:axis], *entries) if addressing.shares_front else entries
+        how = {**named, addressing.attribute: axis, "include_self": number % 2 == 0}
+        yield _scatter(op, dtype, data, places, 41 + number, how)
 
 
 def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Case]:
-    if OPERATORS[op].slices:
-        table = values(dtype, 1, (3000, 40), wild=True)
-        yield Case(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
-        yield Case(op, (table, indices("<i4", 3, (3000,), 40, invalid=False)), {"axis": 1})
-        return
-    if OPERATORS[op].tuples:
+    addressing = OPERATORS[op].addressing
+    if addressing.tuples:
         cube = values(dtype, 4, (40, 50, 60), wild=True)
         found = [
             indices("<i8", 5 + c, (150_000,), n, invalid=False) for c, n in enumerate((40, 50))
@@ -255,8 +254,14 @@ def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Case]:
         last = indices("<i8", 7, (150_000,), 60, invalid=False)
         yield Case(op, (cube, np.stack([*found, last], axis=-1)))
         return
-    for axis, shape in ((1, (160, 1024)), (0, (1024 // item + 64, 1024))):
-        data = values(dtype, 8 + axis, shape, wild=True)
-        yield Case(
-            op, (data, indices("<i4", 10 + axis, shape, shape[axis], invalid=False)), {"axis": axis}
-        )
+    named = addressing.attribute
+    if addressing.shares_back:
+        for axis, shape in ((1, (160, 1024)), (0, (1024 // item + 64, 1024))):
+            data = values(dtype, 8 + axis, shape, wild=True)
+            places = indices("<i4", 10 + axis, shape, shape[axis], invalid=False)
+            yield Case(op, (data, places), {named: axis})
+        return
+    table = values(dtype, 1, (3000, 40), wild=True)
+    yield Case(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
+    columns = (3000, 60) if addressing.shares_front else (3000,)
+    yield Case(op, (table, indices("<i4", 3, columns, 40, invalid=False)), {named: 1})

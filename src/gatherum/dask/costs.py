@@ -113,9 +113,7 @@ class _Sizes:
     @cached_property
     def index(self) -> int:
         """Bytes of the index of one entry."""
-        s = self.call.call
-        parts = s.indices.shape[-1] if self.call.operator.tuples else 1
-        return parts * s.indices.dtype.itemsize
+        return len(self.call.dimensions.indexed) * self.call.call.indices.dtype.itemsize
 
     @cached_property
     def owners(self) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..call import Array, Call
+from ..dimensions import Dimensions
 from ..dtypes import DType
 from ..errors import Shape
 from ..operators import Operator
@@ -32,6 +33,12 @@ class DaskCall:
         """The dimension attribute, counted from the front."""
         return self.call.resolved_axis
 
+    @cached_property
+    def dimensions(self) -> Dimensions:
+        """The roles of the dimensions of its data and indices."""
+        s = self.call
+        return self.operator.dimensions(len(s.data.shape), s.indices.shape, self.axis)
+
     @property
     def dtype(self) -> DType:
         """The dtype of the data."""
@@ -51,8 +58,7 @@ class DaskCall:
         """Whether some index can be invalid: its mode raises, or its dimension has size 0."""
         s = self.call
         if s.mode in ("clip", "wrap"):
-            indexed = self.operator.indexed(s.indices.shape, self.axis)
-            return any(s.data.shape[d] == 0 for d in indexed)
+            return any(s.data.shape[d] == 0 for d in self.dimensions.indexed)
         return s.mode == "raise"
 
     def attributes(self) -> dict[str, Any]:
@@ -71,16 +77,15 @@ class DaskCall:
         """Return a block of data as (before, rows, after): entries address rows, the rest moves
         whole.
         """
-        first = self.axis if self.operator.slices else 0
-        keyed = self.operator.keyed(self.call.data.shape, self.call.indices.shape, self.axis)
-        return self.data_block(block).reshape(_three(block.shape, first, keyed))
+        addressed = self.dimensions.addressed
+        three = _three(block.shape, addressed.start, addressed.stop)
+        return self.data_block(block).reshape(three)
 
     @property
     def moved_rows(self) -> tuple[int, int]:
-        """Which dimensions of what moves are those of the entries: the first, and the end."""
-        entries = len(self.call.indices.shape) - self.operator.tuples
-        first = self.axis if self.operator.slices else 0
-        return first, first + entries
+        """Which dimensions of what moves are those of the indices: the first, and the end."""
+        first = self.dimensions.addressed.start
+        return first, first + len(self.call.indices.shape) - self.operator.tuples
 
     @cached_property
     def one_update(self) -> bool:

@@ -1,9 +1,7 @@
 """A layout aligns the chunks of the operands: blocks, columns and groups.
 
-Dimensions have one of four roles. *Shared* ones belong to data and indices alike and stay where
-they are; *free* ones belong to the data and move whole; *keyed* ones are addressed by the values of
-indices; *entry* ones belong to the indices alone. Blocks that agree in shared and free dimensions
-are a column, a problem of its own.
+Dimensions have the roles of `dimensions`. Blocks that agree in shared and free dimensions are a
+column, a problem of its own.
 """
 
 from __future__ import annotations
@@ -14,48 +12,12 @@ from functools import cached_property
 from itertools import accumulate, product
 from math import prod
 
+from ..dimensions import Dimensions
 from ..errors import Shape
-from ..operators import Operator
 
 Sizes = tuple[int, ...]
 Chunks = tuple[Sizes, ...]
 Place = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The dimensions of a call by their roles; those of what moves are named by both."""
-
-    shared: Place
-    free: Place
-    keyed: Place
-    entry: Place
-    moved: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, operator: Operator, data: Shape, indices: Shape, axis: int) -> Roles:
-        """Return the roles in a call on operands of these shapes."""
-        keyed = tuple(operator.indexed(indices, axis))
-        entry = tuple(range(len(indices) - operator.tuples))
-        if operator.elements:
-            shared, entry = tuple(d for d in range(len(data)) if d != axis), (axis,)
-        else:
-            shared = tuple(range(axis)) if operator.tuples else ()
-            entry = entry[len(shared) :]
-        free = tuple(d for d in range(len(data)) if d not in (*shared, *keyed))
-        named = [("shared", d) for d in shared]
-        if operator.elements:
-            named.insert(axis, ("entry", axis))
-        else:
-            before = [("free", d) for d in free if d < keyed_start(keyed, axis)]
-            after = [("free", d) for d in free if d >= keyed_start(keyed, axis)]
-            named += [*before, *(("entry", d) for d in entry), *after]
-        return cls(shared, free, keyed, entry, tuple(named))
-
-
-def keyed_start(keyed: Place, axis: int) -> int:
-    """Return where the keyed dimensions start, also where there are none."""
-    return keyed[0] if keyed else axis
 
 
 @dataclass(frozen=True)
@@ -67,20 +29,16 @@ class Layout:
     column that some entry addresses, by the column's place along the shared dimensions.
     """
 
-    roles: Roles
+    roles: Dimensions
     data: Chunks
     indices: Chunks
     updates: Chunks | None
     addressed: Mapping[Place, tuple[int, ...]] | None = None
 
-    def sizes(self, role: str, d: int) -> Sizes:
-        """Return the chunks of a dimension of what moves."""
-        return self.data[d] if role == "free" else self.indices[d]
-
     @cached_property
     def moved(self) -> Chunks:
         """The chunks of what moves: a gather's result."""
-        return tuple(self.sizes(*named) for named in self.roles.moved)
+        return tuple(each.choose(self.data, self.indices) for each in self.roles.moved)
 
     @property
     def operands(self) -> list[Chunks]:
@@ -91,7 +49,7 @@ class Layout:
     @property
     def keyed(self) -> Chunks:
         """The chunks of the keyed dimensions."""
-        return tuple(self.data[d] for d in self.roles.keyed)
+        return tuple(self.data[d] for d in self.roles.indexed)
 
     @property
     def owners(self) -> int:
@@ -108,7 +66,7 @@ class Layout:
 
     def entry_places(self) -> list[Place]:
         """Return the places of blocks along the entry dimensions, in row-major order."""
-        return list(places(self.indices[d] for d in self.roles.entry))
+        return list(places(self.indices[d] for d in self.roles.entries))
 
     def keyed_places(self) -> list[Place]:
         """Return the places of blocks along the keyed dimensions, in row-major order."""
@@ -117,21 +75,19 @@ class Layout:
     def data_at(self, shared: Place, free: Place, keyed: Place) -> Place:
         """Return where a block of the data is."""
         r = self.roles
-        return _placed(len(self.data), (r.shared, shared), (r.free, free), (r.keyed, keyed))
+        return _placed(len(self.data), (r.shared, shared), (r.free, free), (r.indexed, keyed))
 
     def indices_at(self, shared: Place, entry: Place) -> Place:
         """Return where a block of the indices is."""
         r = self.roles
-        return _placed(len(self.indices), (r.shared, shared), (r.entry, entry))
+        return _placed(len(self.indices), (r.shared, shared), (r.entries, entry))
 
     def moved_at(self, shared: Place, free: Place, entry: Place) -> Place:
         """Return where a block of what moves is."""
         r = self.roles
-        at = dict(zip(r.shared, shared, strict=True))
-        found = {("shared", d): n for d, n in at.items()}
-        found |= {("free", d): n for d, n in zip(r.free, free, strict=True)}
-        found |= {("entry", d): n for d, n in zip(r.entry, entry, strict=True)}
-        return tuple(found[named] for named in r.moved)
+        of_data = dict(zip(r.free, free, strict=True))
+        of_indices = dict(zip((*r.shared, *r.entries), (*shared, *entry), strict=True))
+        return tuple(each.choose(of_data, of_indices) for each in r.moved)
 
     def updates_at(self, moved: Place) -> Place:
         """Return where the block of the updates is that broadcasts to a block of what moves."""
@@ -159,7 +115,7 @@ class Layout:
 
     def within_column(self, at: Place) -> Shape:
         """Return where a block of the data starts in its column."""
-        keyed = self.roles.keyed
+        keyed = self.roles.indexed
         return tuple(
             starts_of(sizes)[n] if d in keyed else 0
             for d, (sizes, n) in enumerate(zip(self.data, at, strict=True))
@@ -200,10 +156,10 @@ class Layout:
     def entry_counts(self) -> list[int]:
         """Return how many entries each block of them has, at most."""
         beside = prod(max(self.indices[d]) for d in self.roles.shared)
-        return [beside * prod(s) for s in product(*(self.indices[d] for d in self.roles.entry))]
+        return [beside * prod(s) for s in product(*(self.indices[d] for d in self.roles.entries))]
 
 
-def _placed(rank: int, *parts: tuple[Place, Place]) -> Place:
+def _placed(rank: int, *parts: tuple[Sequence[int], Place]) -> Place:
     at = [0] * rank
     for dims, numbers in parts:
         for d, n in zip(dims, numbers, strict=True):

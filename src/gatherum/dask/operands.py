@@ -11,11 +11,12 @@ import numpy as np
 
 from .. import conversion, errors, frameworks
 from ..call import ArraySpec, Attributes, Call
+from ..dimensions import Dimensions
 from ..plans import build
 from . import errors as dask_errors
 from . import private
 from .dask_call import DaskCall
-from .layout import Chunks, Layout, Place, Roles, Sizes, cut, refined, starts_of
+from .layout import Chunks, Layout, Place, Sizes, cut, refined, starts_of
 from .routing import owners_of
 from .strategy import chunk_bytes
 
@@ -69,7 +70,7 @@ def normalise(
 def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
     """Return the operands as arrays of Dask, with the chunks in which they meet."""
     s = call.call
-    roles = Roles.of(call.operator, s.data.shape, s.indices.shape, call.axis)
+    roles = call.dimensions
     data = given[0].chunks if is_dask(given[0]) else _auto(given[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
     row += s.indices.dtype.itemsize
@@ -117,7 +118,9 @@ def _auto(array: Any) -> Chunks:
     return chunks
 
 
-def _index_chunks(call: DaskCall, roles: Roles, data: Chunks, row: int, given: list[Any]) -> Chunks:
+def _index_chunks(
+    call: DaskCall, roles: Dimensions, data: Chunks, row: int, given: list[Any]
+) -> Chunks:
     """Return the chunks of the indices.
 
     Shared dimensions have the data's chunks. A scatter's indices have whole rows, since
@@ -129,27 +132,27 @@ def _index_chunks(call: DaskCall, roles: Roles, data: Chunks, row: int, given: l
         found[d] = cut(data[d], shape[d])
         row *= max(found[d])
     entry = _entry_chunks(roles, shape, given)
-    first = next((n for n, d in enumerate(roles.entry) if shape[d] != 1), 0)
-    for n, d in enumerate(roles.entry):
+    first = next((n for n, d in enumerate(roles.entries) if shape[d] != 1), 0)
+    for n, d in enumerate(roles.entries):
         if n > first and call.operator.scatters:
             row *= max(1, shape[d])
         elif n != first:
             found[d] = entry[n]
             row *= max(1, *entry[n])
-    if roles.entry:
-        d = roles.entry[first]
+    if roles.entries:
+        d = roles.entries[first]
         found[d] = refined(entry[first], max(1, chunk_bytes() // max(row, 1)))
     return tuple(found)
 
 
-def _entry_chunks(roles: Roles, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:
+def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:
     """Return the chunks of the entry dimensions: the updates' if they have them, as they are
     larger, otherwise the indices'.
     """
     indices, updates = given[1], given[-1]
     found: list[Sizes] = []
-    for d in roles.entry:
-        place = roles.moved.index(("entry", d)) - len(roles.moved)
+    for d, number in zip(roles.entries, roles.moved_entries, strict=True):
+        place = number - len(roles.moved)
         sizes: Sizes = (shape[d],)
         scatters = len(given) > 2
         if (

@@ -133,9 +133,7 @@ def _located(
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
     s = call.call
-    space, _ = call.operator.space(shape, s.indices.shape, call.axis)
-    indexed = call.operator.indexed(s.indices.shape, call.axis)
-    first = 0 if call.operator.slices else indexed.start
+    space, first = call.operator.space(shape, s.indices.shape, call.axis)
     chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
     if len(space) == 1 and chunks:
         starts = np.array(starts_of(chunks[0]), np.int64)

@@ -125,7 +125,7 @@ class Tasks:
         if len(places) == 1:
             return self.data(places[0])
         grid = tuple(len(sizes) for sizes in self.layout.keyed)
-        given = grid, self.layout.roles.keyed, self.blocks(places)
+        given = grid, self.layout.roles.indexed, self.blocks(places)
         return self.add("table", (*shared, *free), block_kernels.assemble, *given)
 
     def routes(self, entries: Sequence[range]) -> dict[Place, Ref]:

@@ -52,7 +52,8 @@ class Inputs:
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # or what the operator in memory would raise
         described = [(source.shape, source.dtype) for source in sources.values()]
-        self.shape = plan(self.row.name, *described, **attributes).shape
+        made = plan(self.row.name, *described, **attributes)
+        self.shape, self.axis = made.shape, made.call.resolved_axis
 
     def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
         """Return the same call on other indices, of the same shape and dtype.
@@ -103,15 +104,14 @@ class Inputs:
 
     def context(self, build: Build) -> Context:
         """Return the context of a run's steps."""
-        attributes, rank = self.attributes, len(self.table.shape)
+        attributes = self.attributes
         requests = Requests(
             self.op,
             self.table.shape,
             self.flat("indices"),
             mode=attributes["mode"],
             negative=attributes["negative"],
-            axis=attributes.get("axis", 0) % rank if rank else 0,
-            batch_dims=attributes.get("batch_dims", 0),
+            axis=self.axis,
             resident=self.budget.slab,
         )
         self.meter.rows = requests.count

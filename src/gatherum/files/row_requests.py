@@ -7,7 +7,7 @@ trailing dimensions are the row that is moved.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class Requests:
         The index file.
     mode, negative : str, bool
         How an index value is resolved, as in the functional API.
-    axis, batch_dims : int
-        As in the functional API, `axis` not negative.
+    axis : int
+        The dimension attribute, counted from the front.
     resident : int
         How many bytes of indices may be kept in memory.
     """
@@ -51,32 +51,25 @@ class Requests:
         mode: str,
         negative: bool,
         axis: int,
-        batch_dims: int,
         resident: int,
     ) -> None:
         self.op, self.indices = op, indices
         self.mode, self.negative = mode, negative
-        self.axis, self.batch_dims = axis, batch_dims
         row, shape = OPERATORS[op], indices.shape
-        start = batch_dims if row.tuples else axis
-        self.row, self.indexed = row, row.indexed(shape, start)
-        self.depth, self.tuple_size = row.keyed(data_shape, shape, start), len(self.indexed)
-        # Where indices address slices, each place of the dimensions before the axis asks for them.
-        self.repeats = math.prod(data_shape[:axis]) if row.slices else 1
-        self.cycle = math.prod(shape[:-1] if row.tuples else shape)
-        self.keyed = data_shape[: self.depth]
-        self.row_shape = data_shape[self.depth :]
+        dimensions = row.dimensions(len(data_shape), shape, axis)
+        self.indexed, self.tuple_size = dimensions.indexed, len(dimensions.indexed)
+        # Each place of the free dimensions in front of the axis requests all entries.
+        outer = data_shape[: dimensions.addressed.start]
+        entries = shape[: len(shape) - row.tuples]
+        self.repeats, self.cycle = math.prod(outer), math.prod(entries)
+        self.shape = outer + entries  # that of what moves, less the row
+        self.depth = dimensions.addressed.stop
+        self.keyed, self.row_shape = data_shape[: self.depth], data_shape[self.depth :]
+        # The dimensions of the requests, those of entries None.
+        self._dimensions = [d for d, _ in dimensions.moved[: len(self.shape)]]
         self._kept: NDArray[Any] | None = None
         if self.repeats > 1 and indices.nbytes <= resident:
             self._kept = indices.read(0, indices.size)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The requests' shape: that of what moves, less the row."""
-        shape = self.indices.shape
-        if self.row.slices:
-            return self.keyed[: self.axis] + shape
-        return shape[:-1] if self.row.tuples else shape
 
     @property
     def count(self) -> int:
@@ -137,23 +130,18 @@ class Requests:
     def _positional(self, start: int, stop: int) -> list[Ints | None]:
         """Coordinates that come from a request's own position."""
         found: list[Ints | None] = [None] * self.depth
-        outer: Sequence[int]
-        if self.row.slices:
-            outer, step, dims = self.keyed[: self.axis], self.cycle, list(range(self.axis))
-        elif self.row.tuples:
-            outer = self.indices.shape[: self.batch_dims]
-            step = max(1, math.prod(self.indices.shape[self.batch_dims : -1]))
-            dims = list(range(self.batch_dims))
-        else:
-            outer, step, dims = self.indices.shape, 1, list(range(self.depth))
-            if self.depth == 1:
-                return found
-        if not dims:
+        if all(d is None for d in self._dimensions):
             return found
-        position = np.arange(start, stop, dtype=np.int64) // step
-        for dim in reversed(dims):
-            if outer[dim] != 1:
-                position, found[dim] = np.divmod(position, outer[dim])
+        position = np.arange(start, stop, dtype=np.int64)
+        step = 1
+        for d, size in zip(reversed(self._dimensions), reversed(self.shape), strict=True):
+            if d is None:
+                step *= size
+            elif size != 1:
+                if step > 1:
+                    position //= step
+                position, found[d] = np.divmod(position, size)
+                step = 1
         return found
 
     def _refuse_invalid(self, start: int, values: NDArray[Any]) -> None:

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax.interpreters import batching
 
 from ..call import Attributes
-from ..operators import ELEMENTS, SLICES
 from .primitives import GATHER, SCATTER, Array, bind
 
 Batched: TypeAlias = tuple[Array, int]
@@ -45,8 +44,8 @@ def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     (data, indices), (of_data, of_indices) = operands, dims
     if of_data is None:
         return _gather_of_one(attributes, data, indices, of_indices, n)
-    kind, axis = attributes.operator.addressing, attributes.axis
-    if kind is not SLICES:
+    axis = attributes.axis
+    if attributes.operator.addressing.shares_front:
         both = front(data, of_data, n), front(indices, of_indices, n)
         return bind(attributes._replace(axis=axis + 1), *both), 0
     if of_indices is None:
@@ -62,13 +61,12 @@ def _gather_of_one(
     attributes: Attributes, data: Array, indices: Array, dim: int, n: int
 ) -> Batched:
     """Gather with many indices from one array, of which no copies are made."""
-    kind, axis = attributes.operator.addressing, attributes.axis
-    if kind is SLICES:
-        return bind(attributes, data, jnp.moveaxis(indices, dim, 0)), axis
-    if kind is not ELEMENTS:  # behind the dimensions that data and indices have in common
-        return bind(attributes, data, jnp.moveaxis(indices, dim, axis)), axis
+    addressing, axis = attributes.operator.addressing, attributes.axis
+    # In front of the entries, behind the dimensions that data and indices have in common.
+    beside = jnp.moveaxis(indices, dim, axis if addressing.shares_front else 0)
+    if not addressing.shares_back:
+        return bind(attributes, data, beside), axis
     # Along the axis there may be any number of indices: those of the whole batch, one by one.
-    beside = jnp.moveaxis(indices, dim, axis)
     shape = beside.shape
     joined = shape[axis] * shape[axis + 1]
     found = bind(attributes, data, beside.reshape(*shape[:axis], joined, *shape[axis + 2 :]))
@@ -86,7 +84,7 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     # Updates that all have in common are repeated by the scatter itself.
     lead = front(updates, of_updates, n) if of_updates is not None else updates[None]
     lead = lead.reshape(lead.shape[0], *(1,) * (len(moved) - lead.ndim + 1), *lead.shape[1:])
-    if attributes.operator.addressing is not SLICES:
+    if attributes.operator.addressing.shares_front:
         tuples = front(indices, of_indices, n)
         return bind(attributes._replace(axis=axis + 1), table, tuples, lead), 0
     if of_indices is None:

@@ -16,7 +16,7 @@ from jax.interpreters import batching, mlir
 
 from .. import derivatives
 from ..call import Attributes
-from ..operators import SLICES, inverse
+from ..operators import inverse
 from ..places import Places
 from .batching import front
 from .primitives import TARGET, Array, aligned, call_attributes, planned_for
@@ -91,12 +91,12 @@ def _evaluate(*operands: Array, unindexed: Places) -> Any:
 
 def _batched(operands: Any, dims: Any, *, unindexed: Places) -> Any:
     n = next(o.shape[d] for o, d in zip(operands, dims, strict=True) if d is not None)
-    slices = unindexed.operator.addressing is SLICES
-    if slices and dims[1] is not None:
+    one_list = not unindexed.operator.addressing.shares_front  # serves the whole batch
+    if one_list and dims[1] is not None:
         run = partial(_in_jax, unindexed=unindexed)
         return jax.vmap(run, dims)(*operands), (0, 0)
     data, indices, updates, ones = (front(o, d, n) for o, d in zip(operands, dims, strict=True))
-    indices = operands[1] if slices else indices
+    indices = operands[1] if one_list else indices
     attributes = unindexed.attributes._replace(axis=unindexed.axis + 1)
     whole = unindexed._replace(shape=(n, *unindexed.shape), attributes=attributes)
     found = OTHERS.bind(data, indices, updates, ones, unindexed=whole)

@@ -18,7 +18,6 @@ from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ..call import Attributes
-from ..operators import ELEMENTS, SLICES
 from . import errors as jax_errors
 from . import private
 from .primitives import GATHER, SCATTER, bind, lower
@@ -48,26 +47,21 @@ class Numbered:
     @classmethod
     def of(cls, attributes: Attributes, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
         """Return the numbers of a call whose axis is counted from the front."""
-        fresh, axis, kind = count(), attributes.axis, attributes.operator.addressing
+        fresh, operator, axis = count(), attributes.operator, attributes.axis
+        dimensions = operator.dimensions(len(data), indices, axis)
         to = [next(fresh) for _ in data]
         own = [next(fresh) for _ in indices]
-        whole = {to[d] for d in attributes.operator.indexed(indices, axis)}
-        if kind is ELEMENTS:
-            for d in range(len(data)):
-                if d != axis and data[d] == indices[d]:
-                    own[d] = to[d]
-                elif d != axis:  # each index stands where its element does
-                    whole |= {to[d], own[d]}
-            moved = own
-        elif kind is SLICES:
-            moved = to[:axis] + own + to[axis + 1 :]
-        else:
-            own[:axis] = to[:axis]
-            moved = own[:-1] + to[axis + indices[-1] :]
+        whole = {to[d] for d in dimensions.indexed}
+        for d in dimensions.shared:
+            if data[d] == indices[d]:
+                own[d] = to[d]
+            else:  # each index stands where its element does
+                whole |= {to[d], own[d]}
+        moved = [each.choose(to, own) for each in dimensions.moved]
         result = to if updates else moved
         operands = [to, own]
         for shape in updates:
-            sizes = attributes.operator.moved(data, indices, axis)
+            sizes = operator.moved(data, indices, axis)
             missing = len(sizes) - len(shape)
             both = zip(moved[missing:], sizes[missing:], shape, strict=True)
             # Dimensions that are repeated stand for themselves.

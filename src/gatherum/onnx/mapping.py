@@ -140,20 +140,11 @@ def _equal_sizes(
     op: str, axis: int, lists: Mapping[str, list[Dimension]]
 ) -> Iterator[list[tuple[str, int]]]:
     """Yield the places, as (operand, dimension), whose sizes must be equal for DirectML."""
-    r, q = len(lists["data"]), len(lists["indices"])
-    scatters = "updates" in lists
-    if OPERATORS[op].elements:
-        for d in range(r):
-            names = ["indices", "updates"] if scatters else ["indices"]
-            if r and d != axis % r:
-                names.append("data")
-            yield [(name, d) for name in names]
-    elif OPERATORS[op].tuples and q:
-        k = lists["indices"][-1]
-        for d in range(min(axis, r, q)):
-            yield [("data", d), ("indices", d)]
-        if scatters and isinstance(k, int):
-            for d in range(q - 1):
-                yield [("indices", d), ("updates", d)]
-            for d in range(k, r):
-                yield [("data", d), ("updates", q - 1 + d - k)]
+    operator, rank, indices = OPERATORS[op], len(lists["data"]), tuple(lists["indices"])
+    if operator.tuples and not indices:
+        return
+    axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # one out of range is refused later
+    dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
+    for n, (d, e) in enumerate(dimensions.moved):
+        places = [("indices", e), ("updates", n), ("data", d)]
+        yield [(name, at) for name, at in places if at is not None and name in lists]

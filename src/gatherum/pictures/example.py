@@ -14,9 +14,8 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
     the call takes it, and, where the mode says what becomes of it, with one out of bounds.
     """
     indices = np.zeros(form.indices, np.int64)
-    tuples = indices.shape[:-1] if form.tuples else indices.shape
     signed = s.negative and s.indices.dtype.kind == "i"
-    for number, where in enumerate(np.ndindex(tuples)):
+    for number, where in enumerate(np.ndindex(form.entries)):
         if form.elements:
             line = sum(where) - where[form.axis]
             size = form.named[form.axis]

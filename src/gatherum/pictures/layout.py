@@ -130,11 +130,10 @@ def index_texts(scene: Scene, entry: Entry) -> tuple[str, ...]:
         return ("( )",)
     texts = [_brief(value) for value in entry.values]
     if entry.place is not None:
-        first = len(entry.place) - len(texts) if scene.form.tuples else -1
-        axis = scene.form.axis if scene.form.elements else first
+        axis = 0 if scene.form.slices else scene.form.axis
         for c, wrong in enumerate(entry.wrong):
             if wrong:
-                brought = entry.place[axis + c if scene.form.tuples else axis]
+                brought = entry.place[axis + c]
                 texts[c] += f"\N{RIGHTWARDS ARROW}{_brief(brought)}"
     if len(texts) > 4:
         return (", ".join([*texts[:2], "\N{HORIZONTAL ELLIPSIS}", texts[-1]]),)

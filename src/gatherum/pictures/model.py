@@ -169,8 +169,7 @@ def scene_of(
 
 def _leading(form: Form, indices: Array) -> Array:
     """Return the indices that are drawn: the first of each dimension."""
-    lengths = (*form.outer, *form.inner) if form.tuples else form.inner
-    return np.asarray(indices[tuple(map(slice, lengths))])
+    return np.asarray(indices[tuple(map(slice, form.entries))])
 
 
 def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
@@ -187,7 +186,7 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
 def _places(
     form: Form, full: Form, entries: tuple[Entry, ...], spare: int, whole: bool
 ) -> tuple[Shape, ...]:
-    first = len(form.outer) if form.tuples else 0
+    first = 0 if form.slices else len(form.outer)
     shown: list[Shape] = []
     for d, size in enumerate(full.named):
         if form.elements and d != form.axis:
@@ -208,9 +207,8 @@ def _entries(s: Call, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[E
     wrong = _wrong(form, space[axis:], indices, s.negative)
     if s.mode in ("clip", "wrap"):
         numbers = number_entries(form.operator, space, indices, axis, s.mode, s.negative)
-    tuples = indices.shape[:-1] if form.tuples else indices.shape
     entries, met = [], set()
-    for number, where in enumerate(np.ndindex(tuples)):
+    for number, where in enumerate(np.ndindex(form.entries)):
         address = int(numbers[number])
         place = None
         if address >= 0:

@@ -39,10 +39,10 @@ class Form(NamedTuple):
         data, indices = s.data.shape, s.indices.shape
         row = s.operator
         axis = row.resolve(data, indices, s.axis)
-        if row.elements:
+        if row.addressing.shares_back:
             return cls(row, axis, (), data, indices, ())
-        end = row.keyed(data, indices, axis)
-        inner = indices[axis:-1] if row.tuples else indices
+        roles = row.dimensions(len(data), indices, axis)
+        inner, end = tuple(indices[d] for d in roles.entries), roles.indexed.stop
         return cls(row, axis, data[:axis], data[axis:end], inner, data[end:])
 
     @property
@@ -53,7 +53,12 @@ class Form(NamedTuple):
     @property
     def indices(self) -> Shape:
         """The shape of the indices."""
-        return (*self.outer, *self.inner, len(self.named)) if self.tuples else self.inner
+        return self.entries + ((len(self.named),) if self.tuples else ())
+
+    @property
+    def entries(self) -> Shape:
+        """The shape of the indices, less the dimension of a tuple's components."""
+        return self.inner if self.slices else self.outer + self.inner
 
     @property
     def moved(self) -> Shape:
@@ -68,12 +73,12 @@ class Form(NamedTuple):
     @property
     def elements(self) -> bool:
         """Whether every element has an index of its own."""
-        return self.operator.elements
+        return self.operator.addressing.shares_back
 
     @property
     def slices(self) -> bool:
         """Whether every index addresses a slice, at each place of the outer dimensions."""
-        return self.operator.slices
+        return not self.operator.addressing.shares_front
 
     @property
     def across(self) -> bool:
@@ -117,8 +122,7 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
         down = [data[1] + moved[1] + (moved[1] if form.congruent else 1)]
     if 0 in form.moved:  # indices that move nothing stand in a row of their own
-        entries = prod(form.indices[:-1] if form.tuples else form.indices)
-        (down if form.across else across).append(entries)
+        (down if form.across else across).append(prod(form.entries))
     over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
     over.append(prod(form.outer + form.inner) - MOST_LINES)
     return sum(max(0, n) for n in over)

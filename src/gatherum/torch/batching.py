@@ -1,8 +1,8 @@
 """Rules of ``torch.func.vmap``: each op on a batch is one op, on views.
 
-Element-wise operators and those with tuples take the batch as one more dimension in front. A gather
-or scatter of slices does so where one list of indices serves all; otherwise every index becomes a
-tuple of one, with a batch dimension.
+Where data and indices share the dimensions in front of the attribute, the batch is one more. Other
+operators take it in front of the data where one list of indices serves all; otherwise every index
+becomes a tuple of one, with a batch dimension.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from ..operators import OPERATORS, SLICES, Operator
+from ..operators import OPERATORS, Operator
 from . import errors as torch_errors
 from .checks import check_storages
 from .fakes import moved_shape
@@ -42,7 +42,7 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
     shapes = (_shape_of_one(data, of_data), _shape_of_one(indices, of_indices))
     axis = operator.resolve(*shapes, rest[0] if rest else 0)
     op = overload(operator.name)
-    if operator.addressing is not SLICES:
+    if operator.addressing.shares_front:
         data, indices = _front(data, of_data, n), _front(indices, of_indices, n)
         return op(data, indices, axis + 1, *more), 0
     if of_indices is None:
@@ -67,7 +67,7 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
     axis, moved = moved_shape(scatter_attributes(operator.name, *rest), *one)
     data = _front(data, of_data, n)
     updates = _stretched(_front(updates, of_updates, n), moved)
-    if operator.addressing is not SLICES:
+    if operator.addressing.shares_front:
         indices = _front(indices, of_indices, n)
         return overload(operator.name)(data, indices, updates, axis + 1, *more), 0
     if of_indices is None:
