@@ -47,6 +47,45 @@ def test_numpy_alone(python, modules, use):
     ends_quietly(python, modules, use)
 
 
+FIRST_CALLS = {
+    "a plan": ("gatherum.plan('gather', np.zeros(3), np.array([0, 5])).run(np.zeros(3), "
+               "np.array([0, 5]))"),
+    "groups": "gatherum.groups.reduce(np.zeros(3), [0, 0, 5], 1)",
+    "an accumulator": "gatherum.Accumulator(np.zeros(3), 'add').scatter_nd([[5]], [1.0])",
+    "a prepared call": "gatherum.prepare('gather', np.zeros(3), [0, 5])",
+    "an aggregate": "gatherum.aggregate(np.zeros(3), [5], [0], 1, 'add')",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", FIRST_CALLS)
+def test_the_first_use_may_be_anything(python, call):
+    """Each is refused by a message that Python writes for the core."""
+    code = f"""
+import numpy as np
+import gatherum
+try:
+    {FIRST_CALLS[call]}
+except IndexError as error:
+    assert " 5 " in str(error), error
+"""
+    ends_quietly(python, [], code)
+
+
+def test_files_may_be_the_first_use(python, tmp_path):
+    code = f"""
+import os
+import numpy as np
+os.chdir({str(tmp_path)!r})
+np.save("table.npy", np.arange(8.0).reshape(4, 2))
+np.save("rows.npy", np.array([[3], [1]]))
+np.save("new.npy", np.zeros((2, 2)))
+from gatherum.files import scatter_nd_file
+scatter_nd_file("table.npy", "rows.npy", "new.npy", "out.npy")
+assert np.load("out.npy").sum() == 10
+"""
+    ends_quietly(python, [], code)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("uses", [True, False], ids=["used", "unused"])
 @pytest.mark.parametrize("framework", USE_OF)

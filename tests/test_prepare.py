@@ -18,7 +18,7 @@ from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outc
 pytestmark = pytest.mark.slow
 
 INT32 = np.dtype(np.int32)
-module = importlib.import_module("gatherum.prepare")
+module = importlib.import_module("gatherum.prepared")
 # With these, a few items have lists of a few blocks.
 SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "BLOCK_BYTES": 16}
 

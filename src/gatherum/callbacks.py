@@ -191,7 +191,7 @@ def _raise_changed(plan: Plan, number: int) -> NoReturn:
     raise errors.operand_changed(plan.call.op, name)
 
 
-native.set_callbacks(
+CALLBACKS = (
     _normalise,
     _plain_attributes,
     _make_plan,
@@ -201,3 +201,4 @@ native.set_callbacks(
     raise_invalid,
     _raise_changed,
 )
+native.set_callbacks(*CALLBACKS)

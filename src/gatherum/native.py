@@ -29,6 +29,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 from . import _core
@@ -243,6 +244,16 @@ def _start() -> None:
     _core.set_cache_limit(cache)
 
 
+def _loading(number: int) -> Callable[..., Any]:
+    """Return what the core calls before `callbacks` is imported: it imports that first."""
+
+    def callback(*arguments: Any) -> Any:
+        return import_module(f"{__package__}.callbacks").CALLBACKS[number](*arguments)
+
+    return callback
+
+
 _start()
+set_callbacks(*map(_loading, range(8)))
 # Plans are Python objects: they go before the interpreter does.
 atexit.register(_core.leave)
