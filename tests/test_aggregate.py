@@ -217,7 +217,8 @@ ERRORS = {
         (ROWS, [0.5], [0], 1, "add"),
         {},
         TypeError,
-        "`gather_indices` must have an integer dtype, got float64",
+        "`gather_indices` must have an integer dtype, got float64; write "
+        "gather_indices.astype(np.int64)",
     ),
     "targets": (
         (ROWS, [0], [[True]], 1, "add"),

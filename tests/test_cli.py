@@ -206,7 +206,8 @@ def test_usage_is_status_2_and_one_line(run, arguments, message):
         ),
         (
             ["gather", "table.npy", "table.npy"],
-            "gather: `indices` must have an integer dtype, got float64",
+            "gather: `indices` must have an integer dtype, got float64; write "
+            "indices.astype(np.int64)",
         ),
         (
             ["gather", "table.npy", "bad.npy", "--mode", "fill", "--fill-value", "x"],

@@ -31,7 +31,8 @@ def test_show_config_prints_what_config_returns(capsys, settings_restored):
     assert config["output_cache"] == {"limit": 1_000_000, "held": 0}
     assert config["level"] in config["available_levels"]
     files = {"zarr", "h5py", "pyarrow", "fsspec", "safetensors", "ml_dtypes"}
-    assert set(config["optional"]) == {"click", "rich", "onnx"} | files
+    libraries = {"click", "rich", "onnx", "torch", "jax", "dask", "distributed", "cuda-bindings"}
+    assert set(config["optional"]) == libraries | files
     assert printed.splitlines()[0].startswith(f"gatherum {gatherum.__version__}, Python 3.")
     assert f"instruction set  {config['level']} (of " in printed
     assert "threads          3\n" in printed
@@ -49,7 +50,8 @@ def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
 def test_optional_parts_are_not_imported(python):
     done = python(
         "import sys, gatherum; gatherum.show_config()\n"
-        "parts = {'onnx', 'zarr', 'h5py', 'pyarrow', 'click', 'rich', 'ml_dtypes'}\n"
+        "parts = {'onnx', 'zarr', 'h5py', 'pyarrow', 'click', 'rich', 'ml_dtypes',\n"
+        "         'torch', 'jax', 'dask', 'distributed', 'cuda'}\n"
         "assert not parts & set(sys.modules)"
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -243,7 +243,8 @@ SENTENCES = [
     ),
     (
         "not_an_index_dtype", "gather", (TWO, [0.5]), {}, TypeError,
-        "gather: `indices` must have an integer dtype, got float64",
+        "gather: `indices` must have an integer dtype, got float64; write "
+        "indices.astype(np.int64)",
     ),
     (
         "other_dtype", "scatter_nd", (TWO, ROWS, TWO[:1].astype(">f4")), {}, TypeError,
@@ -315,6 +316,12 @@ SENTENCES = [
         "not_reducible", "scatter_nd", (TWO.astype("S4"), ROWS, b"x"), {"reduction": "add"},
         TypeError,
         "scatter_nd: `reduction` 'add' is not defined for dtype |S4",
+    ),
+    (
+        "not_reducible", "scatter_nd", (TWO.astype(">f4"), ROWS, 1.0), {"reduction": "add"},
+        TypeError,
+        "scatter_nd: `reduction` 'add' is not defined for dtype >f4; write "
+        "data.astype(data.dtype.newbyteorder('='))",
     ),
     (
         "not_reducible", "scatter_elements", (TWO > 0, ROWS, True), {"reduction": "mean"},
@@ -580,7 +587,19 @@ SENTENCES = [
         f"gather: index {2**63} is out of bounds for axis 0 of size 2 (indices[0])",
     ),
     (
-        "not_an_index_dtype", "gather", (TWO, [1, 2**64]), {}, TypeError,
+        "too_wide_index", "gather", (TWO, [1, 2**64]), {}, ValueError,
+        f"gather: `indices` must be in [-2**63, 2**63), got {2**64} (indices[1])",
+    ),
+    (
+        "too_wide_index", "gather_elements", (TWO, [[0], [2**63]]), {}, ValueError,
+        f"gather_elements: `indices` must be in [-2**63, 2**63), got {2**63} (indices[1, 0])",
+    ),
+    (
+        "too_wide_index", "gather", (TWO, -(2**70)), {}, ValueError,
+        f"gather: `indices` must be in [-2**63, 2**63), got {-2**70}",
+    ),
+    (
+        "not_an_index_dtype", "gather", (TWO, [1.5, 2**64]), {}, TypeError,
         "gather: `indices` must have an integer dtype, got object",
     ),
     *(
@@ -867,7 +886,7 @@ def test_dtypes_come_before_dimensions_that_are_missing(op, plain):
     arguments = {key: convert(value) for key, value in wrong.items()}
     for call in (getattr(gatherum, op), lambda **a: gatherum.plan(op, *a.values())):
         arguments["indices"] = convert(np.float64(0))
-        with pytest.raises(TypeError, match=r"`indices` must have an integer dtype, got float64$"):
+        with pytest.raises(TypeError, match=r"`indices` must have an integer dtype, got float64;"):
             call(**arguments)
         arguments["indices"] = convert(np.int64(0))
         if op.startswith("scatter"):

@@ -278,7 +278,8 @@ def test_an_explanation_takes_what_a_plan_takes_and_a_plan():
         (("gather",), {}, TypeError,
          "explain: `data` and `indices` must be given with an operator's name"),
         (("gather", [1.0], [0.5]), {}, TypeError,
-         "gather: `indices` must have an integer dtype, got float64"),
+         "gather: `indices` must have an integer dtype, got float64; write "
+        "indices.astype(np.int64)"),
         (("gather", [1], [0]), {"mode": "fill", "fill_value": 0.5}, ValueError,
          "gather: `fill_value` must be an integer where `data` is int64, got 0.5"),
         (("scatter_nd", [1], [[0]], [1, 2]), {}, ValueError,

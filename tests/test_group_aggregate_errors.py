@@ -48,7 +48,12 @@ REFUSED = [
         ValueError,
         "group 7 is not in [0, 3) (group_idx[1, 1])",
     ),
-    (([0.0], [1]), {}, TypeError, "`group_idx` must have an integer dtype, got float64"),
+    (
+        ([0.0], [1]),
+        {},
+        TypeError,
+        "`group_idx` must have an integer dtype, got float64; write group_idx.astype(np.int64)",
+    ),
     (
         ([0], [None], "first"),
         {},

@@ -250,7 +250,8 @@ REFUSED = [
     ),
     (
         "reduce", ([1], [0.0]), {}, TypeError,
-        "groups.reduce: `groups` must have an integer dtype, got float64",
+        "groups.reduce: `groups` must have an integer dtype, got float64; write "
+        "groups.astype(np.int64)",
     ),
     (
         "reduce", ([1], [True]), {}, TypeError,

@@ -126,7 +126,7 @@ def test_a_plan_refuses_what_the_operator_refuses():
     assert str(caught.value) == "scatter_nd: `updates` must have shape (5, 8), got (5, 7)"
     with pytest.raises(TypeError, match="float32") as caught:
         gatherum.plan("gather", TABLE, ((5, 1), "f4"))
-    assert str(caught.value) == "gather: `indices` must have an integer dtype, got float32"
+    assert str(caught.value).startswith("gather: `indices` must have an integer dtype, got float32")
 
 
 def test_more_plans_than_the_table_holds():

@@ -190,7 +190,8 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
             ("gather", (3,), [0.5]),
             {},
             TypeError,
-            "gather: `indices` must have an integer dtype, got float64",
+            "gather: `indices` must have an integer dtype, got float64; write "
+            "indices.astype(np.int64)",
         ),
         (
             ("scatter_nd", (3,), [[0, 0]]),

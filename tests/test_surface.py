@@ -4,6 +4,7 @@ import doctest
 import functools
 import importlib
 import inspect
+import operator
 import pydoc
 import re
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum.counterparts import COUNTERPARTS
 
 SIGNATURES = {
     "gather": "(data, indices, axis=0, *, mode='raise', negative=True, fill_value=0, out=None)",
@@ -206,6 +208,19 @@ def test_every_public_name_has_its_module() -> None:
         found = getattr(gatherum, name)
         assert found is getattr(sys.modules[f"gatherum.{module}"], name)
         assert found is vars(gatherum)[name]  # found without a call from then on
+
+
+@pytest.mark.parametrize("name", COUNTERPARTS)
+def test_a_name_of_another_library_has_its_counterpart_named(name: str) -> None:
+    call = COUNTERPARTS[name]
+    with pytest.raises(AttributeError) as refusal:
+        getattr(gatherum, name)
+    expected = f"module 'gatherum' has no attribute {name!r}; its counterpart is gatherum.{call}"
+    assert str(refusal.value) == expected
+    function, given = call.partition(" or ")[0].rstrip(")").split("(")
+    names = inspect.signature(operator.attrgetter(function)(gatherum)).parameters
+    keywords = [one.partition("=")[0] for one in given.split(", ")]
+    assert set(keywords) - {"value"} <= set(names)
 
 
 def test_no_module_has_the_name_of_a_function() -> None:

@@ -140,7 +140,9 @@ if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
 
     def __getattr__(name: str) -> object:
         if name not in _SUBPACKAGES and name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from .counterparts import hint
+
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint(name)}")
         import importlib
 
         from .help_signatures import plain_signatures

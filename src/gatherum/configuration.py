@@ -14,6 +14,11 @@ from .version import __version__
 OPTIONAL_PARTS = {
     "click": "command line",
     "rich": "progress on the command line",
+    "torch": "gatherum.torch",
+    "jax": "gatherum.jax",
+    "dask": "gatherum.dask",
+    "distributed": "rows moved between workers in gatherum.dask",
+    "cuda-bindings": "gatherum.cuda",
     "onnx": "gatherum.onnx",
     "zarr": "Zarr arrays in gatherum.files",
     "h5py": "HDF5 datasets in gatherum.files",

@@ -242,9 +242,23 @@ def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     _refuse(op, operand, value, held)
     _refuse_text(op, operand, value)
     array = _convert(op, operand, value)
-    if isinstance(value, (list, tuple)) and array.size == 0 and array.dtype.kind == "f":
-        return array.astype(np.int64)
+    if isinstance(value, (int, list, tuple)) and array.dtype.kind in "fO":
+        if array.size == 0:
+            return array.astype(np.int64)
+        _refuse_wide(op, operand, np.array(value, object))
     return array
+
+
+def _refuse_wide(op: str, operand: str, values: Array) -> None:
+    """Raise ValueError for the first integer without an int64, if all values are integers."""
+    wide = None
+    for position, value in np.ndenumerate(values):
+        if type(value) is not int:
+            return
+        if wide is None and not -(2**63) <= value < 2**63:
+            wide = errors.too_wide_index(op, operand, value, position)
+    if wide is not None:
+        raise wide
 
 
 def _as_numpy(op: str, dtype: AnyDType) -> DType:

@@ -212,7 +212,14 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
     else:
         made = f"{_advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
     hint = f"; {made} of a mask" if dtype.kind == "b" else ""
+    if dtype.kind == "f":
+        hint = f"; write {operand}.{_advice('astype(np.int64)', 'to(torch.int64)')}"
     return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{hint}")
+
+
+def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -> ValueError:
+    where = f" ({operand}[{', '.join(map(str, position))}])" if position else ""
+    return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{where}")
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
@@ -256,7 +263,9 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
 
 
 def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
-    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}")
+    swapped = isinstance(dtype, np.dtype) and not dtype.isnative
+    hint = "; write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
+    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{hint}")
 
 
 def no_derivative(reduction: str) -> NotImplementedError:

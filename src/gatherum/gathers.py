@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
 from .dynamo import follow_tensors
-from .names import ModeName
+from .names import Foreign, ModeName
 from .native import accelerate, call
 
 Item = TypeVar("Item", bound=np.generic)
@@ -34,6 +34,19 @@ def gather(
 
 @overload
 def gather(
+    data: Foreign,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def gather(
     data: ArrayLike,
     indices: ArrayLike,
     axis: int = 0,
@@ -44,15 +57,15 @@ def gather(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def gather(
-    data: ArrayLike,
-    indices: ArrayLike,
+    data: Any,
+    indices: Any,
     axis: int = 0,
     *,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Any | None = None,
+) -> Any:
     """Take slices of an array along one axis, by their numbers.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``, where ``a..`` runs over the dimensions
@@ -155,6 +168,19 @@ def gather_elements(
 
 @overload
 def gather_elements(
+    data: Foreign,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def gather_elements(
     data: ArrayLike,
     indices: ArrayLike,
     axis: int = 0,
@@ -165,15 +191,15 @@ def gather_elements(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def gather_elements(
-    data: ArrayLike,
-    indices: ArrayLike,
+    data: Any,
+    indices: Any,
     axis: int = 0,
     *,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Any | None = None,
+) -> Any:
     """Take one element of an array for every index.
 
     ``out[i, j, k] = data[i, indices[i, j, k], k]`` for three dimensions and axis 1: the index
@@ -271,6 +297,19 @@ def gather_nd(
 
 @overload
 def gather_nd(
+    data: Foreign,
+    indices: Any,
+    batch_dims: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def gather_nd(
     data: ArrayLike,
     indices: ArrayLike,
     batch_dims: int = 0,
@@ -281,15 +320,15 @@ def gather_nd(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def gather_nd(
-    data: ArrayLike,
-    indices: ArrayLike,
+    data: Any,
+    indices: Any,
     batch_dims: int = 0,
     *,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: object = 0,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Any | None = None,
+) -> Any:
     """Take elements or slices of an array by tuples of indices.
 
     ``out[b.., i.., s..] = data[b.., *indices[b.., i.., :], s..]``, where ``b..`` runs over the

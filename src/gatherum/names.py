@@ -1,13 +1,13 @@
-"""The types of a call's attributes, such as `ModeName`, for type checkers."""
+"""The types of calls for type checkers: of attributes, as `ModeName`, and of other arrays."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from .reductions import FoldName, ReductionName
 
 __all__ = [
-    "FoldName", "IndexAttributes", "ModeName", "OperatorName", "PlanAttributes",
+    "FoldName", "Foreign", "IndexAttributes", "ModeName", "OperatorName", "PlanAttributes",
     "PrepareAttributes", "ReductionName",
 ]  # fmt: skip
 
@@ -25,6 +25,22 @@ OperatorName: TypeAlias = Literal[
     "scatter-elements",
     "scatter-nd",
 ]
+
+
+class _OnDevice(Protocol):
+    """An array that DLPack shares: of PyTorch, JAX or CuPy."""
+
+    def __dlpack__(self, *args: Any, **attributes: Any) -> Any: ...
+
+
+class _Lazy(Protocol):
+    """An array of Dask."""
+
+    def __dask_graph__(self) -> Any: ...
+
+
+# An array of another library, which a call takes to an array of the same type.
+Foreign = TypeVar("Foreign", bound=_OnDevice | _Lazy)
 
 
 class IndexAttributes(TypedDict, total=False):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
 from .dynamo import follow_tensors
-from .names import ModeName, ReductionName
+from .names import Foreign, ModeName, ReductionName
 from .native import accelerate, call
 
 Item = TypeVar("Item", bound=np.generic)
@@ -32,6 +32,21 @@ def scatter_slices(
 
 @overload
 def scatter_slices(
+    data: Foreign,
+    indices: Any,
+    updates: Any,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def scatter_slices(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
@@ -44,17 +59,17 @@ def scatter_slices(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def scatter_slices(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
+    data: Any,
+    indices: Any,
+    updates: Any,
     axis: int = 0,
     *,
     reduction: ReductionName = "none",
     include_self: bool = True,
     mode: ModeName = "raise",
     negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Any | None = None,
+) -> Any:
     """Write, or reduce, slices into an array along one axis, by their numbers: `gather`'s inverse.
 
     ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``, where ``a..`` runs over
@@ -176,6 +191,21 @@ def scatter_elements(
 
 @overload
 def scatter_elements(
+    data: Foreign,
+    indices: Any,
+    updates: Any,
+    axis: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def scatter_elements(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
@@ -188,17 +218,17 @@ def scatter_elements(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def scatter_elements(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
+    data: Any,
+    indices: Any,
+    updates: Any,
     axis: int = 0,
     *,
     reduction: ReductionName = "none",
     include_self: bool = True,
     mode: ModeName = "raise",
     negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Any | None = None,
+) -> Any:
     """Write, or reduce, one element into an array for every index.
 
     ``out = data; out[i, indices[i, j, k], k] op= updates[i, j, k]`` for three dimensions and axis
@@ -316,6 +346,21 @@ def scatter_nd(
 
 @overload
 def scatter_nd(
+    data: Foreign,
+    indices: Any,
+    updates: Any,
+    batch_dims: int = 0,
+    *,
+    reduction: ReductionName = "none",
+    include_self: bool = True,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def scatter_nd(
     data: ArrayLike,
     indices: ArrayLike,
     updates: ArrayLike,
@@ -328,17 +373,17 @@ def scatter_nd(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def scatter_nd(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
+    data: Any,
+    indices: Any,
+    updates: Any,
     batch_dims: int = 0,
     *,
     reduction: ReductionName = "none",
     include_self: bool = True,
     mode: ModeName = "raise",
     negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Any | None = None,
+) -> Any:
     """Write, or reduce, elements or slices into an array by tuples of indices.
 
     ``out = data; out[b.., *indices[b.., i.., :], s..] op= updates[b.., i.., s..]``, where ``b..``

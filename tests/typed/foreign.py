@@ -1,0 +1,34 @@
+"""What type checkers infer of calls on arrays of other libraries, whose types they do not need."""
+
+from typing import Any, assert_type
+
+import numpy as np
+
+import gatherum
+
+
+class OnDevice:
+    """An array as PyTorch, JAX and CuPy have them."""
+
+    def __dlpack__(self, *, stream: int | None = None, max_version: Any = None) -> object:
+        raise NotImplementedError
+
+    def detach(self) -> "OnDevice":
+        raise NotImplementedError
+
+
+class Lazy:
+    """An array as Dask has them."""
+
+    def __dask_graph__(self) -> dict[str, object]:
+        raise NotImplementedError
+
+
+tensor, lazy = OnDevice(), Lazy()
+assert_type(gatherum.gather(tensor, [0]).detach(), OnDevice)
+assert_type(gatherum.gather(tensor, tensor, 1, mode="clip", out=tensor), OnDevice)
+assert_type(gatherum.gather_elements(tensor, [[0]], axis=1), OnDevice)
+assert_type(gatherum.gather_nd(lazy, np.zeros((1, 1), int), batch_dims=0), Lazy)
+assert_type(gatherum.scatter_slices(tensor, tensor, 1.0, axis=1), OnDevice)
+assert_type(gatherum.scatter_elements(tensor, tensor, tensor, reduction="add"), OnDevice)
+assert_type(gatherum.scatter_nd(lazy, lazy, lazy), Lazy)
