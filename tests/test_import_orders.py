@@ -47,6 +47,11 @@ def test_numpy_alone(python, modules, use):
     ends_quietly(python, modules, use)
 
 
+def test_a_notebook_draws_a_plan_that_is_used_first(python):
+    code = "import gatherum\nprint(gatherum.plan('gather', (3,), (2,))._repr_html_()[:4])\n"
+    assert python(code).stdout == "<div\n"
+
+
 FIRST_CALLS = {
     "a plan": ("gatherum.plan('gather', np.zeros(3), np.array([0, 5])).run(np.zeros(3), "
                "np.array([0, 5]))"),

@@ -16,7 +16,7 @@ from .callbacks import find_refusal
 from .index_reports import IndexReport, reported
 from .names import OperatorName, PlanAttributes
 from .operators import Operator, find
-from .plans import Plan, check_fill, planned, set_html_view
+from .plans import Plan, check_fill, planned
 from .pseudocode import loop_lines, rule
 
 # About how many seconds a call takes that moves nothing.
@@ -258,6 +258,3 @@ def _duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.2g} ns"
-
-
-set_html_view(lambda plan: Explanation(plan)._repr_html_())

@@ -169,8 +169,10 @@ class Plan:
         *inputs, out = (one and one.plain for one in operands)
         return _planned_again, (s.op, *inputs, s.attributes.keywords | {"out": out}, self.device)
 
-    def _repr_html_(self) -> str | None:
-        return None if _html_view is None else _html_view(self)
+    def _repr_html_(self) -> str:
+        from .explanations import Explanation  # it draws, and is not needed for anything else
+
+        return Explanation(self)._repr_html_()
 
     def __str__(self) -> str:
         lines = self.call_lines()
@@ -187,14 +189,6 @@ class Plan:
 
 
 native.accelerate(Plan.run)
-
-_html_view: Callable[[Plan], str] | None = None
-
-
-def set_html_view(view: Callable[[Plan], str]) -> None:
-    """Say what notebooks show of a plan: a picture, from the layer that draws it."""
-    global _html_view  # noqa: PLW0603  # like the callbacks that this module gives to the core
-    _html_view = view
 
 
 def build(s: Call) -> Plan:
