@@ -1,0 +1,35 @@
+"""The script that decides whether a change lands: its exit status says what its lanes did."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / ".ci" / "run"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("first", "second", "status", "last"),
+    [
+        ("true", "true", 0, "--- second lane"),
+        ("false", "true", 1, "failed: first"),
+        ("true", "false", 1, "failed:  second"),
+        ("false", "false", 1, "failed: first second"),
+    ],
+)
+def test_a_failure_in_either_lane_fails(tmp_path, first, second, status, last):
+    text = SCRIPT.read_text()
+    for lane, does in (("first", first), ("second", second)):
+        text, replaced = re.subn(
+            rf"^{lane}_lane\(\) {{\n.*?^}}$", f"{lane}_lane() {{ {does}; }}", text, 1, re.M | re.S
+        )
+        assert replaced == 1
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_text(text)
+    done = subprocess.run(
+        ["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (status, last), done.stderr
