@@ -24,7 +24,10 @@ def test_a_failure_in_either_lane_fails(tmp_path, first, second, status, last):
     text = SCRIPT.read_text()
     for lane, does in (("first", first), ("second", second)):
         text, replaced = re.subn(
-            rf"^{lane}_lane\(\) {{\n.*?^}}$", f"{lane}_lane() {{ {does}; }}", text, 1, re.M | re.S
+            rf"^{lane}_lane\(\) {{\n.*?^}}$",
+            f"{lane}_lane() {{ {does}; }}",
+            text,
+            flags=re.M | re.S,
         )
         assert replaced == 1
     (tmp_path / ".ci").mkdir()
