@@ -15,14 +15,22 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _on_tensors(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    def call(data: Any, *operands: Any, **attributes: Any) -> Any:
+def _on_tensors(function: types.FunctionType, inside: tuple[str, ...]) -> Callable[..., Any]:
+    name, plain = function.__name__, _untraced(function)
+    first = function.__code__.co_varnames[0]
+
+    def call(*operands: Any, **attributes: Any) -> Any:
         import torch
 
         import gatherum.torch as on_tensors
 
-        function = getattr(on_tensors, name) if isinstance(data, torch.Tensor) else plain
-        return function(data, *operands, **attributes)
+        data = operands[0] if operands else attributes[first]
+        if not isinstance(data, torch.Tensor):
+            return plain(*operands, **attributes)
+        module: Any = on_tensors
+        for part in inside:
+            module = getattr(module, part)
+        return getattr(module, name)(*operands, **attributes)
 
     return call
 
@@ -36,9 +44,11 @@ def _untraced(function: types.FunctionType) -> Callable[..., Any]:
     return same
 
 
-def follow_tensors(function: Any) -> None:
-    """Let a graph take the function of the same name in `gatherum.torch` for this one."""
-    traced = _on_tensors(function.__name__, _untraced(function))
+def follow_tensors(function: Any, *inside: str) -> None:
+    """Let a graph take the function of the same name in `gatherum.torch` for this one, or in a
+    module inside of it.
+    """
+    traced = _on_tensors(function, inside)
     function._torchdynamo_inline = traced  # inside of a function that is compiled
     function._torchdynamo_orig_callable = traced  # compiled itself
     function._torchdynamo_wrapper_id = id(function)

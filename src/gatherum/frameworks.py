@@ -31,11 +31,15 @@ class Framework(Protocol):
         The first parts of the names of the modules that its types come from.
     to_numpy : str
         What to write for a NumPy array with an array's values, for example ``"write {}.numpy()"``.
+    groups : object
+        The functions that `gatherum.groups.namespace.Arrays` names, None where its arrays are to be
+        converted for `gatherum.groups`. An adapter may leave it out.
     """
 
     name: str
     modules: tuple[str, ...]
     to_numpy: str
+    groups: Any = None
 
     @abstractmethod
     def owns(self, kind: type) -> bool:
@@ -224,6 +228,16 @@ def adapter_of(kind: type) -> Framework | None:
         import_module(f"{__package__}.{package}")
     adapter = _adapters.get(name)
     return adapter if adapter is not None and adapter.owns(kind) else None
+
+
+def namespace(op: str, operands: Mapping[str, object]) -> Any:
+    """Return the functions for groups of the framework of the first operand; None where NumPy is to
+    take it, or to refuse it.
+    """
+    adapter = adapter_of(type(next(iter(operands.values()))))
+    if (found := getattr(adapter, "groups", None)) is not None:
+        check_one_framework(op, operands)
+    return found
 
 
 def spec(op: str, operand: str, value: object) -> object:

@@ -83,7 +83,7 @@ class Namespace(Protocol):
         """Return whether items can be added up: some types of 8 bits only move."""
 
     def gather(
-        self, attributes: Attributes, data: Array, indices: Array, fill_value: int = 0
+        self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0
     ) -> Array:
         """Run a gather, which stores a number for an invalid index."""
 
@@ -126,12 +126,12 @@ class Places(NamedTuple):
         """Whether invalid indices address nothing."""
         return self.attributes.mode in ("fill", "drop")
 
-    def take(self, table: Array) -> Array:
-        """Gather from an array of the data's shape; skipped entries take zeros."""
+    def take(self, table: Array, fill_value: Any = 0) -> Array:
+        """Gather from an array of the data's shape; skipped entries take a number."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
         gather = Attributes(op, attributes.axis, attributes.mode, attributes.negative)
-        return self.xp.gather(gather, table, self.indices)
+        return self.xp.gather(gather, table, self.indices, fill_value)
 
     def put(
         self, table: Array, updates: Array, reduction: str = "none", include_self: bool = True

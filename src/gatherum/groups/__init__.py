@@ -5,6 +5,7 @@ first and last values, counts. `transform` changes each value by what its group 
 has the arguments and results of numpy_groupies.
 """
 
+from gatherum.dynamo import follow_tensors
 from gatherum.help_signatures import plain_help
 
 from .groupies import aggregate
@@ -12,6 +13,8 @@ from .reducing import reduce, transform
 
 __all__ = ["aggregate", "reduce", "transform"]
 
+follow_tensors(reduce, "groups")
+follow_tensors(transform, "groups")
 plain_help(globals())
 
 

@@ -46,6 +46,12 @@ def empty_group(op: str, func: str, dtype: object, group: int, place: Sequence[i
     )
 
 
+def unknown_groups(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"{op}: `fill_value` must be given here, where it is not known yet which groups are empty"
+    )
+
+
 def fill_of_result(error: Exception) -> Exception:
     """Reword an operator's error of `fill_value`, which has the dtype of `data` there."""
     return type(error)(str(error).replace("`data`", "the result"))

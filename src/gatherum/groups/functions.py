@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gatherum import elementary
-from gatherum.call import Array
 from gatherum.casting import kind_rank
-from gatherum.dtypes import DType, accumulator_dtype, is_reducible
+from gatherum.dtypes import AnyDType, Extension, accumulator_dtype, is_reducible
+from gatherum.places import Array
 
 from .grouping import Grouping
+from .namespace import Arrays
 
 # For type checkers; a test compares them with the tables.
 ReduceName: TypeAlias = Literal[
@@ -34,8 +33,6 @@ ReduceName: TypeAlias = Literal[
 TransformName: TypeAlias = Literal["normalize", "centre", "softmax", "log_softmax"]
 
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
-
-ZERO_COUNT = np.zeros((), np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +61,8 @@ class FunctionRow:
     name: str
     compose: Composition
     composes: str
-    accepts: Callable[[DType], bool]
-    result: Callable[[DType], DType]
+    accepts: Callable[[AnyDType], bool]
+    result: Callable[[AnyDType], AnyDType]
     empty: float | None
     ties: str
 
@@ -77,26 +74,26 @@ class TransformRow:
     name: str
     compose: Callable[[Array, Grouping], Array]
     composes: str
-    accepts: Callable[[DType], bool]
+    accepts: Callable[[AnyDType], bool]
 
 
-def _reduces(*reductions: str) -> Callable[[DType], bool]:
+def _reduces(*reductions: str) -> Callable[[AnyDType], bool]:
     return lambda dtype: all(is_reducible(dtype, reduction) for reduction in reductions)
 
 
-def _anything(dtype: DType) -> bool:
+def _anything(dtype: AnyDType) -> bool:
     return True
 
 
-def _same(dtype: DType) -> DType:
+def _same(dtype: AnyDType) -> AnyDType:
     return dtype
 
 
-def _always(kind: type) -> Callable[[DType], DType]:
+def _always(kind: type) -> Callable[[AnyDType], AnyDType]:
     return lambda dtype: np.dtype(kind)
 
 
-def working_dtype(dtype: DType) -> DType:
+def working_dtype(dtype: AnyDType) -> AnyDType:
     """Return the dtype that spreads and transforms compute in: float32 for halves, float64 for
     integers, else the values' own.
     """
@@ -105,39 +102,41 @@ def working_dtype(dtype: DType) -> DType:
     return accumulator_dtype(dtype, "mean")
 
 
-def transformed_dtype(dtype: DType) -> DType:
+def transformed_dtype(dtype: AnyDType) -> AnyDType:
     """Return the dtype of what a transform gives: float64 for integers, else the values' own."""
     return np.dtype(np.float64) if dtype.kind in "iu" else dtype
 
 
-def _spread_dtype(dtype: DType) -> DType:
+def _spread_dtype(dtype: AnyDType) -> AnyDType:
     """Return the dtype of a variance: float64 for integers, real for complex numbers."""
     found = transformed_dtype(dtype)
     return np.zeros((), found).real.dtype if found.kind == "c" else found
 
 
-def is_nan(values: Array) -> NDArray[np.bool_]:
-    """Whether each value is NaN, of any dtype of numbers that has one."""
-    nan: NDArray[np.bool_] = np.not_equal(values, values)
-    return nan
+@lru_cache
+def has_nan(dtype: AnyDType) -> bool:
+    """Whether values of the dtype may be NaN: not those of some types of 4 and 6 bits."""
+    if isinstance(dtype, Extension):
+        return True
+    if (kind_rank(dtype) or 0) < 2:
+        return False
+    item = np.asarray(np.nan).astype(dtype)
+    return bool(np.isnan(item))
 
 
-def has_nan(dtype: DType) -> bool:
-    """Whether values of the dtype may be NaN."""
-    return (kind_rank(dtype) or 0) >= 2
+def not_a_number(dtype: AnyDType) -> complex:
+    """Return NaN as a number of Python, in both parts of a complex one."""
+    return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
-def canonical(values: Array) -> Array:
-    """Make each NaN the quiet one without sign and payload, in place."""
-    for part in (values.real, values.imag) if values.dtype.kind == "c" else (values,):
-        np.copyto(part, part.dtype.type(np.nan), where=is_nan(part))
-    return values
-
-
-def _truth(values: Array) -> NDArray[np.bool_]:
+def _truth(values: Array, by: Grouping) -> Array:
     """Return which values are true: NaN is, and any byte but 0 of bools."""
-    truth: NDArray[np.bool_] = np.not_equal(values, 0)
-    return truth
+    return by.xp.comparable(values) != 0
+
+
+def _working(values: Array, by: Grouping) -> Array:
+    """Return values in the dtype that they are computed in."""
+    return by.xp.astype(values, by.xp.dtype(working_dtype(by.xp.kind(values))))
 
 
 def _fold(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
@@ -145,7 +144,7 @@ def _fold(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) 
 
 
 def _fold_truth(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    return by.scatter(_truth(values), reduction, start)
+    return by.scatter(_truth(values, by), reduction, start)
 
 
 def _last(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
@@ -153,89 +152,84 @@ def _last(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
 
 
 def _first(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    return by.backward().scatter(np.flip(values, by.axis), "none", start)
+    return by.first(values, start)
 
 
 def _count(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    counts = by.count(start)
-    return counts if counts.shape == by.shape else np.broadcast_to(counts, by.shape).copy()
+    return by.xp.whole(by.count(start), by.shape)
 
 
 def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    best = by.scatter(values, extreme, np.zeros((), values.dtype))
-    attains = np.asarray(values == by.gather(best))
-    if has_nan(values.dtype) and is_nan(best).any():
-        attains |= is_nan(values)  # in a group with NaN nothing equals the extreme
+    xp, values = by.xp, by.xp.stop_gradient(values)
+    best = by.scatter(values, extreme, by.zero(values))
+    attains = xp.comparable(values) == xp.comparable(by.gather(best))
+    if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
+        attains = attains | xp.isnan(values)  # in a group with NaN nothing equals the extreme
     return by.first_position(attains, start)
 
 
 def _variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found = values.astype(working_dtype(values.dtype), copy=False)
-    mean = by.scatter(found, "mean", np.zeros((), found.dtype))
-    squares = _squares(found, by.gather(mean))
-    total = by.scatter(squares, "add", np.zeros((), squares.dtype))
-    counts = by.count(ZERO_COUNT)
+    found, xp = _working(values, by), by.xp
+    mean = by.scatter(found, "mean", by.zero(found))
+    squares = _squares(found, by.gather(mean), xp)
+    total = by.scatter(squares, "add", by.zero(squares))
+    counts = by.count()
     freedom = counts - ddof
-    spread = total / freedom.astype(total.dtype)
+    spread = xp.divide(total, xp.astype(freedom, total.dtype), total)
     if root:
-        spread = np.sqrt(spread)
-    np.copyto(spread, np.nan, where=freedom <= 0)
-    result = canonical(spread).astype(start.dtype)
-    np.copyto(result, start, where=counts == 0)
-    return result
+        spread = xp.sqrt(spread)
+    spread = xp.canonical(xp.replaced(spread, freedom <= 0, np.nan))
+    return xp.replaced(xp.astype(spread, start.dtype), counts == 0, start)
 
 
-def _squares(values: Array, means: Array) -> Array:
+def _squares(values: Array, means: Array, xp: Arrays) -> Array:
     """Return the squares of the distances from the means, whose memory it takes."""
-    np.subtract(values, means, out=means)
-    if means.dtype.kind != "c":
-        return np.multiply(means, means, out=means)
-    squares: Array = means.real * means.real
-    squares += means.imag * means.imag
-    return squares
+    away = xp.subtract(values, means, means)
+    if xp.kind(away).kind != "c":
+        return xp.multiply(away, away, away)
+    real, imaginary = away.real, away.imag
+    return xp.add(real * real, imaginary * imaginary)
 
 
 def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found = values.astype(working_dtype(values.dtype), copy=False)
-    shift = by.scatter(found, "max", np.zeros((), found.dtype))
-    np.copyto(shift, 0, where=np.isinf(shift))  # what is infinite stays so by itself
-    shifted = elementary.exp(found - by.gather(shift))
-    total = elementary.log(by.scatter(shifted, "add", np.zeros((), found.dtype)))
-    result = canonical(shift + total).astype(start.dtype)
-    np.copyto(result, start, where=by.count(ZERO_COUNT) == 0)
-    return result
+    found, xp = _working(values, by), by.xp
+    shift = by.scatter(xp.stop_gradient(found), "max", by.zero(found))
+    shift = xp.replaced(shift, xp.isinf(shift), 0)  # what is infinite stays so by itself
+    spread = by.gather(shift)
+    total = by.scatter(xp.exp(xp.subtract(found, spread, spread)), "add", by.zero(found))
+    result = xp.astype(xp.canonical(shift + xp.log(total)), start.dtype)
+    return xp.replaced(result, by.count() == 0, start)
 
 
 def _shifted(values: Array, by: Grouping) -> Array:
     """Return the distance of each value from the largest of its group."""
-    largest = by.scatter(values, "max", np.zeros((), values.dtype))
-    distances = by.gather(largest, nan_item(values.dtype))
-    return np.subtract(values, distances, out=distances)
+    largest = by.scatter(by.xp.stop_gradient(values), "max", by.zero(values))
+    distances = by.gather(largest, np.nan)
+    return by.xp.subtract(values, distances, distances)
 
 
 def _softmax(values: Array, by: Grouping) -> Array:
-    powers = elementary.exp(_shifted(values, by))
-    total = by.scatter(powers, "add", np.zeros((), powers.dtype))
-    return np.divide(powers, by.gather(total, nan_item(powers.dtype)), out=powers)
+    powers = by.xp.exp(_shifted(values, by))
+    total = by.scatter(powers, "add", by.zero(powers))
+    return by.xp.divide(powers, by.gather(total, np.nan), powers)
 
 
 def _log_softmax(values: Array, by: Grouping) -> Array:
     shifted = _shifted(values, by)
-    total = by.scatter(elementary.exp(shifted), "add", np.zeros((), shifted.dtype))
-    logs = by.gather(elementary.log(total), nan_item(total.dtype))
-    return np.subtract(shifted, logs, out=shifted)
+    total = by.scatter(by.xp.exp(shifted), "add", by.zero(shifted))
+    return by.xp.subtract(shifted, by.gather(by.xp.log(total), np.nan), shifted)
 
 
 def _centred(values: Array, by: Grouping) -> Array:
-    mean = by.scatter(values, "mean", np.zeros((), values.dtype))
-    centres = by.gather(mean, nan_item(values.dtype))
-    return np.subtract(values, centres, out=centres)
+    mean = by.scatter(values, "mean", by.zero(values))
+    centres = by.gather(mean, not_a_number(by.xp.kind(values)))
+    return by.xp.subtract(values, centres, centres)
 
 
 def _normalized(values: Array, by: Grouping) -> Array:
-    total = by.scatter(values, "add", np.zeros((), values.dtype))
-    totals = by.gather(total, nan_item(values.dtype))
-    return np.divide(values, totals, out=totals)
+    total = by.scatter(values, "add", by.zero(values))
+    totals = by.gather(total, np.nan)
+    return by.xp.divide(values, totals, totals)
 
 
 _FIRST_INDEX = "the first index; NaN wins"
@@ -410,12 +404,3 @@ TRANSFORMS = {
         ),
     )
 }
-
-
-def nan_item(dtype: DType) -> Array | None:
-    """Return NaN as an item, in both parts of a complex one; None where the dtype has none."""
-    if not has_nan(dtype):
-        return None
-    item: Array = np.zeros((), dtype)
-    item[()] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
-    return item if is_nan(item) else None

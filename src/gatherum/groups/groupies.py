@@ -20,7 +20,7 @@ from gatherum.errors import (
 )
 
 from . import errors
-from .functions import ZERO_COUNT, has_nan, is_nan
+from .functions import has_nan
 from .groupies_dtypes import (
     TRUTHS,
     WHOLE,
@@ -243,7 +243,7 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
 
 
 def _grouping(groups: Array, shape: Shape, axis: int) -> Grouping:
-    return Grouping(AGGREGATE, "group_idx", groups, groups, shape, axis, "raise", False)
+    return Grouping.of(AGGREGATE, "group_idx", groups, shape, axis)
 
 
 def _sizes(entries: Array, size: object, several: bool) -> Shape:
@@ -274,7 +274,7 @@ def _made(
     native = working_dtype(name, values.dtype, kind).newbyteorder("=")
     with np.errstate(all="ignore"):
         asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
-        nan = is_nan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
+        nan = np.isnan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
         if skips and nan.any():
             by = by.without(nan)
         if name in ("anynan", "allnan"):
@@ -287,7 +287,7 @@ def _made(
         result = made.astype(kind, copy=False)
         least = ddof if name in ("var", "std") else 0
         if least or not direct:
-            np.copyto(result, fill, where=by.count(ZERO_COUNT) <= least)
+            np.copyto(result, fill, where=by.count() <= least)
         if name in ("argmax", "argmin") and not skips and nan.any():
             np.copyto(result, fill, where=reduced("any", nan, by, 0, None))
     return result

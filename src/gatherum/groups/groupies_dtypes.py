@@ -11,7 +11,7 @@ from gatherum.casting import keeps_kind, kind_rank, stays_finite
 from gatherum.dtypes import DType
 
 from . import errors
-from .functions import FUNCTIONS, is_nan
+from .functions import FUNCTIONS
 from .reducing import WIDEST, check_defined
 
 TRUTHS = ("any", "all", "anynan", "allnan")
@@ -101,7 +101,7 @@ def _holds(value: Any, dtype: DType) -> bool:
     with np.errstate(all="ignore"):
         try:
             item = given.astype(dtype)
-            return bool(is_nan(given) or item == value) and stays_finite(given, item)
+            return bool(np.isnan(given) or item == value) and stays_finite(given, item)
         except (TypeError, ValueError, OverflowError):
             return False
 

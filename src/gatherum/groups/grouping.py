@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gatherum.call import Array
+from gatherum.call import Attributes
 from gatherum.errors import Shape
-from gatherum.indices import first_invalid, resolve
-from gatherum.plans import apply
+from gatherum.indices import first_invalid
+from gatherum.operators import ELEMENTS
+from gatherum.places import Array, Places
 
-from . import errors
+from . import arrays, errors
+from .namespace import Arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,128 +27,159 @@ class Grouping:
         The function that was called, for messages.
     operand : str
         Its argument that has the groups, for messages.
-    given : numpy.ndarray of int
-        The groups as the caller gave them, for messages.
-    groups : numpy.ndarray of int
-        One group for each position along `axis`, or one for each value.
-    shape : tuple of int
-        The shape of a result: the number of groups stands in the place of the values along `axis`.
+    given : array of int or None
+        The groups as the caller gave them, for messages; None for the operators' own.
+    places : Places
+        Of a scatter of the values to their groups.
     axis : int
         The axis of the values that the groups take the place of, counted from the front.
-    mode, negative
-        What to do with entries that are no group, as of the operators.
     """
 
     op: str
     operand: str
     given: Array
-    groups: Array
-    shape: Shape
+    places: Places
     axis: int
-    mode: str
-    negative: bool
+
+    @classmethod
+    def of(
+        cls,
+        op: str,
+        operand: str,
+        groups: Array,
+        shape: Shape,
+        axis: int,
+        mode: str = "raise",
+        negative: bool = False,
+        xp: Arrays = arrays,
+    ) -> Grouping:
+        """Return the grouping by one entry for each position along `axis`, or for each value.
+
+        `shape` is that of a result: the number of groups stands in the place of the values along
+        `axis`.
+        """
+        name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
+        places: Any = Places
+        where = places(xp, Attributes(name, axis, mode, negative), groups, tuple(shape))
+        return cls(op, operand, groups, where, axis)
 
     @property
-    def size(self) -> int:
-        """The number of groups."""
-        return self.shape[self.axis]
+    def xp(self) -> Arrays:
+        """The functions of the framework."""
+        found: Any = self.places.xp
+        return found
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of a result."""
+        return self.places.shape
 
     @property
     def elements(self) -> bool:
         """Whether each value has a group of its own; otherwise slices across `axis` have one."""
-        return self.groups.ndim > 1
+        return self.places.operator.addressing is ELEMENTS
 
-    @property
-    def drops(self) -> bool:
-        """Whether values may belong to no group."""
-        return self.mode in ("fill", "drop")
+    def zero(self, values: Array) -> Array:
+        """Return 0 as an item of the values' dtype."""
+        return self.xp.full((), 0, values.dtype, values)
 
     def scatter(self, values: Array, reduction: str, start: Array) -> Array:
         """Fold the values of each group, or keep its last one. Empty groups are `start`, an item.
 
         The fold begins at the first value of a group; `start` takes no part.
         """
-        how = {"reduction": reduction, "include_self": False}
-        return self._run("scatter", np.broadcast_to(start, self.shape), values, **how)
+        return self._put(self.places, values, reduction, start)
 
     def gather(self, results: Array, fill_value: object = 0) -> Array:
         """Return to each value the result of its group; a value without any takes `fill_value`."""
-        return self._run("gather", results, fill_value=fill_value)
+        try:
+            return self.places.take(results, fill_value)
+        except IndexError as error:
+            raise self._invalid(error) from None
 
-    def count(self, start: Array) -> NDArray[np.int64]:
-        """Return the number of values in each group, `start` for an empty one.
+    def count(self, start: Array | None = None) -> Array:
+        """Return the number of values in each group, `start` or 0 for an empty one.
 
         The shape broadcasts to that of a result.
         """
-        return self._along(np.ones((), np.int64), "add", start)
+        one = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.places.indices)
+        return self._along(one, "add", self.zero(one) if start is None else start)
 
     def first_empty(self) -> Shape | None:
         """Return where a result first has no value: in a group without values."""
-        touched = self._along(np.ones((), np.bool_), "none", np.zeros((), np.bool_))
+        one = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.places.indices)
+        touched = self.xp.to_numpy(self._along(one, "none", self.zero(one)))
+        if touched is None:
+            raise errors.unknown_groups(self.op)
         if touched.all() or 0 in self.shape:
             return None
         place = np.unravel_index(int(touched.argmin()), touched.shape)
         return tuple(int(n) for n in place)
 
-    def backward(self) -> Grouping:
-        """Return the grouping of the values in the opposite order along `axis`."""
-        return replace(self, groups=np.flip(self.groups, self.axis if self.elements else 0))
+    def first(self, values: Array, start: Array) -> Array:
+        """Return the first value of each group, `start` for an empty one."""
+        backward, moved = self.places.reversed(values)
+        return self._put(backward, moved, "none", start)
 
-    def without(self, left_out: NDArray[np.bool_]) -> Grouping:
+    def without(self, left_out: Array) -> Grouping:
         """Return the grouping in which these values belong to no group."""
-        numbers = self._numbers(self.groups)
-        if not self.elements:
-            numbers = np.expand_dims(numbers, [d for d in range(left_out.ndim) if d != self.axis])
-        groups = np.where(left_out, -1, numbers)
-        return replace(self, groups=groups, mode="drop", negative=False)
+        try:
+            numbers = self.xp.resolve(self.places.attributes, *self._entries())
+        except IndexError as error:
+            raise self._invalid(error) from None
+        groups = self.xp.where(left_out, -1, self.places.over_updates(numbers))
+        how = Attributes("scatter_elements", self.axis, "drop", False)
+        return replace(self, places=self.places._replace(attributes=how, indices=groups))
 
-    def first_position(self, chosen: NDArray[np.bool_], start: Array) -> NDArray[np.int64]:
-        """Return the position along `axis` of the first chosen value of each group, `start` for a
-        group without one.
+    def first_position(self, chosen: Array, start: Array) -> Array:
+        """Return the position along `axis` of the first chosen value of each group, `start` for an
+        empty group. Each other group has one.
         """
+        if isinstance(chosen, np.ndarray):
+            return self._first_of_few(chosen, start)
+        n = chosen.shape[self.axis]
+        behind = (1,) * (len(chosen.shape) - self.axis - 1)
+        position = self.xp.reshape(self.xp.arange(0, n, chosen), (n, *behind))
+        found = self.xp.astype(self.xp.where(chosen, position, n), start.dtype)
+        return self.scatter(found, "min", start)
+
+    def _first_of_few(self, chosen: Array, start: Array) -> Array:
+        """Do the same with the chosen values alone: a shape that depends on values."""
         places = [*np.nonzero(chosen)]
         positions = places[self.axis]
-        groups = self.groups[chosen if self.elements else positions]
-        places[self.axis] = self._numbers(groups)
-        return apply(
-            "scatter_nd",
-            np.broadcast_to(start, self.shape),
-            np.stack(places, axis=-1),
-            positions,
-            reduction="min",
-            include_self=False,
-            mode="drop",
-            negative=False,
-        )
+        entries, size = self._entries()
+        entries = entries[chosen if self.elements else positions]
+        places[self.axis] = arrays.resolve(self.places.attributes, entries, size)
+        how = Attributes("scatter_nd", 0, "drop", False, "min", False)
+        into = np.broadcast_to(start, self.shape)
+        return arrays.scatter(how, into, np.stack(places, axis=-1), positions)
 
-    def _along(self, item: Array, reduction: str, start: Array) -> Array:
+    def _entries(self) -> tuple[Array, int]:
+        """Return the entries and the number of groups."""
+        indices = self.places.indices
+        tuples = self.places.operator.tuples
+        return (indices[..., 0] if tuples else indices), self.shape[self.axis]
+
+    def _along(self, one: Array, reduction: str, start: Array) -> Array:
         """Scatter one item for each entry; the shape broadcasts to that of a result."""
-        if self.elements:
-            return self.scatter(item, reduction, start)
-        found = replace(self, shape=(self.size,), axis=0).scatter(item, reduction, start)
-        return np.expand_dims(found, [d for d in range(len(self.shape)) if d != self.axis])
+        at = self.places.destinations()
+        return self.places.over_data(self._put(at, one, reduction, start))
 
-    def _numbers(self, entries: Array) -> NDArray[np.int64]:
-        """Return the number of each entry's group, -1 for none, or raise IndexError."""
-        numbers, invalid = resolve(entries, self.size, self.mode, self.negative)
-        if invalid is None:
-            return numbers
-        if not self.drops:
-            raise self._invalid()
-        return np.where(invalid, -1, numbers)
-
-    def _run(self, family: str, *operands: Array, **more: Any) -> Array:
-        data, *updates = operands
-        how = {"mode": self.mode, "negative": self.negative, "axis": self.axis, **more}
-        name = "elements" if self.elements else {"gather": "", "scatter": "slices"}[family]
+    def _put(self, places: Places, values: Array, reduction: str, start: Array) -> Array:
         try:
-            return apply(f"{family}_{name}".rstrip("_"), data, self.groups, *updates, **how)
-        except IndexError:
-            raise self._invalid() from None
+            table = self.xp.broadcast_to(start, places.shape)
+            return places.put(table, values, reduction, include_self=False)
+        except IndexError as error:
+            raise self._invalid(error) from None
 
-    def _invalid(self) -> IndexError:
+    def _invalid(self, error: IndexError) -> IndexError:
         """Return what to raise for the first entry that is no group, as the caller gave them."""
-        found = first_invalid(self.given, (self.size,), self.mode, self.negative, False)
+        given = None if self.given is None else self.xp.to_numpy(self.given)
+        if given is None:
+            return error
+        attributes, size = self.places.attributes, self.shape[self.axis]
+        mode, negative = attributes.mode, attributes.negative
+        found = first_invalid(given, (size,), mode, negative, False)
         where, value = (None, 0) if found is None else (found.where, found.value)
-        valid = -self.size if self.negative else 0, self.size
-        return errors.no_group(self.op, value, valid, where, self.mode, self.operand)
+        valid = -size if negative else 0, size
+        return errors.no_group(self.op, value, valid, where, mode, self.operand)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gatherum import conversion, shapes
-from gatherum.call import Array
-from gatherum.dtypes import MODES, DType, check_movable, is_index
+from gatherum import conversion, frameworks, shapes
+from gatherum.dtypes import MODES, AnyDType, is_index
 from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
 from gatherum.names import ModeName
+from gatherum.places import Array
 from gatherum.shapes import MAX_BYTES
 
-from . import errors
+from . import arrays, errors
 from .functions import (
     FUNCTIONS,
     REDUCES,
@@ -23,10 +23,8 @@ from .functions import (
     ReduceName,
     TransformName,
     TransformRow,
-    canonical,
     has_nan,
-    is_nan,
-    nan_item,
+    not_a_number,
     transformed_dtype,
     working_dtype,
 )
@@ -170,40 +168,54 @@ def as_ddof(op: str, value: object) -> int:
 
 def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: object) -> Array:
     """Return what `reduce` does, of an array and its groups."""
-    skips = name not in FUNCTIONS
+    xp, skips = by.xp, name not in FUNCTIONS
     row = FUNCTIONS[name.removeprefix("nan") if skips else name]
-    check_defined(by.op, row, name, values.dtype)
-    dtype = row.result(values.dtype)
-    shapes.check_result(by.op, by.shape, dtype)
-    start = _start(row, dtype, by.op, fill_value)
+    kind = xp.kind(values)
+    check_defined(by.op, row, name, kind)
+    dtype = row.result(kind)
+    _check_result(by, dtype)
+    start = _start(row, dtype, by, values, fill_value)
     with np.errstate(all="ignore"):  # signaling NaN among them
-        if skips and has_nan(values.dtype) and (left_out := is_nan(values)).any():
+        if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
             by = by.without(left_out)
         if start is None:
             if (place := by.first_empty()) is not None:
                 where = place if by.elements else ()
                 raise errors.empty_group(by.op, name, dtype, place[by.axis], where)
-            start = np.zeros((), dtype)
+            start = xp.full((), 0, xp.dtype(dtype), values)
         return row.compose(values, by, start, ddof)
 
 
-def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: DType) -> None:
+def _check_result(by: Grouping, dtype: AnyDType) -> None:
+    if all(type(n) is int for n in by.shape):  # else they are symbols of a graph
+        shapes.check_result(by.op, by.shape, dtype)
+
+
+def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: AnyDType) -> None:
     """Raise TypeError for a dtype that a function is not defined for."""
     if row.accepts(dtype):
         return
-    nearest = WIDEST.get(dtype.char, dtype.newbyteorder("="))
-    needs = nearest if dtype.char in WIDEST else "native byte order"
-    raise errors.not_defined(op, name, dtype, needs if row.accepts(nearest) else None)
+    needs = None
+    if isinstance(dtype, np.dtype):
+        nearest = WIDEST.get(dtype.char, dtype.newbyteorder("="))
+        known = nearest if dtype.char in WIDEST else "native byte order"
+        needs = known if row.accepts(nearest) else None
+    raise errors.not_defined(op, name, dtype, needs)
 
 
-def _start(row: FunctionRow, dtype: DType, op: str, fill_value: object) -> Array | None:
+def _start(
+    row: FunctionRow, dtype: AnyDType, by: Grouping, values: Array, fill_value: object
+) -> Array | None:
     """Return what an empty group becomes, as an item; None where it cannot be."""
-    if fill_value is not None:
-        try:
-            return conversion.fill_item(op, dtype, fill_value)
-        except (TypeError, ValueError) as error:
-            raise errors.fill_of_result(error) from None
-    return nan_item(dtype) if row.empty is None else np.asarray(row.empty).astype(dtype)
+    if fill_value is None:
+        if row.empty is None and not has_nan(dtype):
+            return None
+        fill_value = not_a_number(dtype) if row.empty is None else row.empty
+        fill_value = bool(fill_value) if dtype.kind == "b" else fill_value
+    try:
+        return by.xp.item(by.op, dtype, fill_value, values)
+    except (TypeError, ValueError) as error:
+        raise errors.fill_of_result(error) from None
 
 
 def transform(
@@ -277,13 +289,19 @@ def transform(
     """
     name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), _ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
-    row = TRANSFORMS[name]
-    check_defined(TRANSFORM, row, name, found.dtype)
-    dtype = transformed_dtype(found.dtype)
-    shapes.check_result(TRANSFORM, by.shape, dtype)
+    return transformed(name, found, by)
+
+
+def transformed(name: str, values: Array, by: Grouping) -> Array:
+    """Return what `transform` does, of an array and its groups."""
+    row, xp = TRANSFORMS[name], by.xp
+    kind = xp.kind(values)
+    check_defined(by.op, row, name, kind)
+    dtype = transformed_dtype(kind)
+    _check_result(by, dtype)
     with np.errstate(all="ignore"):
-        made = row.compose(found.astype(working_dtype(found.dtype), copy=False), by)
-        return canonical(made).astype(dtype, copy=False)
+        made = row.compose(xp.astype(values, xp.dtype(working_dtype(kind))), by)
+        return xp.astype(xp.canonical(made), xp.dtype(dtype))
 
 
 def _grouped(
@@ -301,19 +319,20 @@ def _grouped(
     from_end = conversion.as_boolean(op, "negative", negative)
     if isinstance(size, str) and (word := _ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
-    number = None if size is None else conversion.as_size(op, "size", size)
-    found = conversion.as_array(op, "values", values)
-    entries = conversion.as_indices(op, groups, "groups")
-    check_movable(op, "values", found.dtype)
-    if not is_index(entries.dtype):
-        raise not_an_index_dtype(op, entries.dtype, False, "groups")
+    xp = frameworks.namespace(op, {"values": values, "groups": groups}) or arrays
+    number = None if size is None else xp.as_size(op, "size", size)
+    found = xp.as_values(op, "values", values)
+    entries = xp.as_groups(op, "groups", groups, found)
+    if not is_index(xp.kind(entries)):
+        raise not_an_index_dtype(op, xp.kind(entries), False, "groups")
+    whole = tuple(found.shape)
     try:
-        along = shapes.resolve_axis(op, found.shape, along)
+        along = shapes.resolve_axis(op, whole, along)
     except ValueError as error:
         raise renamed(error, op, {"data": "values"}, True) from None
-    if entries.shape not in (found.shape, found.shape[along : along + 1]):
-        raise errors.other_groups(op, found.shape[along], found.shape, entries.shape)
+    if tuple(entries.shape) not in (whole, whole[along : along + 1]):
+        raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
     if number is None:
-        number = max(int(entries.max()) + 1, 0) if entries.size else 0
-    shape = (*found.shape[:along], number, *found.shape[along + 1 :])
-    return found, Grouping(op, "groups", entries, entries, shape, along, how, from_end)
+        number = xp.size_of(op, "groups", entries)
+    shape = (*whole[:along], number, *whole[along + 1 :])
+    return found, Grouping.of(op, "groups", entries, shape, along, how, from_end, xp)

@@ -18,6 +18,7 @@ from ..functions import Functions
 from ..names import OperatorName
 from ..operators import GATHERS
 from . import errors as jax_errors
+from . import namespace
 from .namespace import places
 from .operands import is_jax, normalise
 from .primitives import Tracer, bind, described, direct, eager
@@ -77,6 +78,7 @@ class JaxAdapter(Framework):
     name = "jax"
     modules = ("jax", "jaxlib")
     to_numpy = source_named("jax").to_numpy
+    groups = namespace
 
     def owns(self, kind: type) -> bool:
         """Return whether a type is that of arrays, tracers, or what stands for their shapes."""

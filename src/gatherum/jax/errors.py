@@ -49,3 +49,10 @@ def not_one_item(op: str, operand: str, shape: Shape) -> ValueError:
 
 def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
+
+
+def unknown_size(op: str, operand: str) -> TypeError:
+    return TypeError(
+        f"{op}: `size` must be given where JAX traces a call, because the values of `{operand}` "
+        "are not known there"
+    )

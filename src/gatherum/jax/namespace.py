@@ -1,4 +1,6 @@
-"""The functions of JAX that `gatherum.places.Namespace` names and describes."""
+"""The functions of JAX that `gatherum.places.Namespace` and `gatherum.groups.namespace.Arrays`
+name and describe.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import conversion
 from ..call import Attributes
+from ..dtypes import AnyDType
 from ..places import Places
 from . import dtypes
-from .primitives import Array, bind
+from . import errors as jax_errors
+from .elementary import exp, log  # noqa: F401  # two of these functions
+from .operands import known
+from .primitives import Array, Tracer, bind
 from .products import product_of_others  # noqa: F401  # one of these functions
 
 Shape = tuple[int, ...]
@@ -67,7 +74,7 @@ def counting(most: int) -> Any:
     return np.dtype(np.int32 if most < 2**31 - 1 else np.int64)
 
 
-def gather(attributes: Attributes, data: Array, indices: Array, fill_value: int = 0) -> Array:
+def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
     fill = np.asarray(fill_value, data.dtype).tobytes() if fill_value else b""
     return bind(attributes._replace(fill=fill), data, indices)
 
@@ -81,3 +88,100 @@ def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
     resolved = attributes._replace(axis=axis, fill=b"")
     return Places(sys.modules[__name__], resolved, indices, tuple(shape))
+
+
+# --- for functions over groups
+
+isinf = jnp.isinf
+
+
+def as_values(op: str, operand: str, value: Array) -> Array:
+    dtypes.planned(op, operand, value.dtype)
+    return value
+
+
+def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
+    if isinstance(value, jax.Array):
+        return value
+    return known(op, operand, conversion.as_indices(op, value, operand))
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    return conversion.as_size(op, name, value)
+
+
+def kind(x: Array) -> AnyDType:
+    return np.dtype(x.dtype)
+
+
+def dtype(of: AnyDType) -> Any:
+    """Return the dtype that JAX has in its place: without jax_enable_x64 none has 64 bits."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(of))
+
+
+def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
+    return jnp.asarray(conversion.fill_item(op, dtype(of), value))
+
+
+def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:
+    return None if isinstance(x, Tracer) else np.asarray(x)
+
+
+def size_of(op: str, operand: str, groups: Array) -> int:
+    if (found := to_numpy(groups)) is None:
+        raise jax_errors.unknown_size(op, operand)
+    return max(int(found.max()) + 1, 0) if found.size else 0
+
+
+def holds_any(mask: Array) -> bool:
+    return True
+
+
+def whole(x: Array, shape: Shape) -> Array:
+    return jnp.broadcast_to(x, shape)
+
+
+def comparable(x: Array) -> Array:
+    return x
+
+
+# XLA makes x * y + z one operation, and x / y a product where y is repeated: other bits.
+
+
+def add(x: Array, y: Array) -> Array:
+    if not (isinstance(x, Tracer) or isinstance(y, Tracer)):
+        return x + y
+    how = Attributes("scatter_slices", reduction="add")
+    return bind(how, x[None], np.zeros(1, np.int32), y[None])[0]
+
+
+def subtract(x: Array, y: Array, spare: Array) -> Array:
+    return add(x, -y)
+
+
+def multiply(x: Array, y: Array, spare: Array) -> Array:
+    return x * y
+
+
+def divide(x: Array, y: Array, spare: Array) -> Array:
+    return x / jax.lax.optimization_barrier(jnp.broadcast_to(y, x.shape))
+
+
+def replaced(x: Array, mask: Array, value: Any) -> Array:
+    return jnp.where(mask, value, x)
+
+
+def canonical(x: Array) -> Array:
+    if jnp.iscomplexobj(x):
+        return jax.lax.complex(canonical(x.real), canonical(x.imag))
+    return jnp.where(jnp.isnan(x), jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
+def sqrt(x: Array) -> Array:
+    zero = x == 0
+    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, x)))
+
+
+def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
+    how = Attributes("gather", 0, attributes.mode, attributes.negative)
+    return gather(how, arange(0, size, entries), entries, -1)

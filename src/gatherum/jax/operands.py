@@ -35,7 +35,7 @@ def normalise(
     if any(item):
         attributes = attributes._replace(fill=item)
     names = ("data", "indices", "updates")
-    return attributes, tuple(_known(op, *each) for each in zip(names, operands, strict=False))
+    return attributes, tuple(known(op, *each) for each in zip(names, operands, strict=False))
 
 
 def is_jax(value: object) -> bool:
@@ -52,7 +52,7 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
 
 
-def _known(op: str, operand: str, array: Any) -> Array:
+def known(op: str, operand: str, array: Any) -> Array:
     """Return an array in a dtype that JAX has; without x64 none has 64 bits."""
     if is_jax(array):
         return array

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import errors
 from ..call import ArraySpec, Attributes
 from ..frameworks import Framework, source_named
-from . import checks, dlpack
+from . import checks, dlpack, namespace
 from .api import call
 
 
@@ -21,6 +21,7 @@ class TorchAdapter(Framework):
     name = "torch"
     modules = ("torch",)
     to_numpy = source_named("torch").to_numpy
+    groups = namespace
 
     def owns(self, kind: type) -> bool:
         """Return whether a type is that of tensors, or of what stands for one in a graph."""

@@ -50,6 +50,16 @@ def no_device(op: str, found: str) -> NotImplementedError:
     )
 
 
+def only_on_cpu(op: str, found: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: tensors must be on the CPU for exp and log, got {found}; write values.cpu()"
+    )
+
+
+def no_float(op: str, dtype: object) -> TypeError:
+    return TypeError(f"{op}: `x` must be of floats, got {dtype}")
+
+
 def no_onnx(op: str, what: str, instead: str) -> NotImplementedError:
     return NotImplementedError(f"{op}: ONNX has no {what} for it; {instead}")
 

@@ -46,14 +46,14 @@ def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
     return below(op)(*operands)
 
 
-def _below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+def below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
     """Do the same from a function of a single level, with the other levels recording."""
-    with _recording():
+    with recording():
         return _below(op, keyset, operands)
 
 
 @contextmanager
-def _recording() -> Iterator[None]:
+def recording() -> Iterator[None]:
     """Let the other transforms of `torch.func` record, which a function of a single level has
     switched off for all of them.
     """
@@ -86,7 +86,7 @@ class _Gather(_Call):  # type: ignore[misc]
             return native.call_memory(
                 operator.name, data, indices, None, *how, None, None, None, False
             )
-        return _below_recording(overload(operator.name), keyset, (data, indices, *rest))
+        return below_recording(overload(operator.name), keyset, (data, indices, *rest))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -97,7 +97,7 @@ class _Gather(_Call):  # type: ignore[misc]
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        with _recording():
+        with recording():
             places, _ = _saved(ctx)
             return places.take(tangents[2])
 
@@ -116,7 +116,7 @@ class _Scatter(_Call):  # type: ignore[misc]
             everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
             result = native.call_memory(*everything)
         else:
-            result = _below_recording(overload(operator.name), keyset, operands)
+            result = below_recording(overload(operator.name), keyset, operands)
         linear = derivatives.rule(attributes.reduction).linear
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
@@ -141,12 +141,18 @@ class _Scatter(_Call):  # type: ignore[misc]
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        with _recording():
+        with recording():
             places, values = _saved(ctx)
             if private.transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
-                values = values and Values(*(forward_ad.unpack_dual(v, level=0)[0] for v in values))
+                values = values and Values(*map(value_alone, values))
             return derivatives.tangent(places, values, tangents[2], tangents[4])
+
+
+def value_alone(saved: Tensor) -> Tensor:
+    """Return a saved tensor without its tangent of this level."""
+    found: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
+    return found
 
 
 def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
@@ -214,7 +220,7 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
             private.check_transforms(operator.name)
             with private.single_level():
                 return function.apply(keyset, operator, *operands)
-        if not _records(operands):
+        if not records(operands):
             return _below(op, keyset, operands)
         return function.apply(keyset, operator, *operands)
 
@@ -249,7 +255,7 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
     return found
 
 
-def _records(operands: tuple[Any, ...]) -> bool:
+def records(operands: tuple[Any, ...]) -> bool:
     """Whether an operand needs a gradient, or may have a tangent."""
     if torch.is_grad_enabled() and private.any_requires_grad(*operands):
         return True
@@ -316,7 +322,8 @@ def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
     return kernel
 
 
-def _redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
+def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
+    """Go on to the kernels below the Autograd key."""
     return _below(op, keyset, operands)
 
 
@@ -329,7 +336,7 @@ def _register(operator: Operator) -> None:
         counted = onward = _counted(operator, name, place)
         if private.redispatches:
             LIBRARY.impl(name, counted, "ADInplaceOrView", with_keyset=True)
-            onward = partial(_redispatched, overload(name))
+            onward = partial(redispatched, overload(name))
         LIBRARY.impl(name, _refused(operator, name, onward), "Autograd", with_keyset=True)
 
 

@@ -1,22 +1,25 @@
-"""The functions of torch that `gatherum.places.Namespace` names and describes."""
+"""The functions of torch that `gatherum.places.Namespace` and `gatherum.groups.namespace.Arrays`
+name and describe.
+"""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from .. import derivatives, native
+from .. import conversion, derivatives, errors, native
 from ..call import Attributes
-from . import dtypes
+from ..dtypes import AnyDType
+from . import checks, dtypes, operands, sizes
 from .ops import overload
 from .sizes import surely_holds
 
 Shape = tuple[int, ...]
 
 where = torch.where
-isnan = torch.isnan
 conj = torch.conj
 reshape = torch.reshape
 broadcast_to = Tensor.expand
@@ -27,6 +30,10 @@ product_of_others = derivatives.product_of_others
 flip = torch.flip
 wide = dtypes.wide
 has_sums = dtypes.has_sums
+
+
+def isnan(x: Tensor) -> Tensor:
+    return torch.isnan(x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x)
 
 
 def maximum(x: Tensor, number: int) -> Tensor:
@@ -82,7 +89,7 @@ def counting(most: int) -> torch.dtype:
     return torch.int32 if most < 2**31 - 1 else torch.int64
 
 
-def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: int = 0) -> Tensor:
+def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
     op, how = attributes.op, attributes.positional
     if _is_recorded(data):
         axis, mode, negative = attributes[1:4]
@@ -103,3 +110,119 @@ def _is_recorded(*operands: Tensor) -> bool:
     """
     recorded = torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
     return torch.compiler.is_compiling() or recorded
+
+
+# --- for functions over groups
+
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
+isinf = torch.isinf
+
+
+def as_values(op: str, operand: str, value: Any) -> Tensor:
+    checks.check_container(op, operand, value)
+    checks.check_dense(op, operand, value, value.device)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, operand, value)
+    dtypes.code_of(op, operand, value.dtype)
+    return cast(Tensor, value)
+
+
+def as_groups(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
+    if not isinstance(value, Tensor):
+        conversion.check_items(op, operand, value)
+        with errors.for_tensors():
+            value = operands.as_indices(op, value, values, operand)
+    checks.check_dense(op, operand, value, values.device)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, operand, value)
+    dtypes.code_of(op, operand, value.dtype)
+    return cast(Tensor, value)
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    return sizes.whole(op, name, value)
+
+
+def kind(x: Tensor) -> AnyDType:
+    return dtypes.planned("", "", x.dtype)
+
+
+def dtype(of: AnyDType) -> torch.dtype:
+    found = dtypes.of_name(of.name)
+    assert found is not None, of
+    return found
+
+
+def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
+    to = dtype(of)
+    number = operands.as_fill(op, value, torch.empty(0, dtype=to, device="cpu"))
+    return torch.full((), number, dtype=to, device=like.device)
+
+
+def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
+    if torch.compiler.is_compiling() or x.is_meta or checks.is_batched(x):
+        return None
+    return x.detach().cpu().numpy()
+
+
+def size_of(op: str, operand: str, groups: Tensor) -> int:
+    checks.check_values(op, operand, groups, "give `size`")
+    return sizes.least(comparable(groups))
+
+
+def holds_any(mask: Tensor) -> bool:
+    return True
+
+
+def whole(x: Tensor, shape: Shape) -> Tensor:
+    return x.expand(shape).contiguous()
+
+
+def comparable(x: Tensor) -> Tensor:
+    return x.to(torch.int64) if x.dtype in _UNSIGNED else x
+
+
+def add(x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+
+
+def subtract(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
+    if x.is_complex():  # torch multiplies y by 1, and a NaN part makes the other one NaN
+        return torch.complex(x.real - y.real, x.imag - y.imag)
+    return x - y
+
+
+def multiply(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
+    return x * y
+
+
+def divide(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
+    return x / y
+
+
+def replaced(x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    return torch.where(mask, value, x)
+
+
+def canonical(x: Tensor) -> Tensor:
+    if x.is_complex():
+        return torch.complex(canonical(x.real), canonical(x.imag))
+    return torch.where(torch.isnan(x), torch.nan, x) if x.is_floating_point() else x
+
+
+def sqrt(x: Tensor) -> Tensor:
+    return cast(Tensor, overload("sqrt")(x))
+
+
+def exp(x: Tensor) -> Tensor:
+    return cast(Tensor, overload("exp")(x))
+
+
+def log(x: Tensor) -> Tensor:
+    return cast(Tensor, overload("log")(x))
+
+
+def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
+    numbers = arange(0, size, entries)
+    how = Attributes("gather", 0, attributes.mode, attributes.negative)
+    return gather(how, numbers, entries, -1)

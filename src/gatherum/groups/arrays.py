@@ -1,0 +1,137 @@
+"""NumPy's functions under the names of `namespace.Arrays`. They use the memory of `spare` again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gatherum import conversion, elementary, indices, native
+from gatherum.call import Array, Attributes
+from gatherum.dtypes import AnyDType, DType, check_movable
+from gatherum.errors import Shape
+
+where = np.where
+isnan = np.isnan
+isinf = np.isinf
+sqrt = np.sqrt
+reshape = np.reshape
+broadcast_to = np.broadcast_to
+flip = np.flip
+exp = elementary.exp
+log = elementary.log
+
+
+def as_values(op: str, operand: str, value: object) -> Array:
+    found = conversion.as_array(op, operand, value)
+    check_movable(op, operand, found.dtype)
+    return found
+
+
+def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
+    return conversion.as_indices(op, value, operand)
+
+
+def kind(x: Array) -> DType:
+    return x.dtype
+
+
+def dtype(of: AnyDType) -> DType:
+    return np.dtype(of)  # type: ignore[arg-type]  # NumPy has the dtypes of its arrays
+
+
+def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
+    if not (isinstance(value, (float, complex)) and value != value):
+        return conversion.fill_item(op, of, value)
+    nan = np.zeros((), dtype(of))  # a copy of longdouble would have other bytes behind its number
+    nan[()] = value
+    return nan
+
+
+def to_numpy(x: Array) -> Array:
+    return x
+
+
+def size_of(op: str, operand: str, groups: Array) -> int:
+    return max(int(groups.max()) + 1, 0) if groups.size else 0
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    return conversion.as_size(op, name, value)
+
+
+def holds_any(mask: Array) -> bool:
+    return bool(mask.any())
+
+
+def astype(x: Array, to: DType) -> Array:
+    return x.astype(to, copy=False)
+
+
+def full(shape: Shape, value: int, to: DType, like: Array) -> Array:
+    number = np.array(value, to)
+    return np.broadcast_to(number, shape) if shape else number
+
+
+def arange(start: int, stop: int, like: Array) -> Array:
+    return np.arange(start, stop, dtype=np.int64)
+
+
+def whole(x: Array, shape: Shape) -> Array:
+    return x if x.shape == shape else np.broadcast_to(x, shape).copy()
+
+
+def comparable(x: Array) -> Array:
+    return x
+
+
+def add(x: Array, y: Array) -> Array:
+    return np.add(x, y)
+
+
+def subtract(x: Array, y: Array, spare: Array) -> Array:
+    return np.subtract(x, y, out=spare)
+
+
+def multiply(x: Array, y: Array, spare: Array) -> Array:
+    return np.multiply(x, y, out=spare)
+
+
+def divide(x: Array, y: Array, spare: Array) -> Array:
+    return np.divide(x, y, out=spare)
+
+
+def replaced(x: Array, mask: Array, value: Any) -> Array:
+    np.copyto(x, value, where=mask)
+    return x
+
+
+def canonical(x: Array) -> Array:
+    for part in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
+        np.copyto(part, part.dtype.type(np.nan), where=np.not_equal(part, part))
+    return x
+
+
+def stop_gradient(x: Array) -> Array:
+    return x
+
+
+def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
+    how = *attributes.positional, fill_value, None
+    found: Array = native.call(attributes.op, data, indices, None, *how)
+    return found
+
+
+def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
+    how = *attributes.positional, 0, None
+    found: Array = native.call(attributes.op, data, indices, updates, *how)
+    return found
+
+
+def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
+    numbers, invalid = indices.resolve(entries, size, attributes.mode, attributes.negative)
+    if invalid is None:
+        return numbers
+    if attributes.mode == "raise" or (size == 0 and attributes.mode in ("clip", "wrap")):
+        raise IndexError(attributes.op)  # `Grouping` says which
+    return np.where(invalid, -1, numbers)

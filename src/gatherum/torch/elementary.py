@@ -1,0 +1,115 @@
+"""exp and log of the core, and exact square roots: ``torch.ops.gatherum.exp``, ``log``, ``sqrt``.
+
+They have the bits of NumPy's calls (see `gatherum.elementary`), where torch's own differ from
+processor to processor, square roots too. The derivative of a root at 0 is 0, as of `torch.std`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import elementary
+from . import dtypes, private
+from . import errors as torch_errors
+from .checks import check_dense, check_storage
+from .gradients import below_recording, recording, records, redispatched, value_alone
+from .ops import LIBRARY, overload, with_below
+
+NAMES = ("exp", "log", "sqrt")
+
+
+def _computed(name: str, x: Tensor) -> Tensor:
+    check_dense(name, "x", x, x.device)
+    if not x.is_floating_point():
+        raise torch_errors.no_float(name, dtypes.planned(name, "x", x.dtype))
+    check_storage(name, "x", x)
+    given = x.detach().resolve_neg().contiguous()
+    found = torch.empty_like(given)
+    numbers = (given, found)
+    if not dtypes.is_of_numpy(given.dtype):
+        numbers = tuple(each.view(torch.uint16) for each in numbers)
+    values, out = (each.numpy() for each in numbers)
+    if name == "sqrt":
+        with np.errstate(invalid="ignore"):
+            np.sqrt(values, out=out)
+    else:
+        elementary.into(name, str(given.dtype).removeprefix("torch."), values, out)
+    return found
+
+
+def _elsewhere(name: str, x: Tensor) -> Tensor:
+    if name == "sqrt" and x.is_cuda:  # exact there
+        return x.sqrt()
+    raise torch_errors.only_on_cpu(name, str(x.device))
+
+
+def _fake(x: Tensor) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+_Function: Any = private.recorded_function(lambda ctx: (ctx.name,))
+
+
+class _Elementary(_Function):  # type: ignore[misc]
+    """A function of each item."""
+
+    @staticmethod
+    def forward(ctx: Any, keyset: Any, name: str, x: Tensor) -> Tensor:
+        found: Tensor = below_recording(overload(name), keyset, (x,))
+        kept = x if name == "log" else found
+        ctx.name = name
+        ctx.save_for_backward(kept)
+        ctx.save_for_forward(kept)
+        ctx.set_materialize_grads(False)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        return None, None, None if gradient is None else _times(ctx, gradient)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            return _times(ctx, tangents[2], private.transforms_active())
+
+
+def _times(ctx: Any, change: Tensor, alone: bool = False) -> Tensor:
+    (kept,) = ctx.saved_tensors
+    kept = value_alone(kept) if alone else kept
+    if ctx.name == "sqrt":
+        zero = kept == 0
+        return torch.where(zero, 0, change / torch.where(zero, 1, 2 * kept))
+    return change * kept if ctx.name == "exp" else change / kept
+
+
+def _recorded(name: str) -> Callable[..., Any]:
+    def kernel(keyset: Any, x: Tensor) -> Any:
+        if private.transforms_active():
+            private.check_transforms(name)
+            with private.single_level():
+                return _Elementary.apply(keyset, name, x)
+        if not records((x,)):
+            return redispatched(overload(name), keyset, x)
+        return _Elementary.apply(keyset, name, x)
+
+    return kernel
+
+
+def _batched(name: str, info: Any, dims: Any, x: Tensor) -> Any:
+    return overload(name)(x), dims[0]
+
+
+for _name in NAMES:
+    for _each in with_below(_name):
+        LIBRARY.define(f"{_each}(Tensor x) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+        LIBRARY.impl(_each, partial(_computed, _name), "CPU")
+        LIBRARY.impl(_each, partial(_elsewhere, _name), "CompositeExplicitAutograd")
+        torch.library.register_fake(f"gatherum::{_each}", _fake, lib=LIBRARY)
+        torch.library.register_vmap(f"gatherum::{_each}", partial(_batched, _name), lib=LIBRARY)
+    LIBRARY.impl(_name, _recorded(_name), "Autograd", with_keyset=True)
