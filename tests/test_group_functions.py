@@ -8,7 +8,8 @@ import pytest
 import gatherum
 from gatherum.groups import functions
 from gatherum.reference import groups as reference
-from strategies import DATA_DTYPES, MODES, same_bits, value_bytes
+from group_calls import call, laid_out, outcome, same, values_of
+from strategies import DATA_DTYPES, same_bits
 
 NUMBERS = [dtype for dtype in DATA_DTYPES if functions.FUNCTIONS["sum"].accepts(dtype)]
 NAN = float("nan")
@@ -88,73 +89,18 @@ def test_cases(name, module):
     assert same_bits(np.asarray(answer, found.dtype), found)
 
 
-def _hostile(rng, dtype, shape):
-    items = value_bytes(rng, dtype, int(np.prod(shape)))
-    return np.frombuffer(items, dtype).reshape(shape)
-
-
-def _values(rng, dtype, shape):
-    """Values that meet in ties, or of any bits."""
-    if rng.random() < 0.5 and functions.FUNCTIONS["sum"].accepts(dtype):
-        return rng.integers(0, 4, shape).astype(dtype)
-    return _hostile(rng, dtype, shape)
-
-
-def _laid_out(rng, array):
-    """Copy an array into other strides."""
-    if rng.random() < 0.4 and array.ndim > 1:
-        return np.asfortranarray(array)
-    if rng.random() < 0.4:
-        return np.repeat(array, 2, axis=0)[::2][::-1][::-1] if array.ndim else array
-    return array
-
-
-def _outcome(function, *args, **more):
-    """Return the result, or the type of exception."""
-    try:
-        return function(*args, **more)
-    except (TypeError, ValueError, IndexError) as error:
-        return type(error)
-
-
-def _same(one, other):
-    if isinstance(one, type) or isinstance(other, type):
-        return one is other
-    return same_bits(one, other)
-
-
-def _call(rng):
-    """Draw the shape of values, their groups, and arguments."""
-    shape = [(23,), (7, 3), (2, 6, 2), (0,), (3, 0), (1,)][rng.integers(6)]
-    axis = int(rng.integers(-len(shape), len(shape)))
-    size = int(rng.integers(1, 5))
-    kind = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
-    beyond = rng.random() < 0.3
-    whole = rng.random() < 0.4
-    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(kind)
-    if kind.kind == "i" and rng.random() < 0.3:
-        entries -= size
-    more = {
-        "axis": axis,
-        "size": None if rng.random() < 0.2 else size,
-        "mode": MODES[rng.integers(len(MODES))],
-        "negative": bool(rng.random() < 0.5),
-    }
-    return shape, entries, more
-
-
 @pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)
 @pytest.mark.parametrize("func", functions.REDUCES)
 def test_a_reduction_has_the_bits_of_the_oracle(func, dtype):
     rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
     for _ in range(6):
-        shape, groups, more = _call(rng)
-        values = _laid_out(rng, _values(rng, dtype, shape))
+        shape, groups, more = call(rng)
+        values = laid_out(rng, values_of(rng, dtype, shape))
         more |= {"func": func, "ddof": int(rng.integers(3))}
         if rng.random() < 0.4 and dtype.char not in "mMSUVg":
             more["fill_value"] = bool(rng.random() < 0.5)
-        expected = _outcome(reference.reduce, values, groups, **more)
-        assert _same(_outcome(gatherum.groups.reduce, values, groups, **more), expected)
+        expected = outcome(reference.reduce, values, groups, **more)
+        assert same(outcome(gatherum.groups.reduce, values, groups, **more), expected)
 
 
 @pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)
@@ -162,10 +108,10 @@ def test_a_reduction_has_the_bits_of_the_oracle(func, dtype):
 def test_a_transform_has_the_bits_of_the_oracle(func, dtype):
     rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
     for _ in range(10):
-        shape, groups, more = _call(rng)
-        values = _laid_out(rng, _values(rng, dtype, shape))
-        expected = _outcome(reference.transform, values, groups, func, **more)
-        assert _same(_outcome(gatherum.groups.transform, values, groups, func, **more), expected)
+        shape, groups, more = call(rng)
+        values = laid_out(rng, values_of(rng, dtype, shape))
+        expected = outcome(reference.transform, values, groups, func, **more)
+        assert same(outcome(gatherum.groups.transform, values, groups, func, **more), expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

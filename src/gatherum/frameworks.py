@@ -32,7 +32,7 @@ class Framework(Protocol):
     to_numpy : str
         What to write for a NumPy array with an array's values, for example ``"write {}.numpy()"``.
     groups : object
-        The functions that `gatherum.groups.namespace.Arrays` names, None where its arrays are to be
+        The functions that `gatherum.groups.protocol.Arrays` names, None where its arrays are to be
         converted for `gatherum.groups`. An adapter may leave it out.
     """
 

@@ -21,7 +21,7 @@ from gatherum.dtypes import AnyDType, Extension, accumulator_dtype, is_reducible
 from gatherum.places import Array
 
 from .grouping import Grouping
-from .namespace import Arrays
+from .protocol import Arrays
 
 # For type checkers; a test compares them with the tables.
 ReduceName: TypeAlias = Literal[
@@ -99,7 +99,7 @@ def working_dtype(dtype: AnyDType) -> AnyDType:
     """
     if dtype.kind in "iu":
         return np.dtype(np.float64)
-    return accumulator_dtype(dtype, "mean")
+    return accumulator_dtype(dtype, "mean")  # type: ignore[arg-type]  # it may be an Extension
 
 
 def transformed_dtype(dtype: AnyDType) -> AnyDType:
@@ -109,8 +109,9 @@ def transformed_dtype(dtype: AnyDType) -> AnyDType:
 
 def _spread_dtype(dtype: AnyDType) -> AnyDType:
     """Return the dtype of a variance: float64 for integers, real for complex numbers."""
-    found = transformed_dtype(dtype)
-    return np.zeros((), found).real.dtype if found.kind == "c" else found
+    if dtype.kind == "c":
+        return np.dtype(f"f{dtype.itemsize // 2}")
+    return transformed_dtype(dtype)
 
 
 @lru_cache
@@ -129,11 +130,6 @@ def not_a_number(dtype: AnyDType) -> complex:
     return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
-def _truth(values: Array, by: Grouping) -> Array:
-    """Return which values are true: NaN is, and any byte but 0 of bools."""
-    return by.xp.comparable(values) != 0
-
-
 def _working(values: Array, by: Grouping) -> Array:
     """Return values in the dtype that they are computed in."""
     return by.xp.astype(values, by.xp.dtype(working_dtype(by.xp.kind(values))))
@@ -144,7 +140,7 @@ def _fold(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) 
 
 
 def _fold_truth(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    return by.scatter(_truth(values, by), reduction, start)
+    return by.scatter(by.xp.nonzero(values), reduction, start)
 
 
 def _last(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
@@ -162,7 +158,7 @@ def _count(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
 def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
     xp, values = by.xp, by.xp.stop_gradient(values)
     best = by.scatter(values, extreme, by.zero(values))
-    attains = xp.comparable(values) == xp.comparable(by.gather(best))
+    attains = xp.equal(values, by.gather(best))
     if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
         attains = attains | xp.isnan(values)  # in a group with NaN nothing equals the extreme
     return by.first_position(attains, start)
@@ -178,8 +174,8 @@ def _variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) 
     spread = xp.divide(total, xp.astype(freedom, total.dtype), total)
     if root:
         spread = xp.sqrt(spread)
-    spread = xp.canonical(xp.replaced(spread, freedom <= 0, np.nan))
-    return xp.replaced(xp.astype(spread, start.dtype), counts == 0, start)
+    spread = xp.rounded(xp.replaced(spread, freedom <= 0, np.nan), start.dtype)
+    return xp.replaced(spread, counts == 0, start)
 
 
 def _squares(values: Array, means: Array, xp: Arrays) -> Array:
@@ -197,7 +193,7 @@ def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
     shift = xp.replaced(shift, xp.isinf(shift), 0)  # what is infinite stays so by itself
     spread = by.gather(shift)
     total = by.scatter(xp.exp(xp.subtract(found, spread, spread)), "add", by.zero(found))
-    result = xp.astype(xp.canonical(shift + xp.log(total)), start.dtype)
+    result = xp.rounded(shift + xp.log(total), start.dtype)
     return xp.replaced(result, by.count() == 0, start)
 
 

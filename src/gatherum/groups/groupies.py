@@ -284,7 +284,7 @@ def _made(
             work = work * work
         direct = kind.kind in "iu" if name in WHOLE else work.dtype == kind or name in TRUTHS
         made = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
-        result = made.astype(kind, copy=False)
+        result: NDArray[Any] = made.astype(kind, copy=False)
         least = ddof if name in ("var", "std") else 0
         if least or not direct:
             np.copyto(result, fill, where=by.count() <= least)

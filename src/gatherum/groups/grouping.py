@@ -13,8 +13,8 @@ from gatherum.indices import first_invalid
 from gatherum.operators import ELEMENTS
 from gatherum.places import Array, Places
 
-from . import arrays, errors
-from .namespace import Arrays
+from . import errors, namespace
+from .protocol import Arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Grouping:
         axis: int,
         mode: str = "raise",
         negative: bool = False,
-        xp: Arrays = arrays,
+        xp: Arrays = namespace,
     ) -> Grouping:
         """Return the grouping by one entry for each position along `axis`, or for each value.
 
@@ -66,7 +66,7 @@ class Grouping:
     @property
     def xp(self) -> Arrays:
         """The functions of the framework."""
-        found: Any = self.places.xp
+        found: Arrays = self.places.xp  # type: ignore[assignment]  # see `of`
         return found
 
     @property
@@ -149,10 +149,10 @@ class Grouping:
         positions = places[self.axis]
         entries, size = self._entries()
         entries = entries[chosen if self.elements else positions]
-        places[self.axis] = arrays.resolve(self.places.attributes, entries, size)
+        places[self.axis] = namespace.resolve(self.places.attributes, entries, size)
         how = Attributes("scatter_nd", 0, "drop", False, "min", False)
         into = np.broadcast_to(start, self.shape)
-        return arrays.scatter(how, into, np.stack(places, axis=-1), positions)
+        return namespace.scatter(how, into, np.stack(places, axis=-1), positions)
 
     def _entries(self) -> tuple[Array, int]:
         """Return the entries and the number of groups."""

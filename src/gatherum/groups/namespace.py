@@ -1,122 +1,141 @@
-"""What a framework supplies for functions over groups: `arrays` is NumPy's."""
+"""NumPy's functions under the names of `protocol.Arrays`. They use the memory of `spare` again."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from gatherum.call import Attributes
-from gatherum.dtypes import AnyDType
+from gatherum import conversion, elementary, indices, native
+from gatherum.call import Array, Attributes
+from gatherum.dtypes import AnyDType, DType, check_movable
 from gatherum.errors import Shape
-from gatherum.places import Array
+
+where = np.where
+isnan = np.isnan
+isinf = np.isinf
+sqrt = np.sqrt
+reshape = np.reshape
+broadcast_to = np.broadcast_to
+flip = np.flip
+exp = elementary.exp
+log = elementary.log
 
 
-class Arrays(Protocol):
-    """Functions of a framework, besides the operators of its arrays.
+def as_values(op: str, operand: str, value: object) -> Array:
+    found = conversion.as_array(op, operand, value)
+    check_movable(op, operand, found.dtype)
+    return found
 
-    Arithmetic rounds once, whatever a compiler makes of it.
-    Those of `gatherum.places.Namespace` with the same names are the same. `spare` is an array whose
-    memory may take the result. Derivatives are the framework's own, of exp and log too.
-    """
 
-    def as_values(self, op: str, operand: str, value: object) -> Array:
-        """Return values as an array, or raise TypeError."""
+def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
+    return conversion.as_indices(op, value, operand)
 
-    def as_groups(self, op: str, operand: str, value: object, values: Array) -> Array:
-        """Return an array or a list of integers as an array beside the values."""
 
-    def kind(self, x: Array) -> AnyDType:
-        """Return the dtype of an array as plans have it."""
+def kind(x: Array) -> DType:
+    return x.dtype
 
-    def dtype(self, of: AnyDType) -> Any:
-        """Return the framework's dtype of one that plans have."""
 
-    def item(self, op: str, of: AnyDType, value: object, like: Array) -> Array:
-        """Return a `fill_value` as an array of shape (), or raise as an operator does."""
+def dtype(of: AnyDType) -> DType:
+    return np.dtype(of)  # type: ignore[arg-type]  # NumPy has the dtypes of its arrays
 
-    def to_numpy(self, x: Array) -> np.ndarray[Any, Any] | None:
-        """Return values as an array of NumPy; None where they are not known yet."""
 
-    def size_of(self, op: str, operand: str, groups: Array) -> int:
-        """Return the largest group and 1, or raise where values are not known yet."""
+def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
+    if not (isinstance(value, (float, complex)) and value != value):  # noqa: PLR0124  # complex, too
+        return conversion.fill_item(op, of, value)
+    nan = np.zeros((), dtype(of))  # a copy of longdouble would have other bytes behind its number
+    nan[()] = value
+    return nan
 
-    def as_size(self, op: str, name: str, value: object) -> int:
-        """Return a size that is given as an argument."""
 
-    def holds_any(self, mask: Array) -> bool:
-        """Return False only where it is known that nothing in a mask is true."""
+def to_numpy(x: Array) -> Array:
+    return x
 
-    def where(self, mask: Array, one: Array, other: Array) -> Array:
-        """Choose between two arrays."""
 
-    def isnan(self, x: Array) -> Array:
-        """Return where numbers are NaN."""
+def size_of(op: str, operand: str, groups: Array) -> int:
+    return max(int(groups.max()) + 1, 0) if groups.size else 0
 
-    def isinf(self, x: Array) -> Array:
-        """Return where numbers are infinite."""
 
-    def sqrt(self, x: Array) -> Array:
-        """Return square roots, whose derivative at 0 is 0."""
+def as_size(op: str, name: str, value: object) -> int:
+    return conversion.as_size(op, name, value)
 
-    def exp(self, x: Array) -> Array:
-        """Return e to the power of each item: see `gatherum.elementary`."""
 
-    def log(self, x: Array) -> Array:
-        """Return natural logarithms: see `gatherum.elementary`."""
+def holds_any(mask: Array) -> bool:
+    return bool(mask.any())
 
-    def astype(self, x: Array, to: Any) -> Array:
-        """Convert to another dtype; without a copy where it is the same."""
 
-    def reshape(self, x: Array, shape: Shape) -> Array:
-        """Give items in row-major order another shape."""
+def astype(x: Array, to: DType) -> Array:
+    return x.astype(to, copy=False)
 
-    def broadcast_to(self, x: Array, shape: Shape) -> Array:
-        """Repeat an array to a shape."""
 
-    def whole(self, x: Array, shape: Shape) -> Array:
-        """Repeat an array to a shape, in memory of its own."""
+def full(shape: Shape, value: int, to: DType, like: Array) -> Array:
+    number = np.array(value, to)
+    return np.broadcast_to(number, shape) if shape else number
 
-    def flip(self, x: Array, axes: Shape) -> Array:
-        """Reverse the order along some dimensions."""
 
-    def arange(self, start: int, stop: int, like: Array) -> Array:
-        """Count, on the device of `like`."""
+def arange(start: int, stop: int, like: Array) -> Array:
+    return np.arange(start, stop, dtype=np.int64)
 
-    def full(self, shape: Shape, value: int, to: Any, like: Array) -> Array:
-        """Return one number everywhere, which may lie in memory once."""
 
-    def comparable(self, x: Array) -> Array:
-        """Return numbers of a dtype that has ``==``, equal where they were."""
+def whole(x: Array, shape: Shape) -> Array:
+    return x if x.shape == shape else np.broadcast_to(x, shape).copy()
 
-    def add(self, x: Array, y: Array) -> Array:
-        """Return x + y."""
 
-    def subtract(self, x: Array, y: Array, spare: Array) -> Array:
-        """Return x - y."""
+def nonzero(x: Array) -> Array:
+    return np.not_equal(x, 0)
 
-    def multiply(self, x: Array, y: Array, spare: Array) -> Array:
-        """Return x * y."""
 
-    def divide(self, x: Array, y: Array, spare: Array) -> Array:
-        """Return x / y."""
+def equal(x: Array, y: Array) -> Array:
+    return np.equal(x, y)
 
-    def replaced(self, x: Array, mask: Array, value: Any) -> Array:
-        """Return x with a value where a mask is true; x may be changed."""
 
-    def canonical(self, x: Array) -> Array:
-        """Return x with the quiet NaN without sign and payload for each; x may be changed."""
+def add(x: Array, y: Array) -> Array:
+    return np.add(x, y)
 
-    def stop_gradient(self, x: Array) -> Array:
-        """Return values alone, which have no derivative."""
 
-    def gather(
-        self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0
-    ) -> Array:
-        """Run a gather, which stores a number for an invalid index."""
+def subtract(x: Array, y: Array, spare: Array) -> Array:
+    return np.subtract(x, y, out=spare)
 
-    def scatter(self, attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
-        """Run a scatter."""
 
-    def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:
-        """Return the group of each entry, -1 for none, or raise IndexError."""
+def multiply(x: Array, y: Array, spare: Array) -> Array:
+    return np.multiply(x, y, out=spare)
+
+
+def divide(x: Array, y: Array, spare: Array) -> Array:
+    return np.divide(x, y, out=spare)
+
+
+def replaced(x: Array, mask: Array, value: Any) -> Array:
+    np.copyto(x, value, where=mask)
+    return x
+
+
+def rounded(x: Array, to: DType) -> Array:
+    for part in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
+        np.copyto(part, part.dtype.type(np.nan), where=np.not_equal(part, part))
+    return astype(x, to)
+
+
+def stop_gradient(x: Array) -> Array:
+    return x
+
+
+def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
+    how = *attributes.positional, fill_value, None
+    found: Array = native.call(attributes.op, data, indices, None, *how)
+    return found
+
+
+def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
+    how = *attributes.positional, 0, None
+    found: Array = native.call(attributes.op, data, indices, updates, *how)
+    return found
+
+
+def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
+    numbers, invalid = indices.resolve(entries, size, attributes.mode, attributes.negative)
+    if invalid is None:
+        return numbers
+    if attributes.mode == "raise" or (size == 0 and attributes.mode in ("clip", "wrap")):
+        raise IndexError(attributes.op)  # `Grouping` says which
+    return np.where(invalid, -1, numbers)

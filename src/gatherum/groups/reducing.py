@@ -14,7 +14,7 @@ from gatherum.names import ModeName
 from gatherum.places import Array
 from gatherum.shapes import MAX_BYTES
 
-from . import arrays, errors
+from . import errors, namespace
 from .functions import (
     FUNCTIONS,
     REDUCES,
@@ -158,7 +158,8 @@ def reduce(
     name = conversion.as_choice(REDUCE, "func", func, REDUCES, _ALIASES)
     less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
-    return reduced(name, found, by, less, fill_value)
+    result: NDArray[Any] = reduced(name, found, by, less, fill_value)
+    return result
 
 
 def as_ddof(op: str, value: object) -> int:
@@ -289,7 +290,8 @@ def transform(
     """
     name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), _ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
-    return transformed(name, found, by)
+    result: NDArray[Any] = transformed(name, found, by)
+    return result
 
 
 def transformed(name: str, values: Array, by: Grouping) -> Array:
@@ -301,7 +303,7 @@ def transformed(name: str, values: Array, by: Grouping) -> Array:
     _check_result(by, dtype)
     with np.errstate(all="ignore"):
         made = row.compose(xp.astype(values, xp.dtype(working_dtype(kind))), by)
-        return xp.astype(xp.canonical(made), xp.dtype(dtype))
+        return xp.rounded(made, xp.dtype(dtype))
 
 
 def _grouped(
@@ -319,7 +321,7 @@ def _grouped(
     from_end = conversion.as_boolean(op, "negative", negative)
     if isinstance(size, str) and (word := _ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
-    xp = frameworks.namespace(op, {"values": values, "groups": groups}) or arrays
+    xp = frameworks.namespace(op, {"values": values, "groups": groups}) or namespace
     number = None if size is None else xp.as_size(op, "size", size)
     found = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, found)

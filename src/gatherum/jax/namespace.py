@@ -1,4 +1,4 @@
-"""The functions of JAX that `gatherum.places.Namespace` and `gatherum.groups.namespace.Arrays`
+"""The functions of JAX that `gatherum.places.Namespace` and `gatherum.groups.protocol.Arrays`
 name and describe.
 """
 
@@ -97,7 +97,8 @@ isinf = jnp.isinf
 
 def as_values(op: str, operand: str, value: Array) -> Array:
     dtypes.planned(op, operand, value.dtype)
-    return value
+    # A product before it is rounded here: XLA would compute on in more bits.
+    return jax.lax.optimization_barrier(value) if isinstance(value, Tracer) else value
 
 
 def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
@@ -111,7 +112,8 @@ def as_size(op: str, name: str, value: object) -> int:
 
 
 def kind(x: Array) -> AnyDType:
-    return np.dtype(x.dtype)
+    found: AnyDType = np.dtype(x.dtype)
+    return found
 
 
 def dtype(of: AnyDType) -> Any:
@@ -141,8 +143,22 @@ def whole(x: Array, shape: Shape) -> Array:
     return jnp.broadcast_to(x, shape)
 
 
-def comparable(x: Array) -> Array:
-    return x
+def nonzero(x: Array) -> Array:
+    if jnp.iscomplexobj(x):
+        return nonzero(x.real) | nonzero(x.imag)
+    return _comparable(x) != 0
+
+
+def equal(x: Array, y: Array) -> Array:
+    return _comparable(x) == _comparable(y)
+
+
+def _comparable(x: Array) -> Array:
+    """Return floats as integers, equal where they were: XLA takes subnormal numbers for 0."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    bits = jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
+    return jnp.where(bits == np.iinfo(bits.dtype).min, 0, bits)  # -0 is 0
 
 
 # XLA makes x * y + z one operation, and x / y a product where y is repeated: other bits.
@@ -171,10 +187,10 @@ def replaced(x: Array, mask: Array, value: Any) -> Array:
     return jnp.where(mask, value, x)
 
 
-def canonical(x: Array) -> Array:
+def rounded(x: Array, to: Any) -> Array:
     if jnp.iscomplexobj(x):
-        return jax.lax.complex(canonical(x.real), canonical(x.imag))
-    return jnp.where(jnp.isnan(x), jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        return jax.lax.complex(rounded(x.real, x.real.dtype), rounded(x.imag, x.imag.dtype))
+    return jnp.where(jnp.isnan(x), jnp.nan, x).astype(to)
 
 
 def sqrt(x: Array) -> Array:

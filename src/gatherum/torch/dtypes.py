@@ -44,6 +44,12 @@ def bits(dtype: torch.dtype) -> torch.dtype:
     return torch.uint8 if dtype.itemsize == 1 else torch.uint16
 
 
+def signed(dtype: torch.dtype) -> torch.dtype:
+    """Return the signed integers that are as wide."""
+    found: torch.dtype = getattr(torch, f"int{8 * dtype.itemsize}")
+    return found
+
+
 def of_name(name: str) -> torch.dtype | None:
     """Return torch's dtype of a name of NumPy's, bfloat16 of ml_dtypes included."""
     return _BY_NAME.get(name)

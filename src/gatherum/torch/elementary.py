@@ -44,6 +44,7 @@ def _computed(name: str, x: Tensor) -> Tensor:
 
 
 def _elsewhere(name: str, x: Tensor) -> Tensor:
+    check_dense(name, "x", x, x.device)
     if name == "sqrt" and x.is_cuda:  # exact there
         return x.sqrt()
     raise torch_errors.only_on_cpu(name, str(x.device))

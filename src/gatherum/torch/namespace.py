@@ -1,4 +1,4 @@
-"""The functions of torch that `gatherum.places.Namespace` and `gatherum.groups.namespace.Arrays`
+"""The functions of torch that `gatherum.places.Namespace` and `gatherum.groups.protocol.Arrays`
 name and describe.
 """
 
@@ -18,6 +18,7 @@ from .ops import overload
 from .sizes import surely_holds
 
 Shape = tuple[int, ...]
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 
 where = torch.where
 conj = torch.conj
@@ -27,13 +28,18 @@ stack = torch.stack
 unstack = torch.unbind
 roll = torch.roll
 product_of_others = derivatives.product_of_others
-flip = torch.flip
 wide = dtypes.wide
 has_sums = dtypes.has_sums
 
 
 def isnan(x: Tensor) -> Tensor:
     return torch.isnan(x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x)
+
+
+def flip(x: Tensor, axes: Shape) -> Tensor:
+    if x.dtype in _UNSIGNED or (x.dtype.itemsize == 1 and x.is_floating_point()):
+        return x.view(dtypes.signed(x.dtype)).flip(axes).view(x.dtype)  # torch has no other
+    return x.flip(axes)
 
 
 def maximum(x: Tensor, number: int) -> Tensor:
@@ -114,7 +120,6 @@ def _is_recorded(*operands: Tensor) -> bool:
 
 # --- for functions over groups
 
-_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 isinf = torch.isinf
 
 
@@ -155,6 +160,9 @@ def dtype(of: AnyDType) -> torch.dtype:
 
 def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
     to = dtype(of)
+    if to.itemsize == 1 and to.is_floating_point:  # torch has another NaN
+        code = operands.fill_item(op, value, to)[0]
+        return torch.full((), code, dtype=torch.uint8, device=like.device).view(to)
     number = operands.as_fill(op, value, torch.empty(0, dtype=to, device="cpu"))
     return torch.full((), number, dtype=to, device=like.device)
 
@@ -162,12 +170,13 @@ def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
 def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
     if torch.compiler.is_compiling() or x.is_meta or checks.is_batched(x):
         return None
-    return x.detach().cpu().numpy()
+    found: np.ndarray[Any, Any] = x.detach().cpu().numpy()
+    return found
 
 
 def size_of(op: str, operand: str, groups: Tensor) -> int:
     checks.check_values(op, operand, groups, "give `size`")
-    return sizes.least(comparable(groups))
+    return sizes.least(_comparable(groups))
 
 
 def holds_any(mask: Tensor) -> bool:
@@ -178,7 +187,15 @@ def whole(x: Tensor, shape: Shape) -> Tensor:
     return x.expand(shape).contiguous()
 
 
-def comparable(x: Tensor) -> Tensor:
+def nonzero(x: Tensor) -> Tensor:
+    return _comparable(x) != 0
+
+
+def equal(x: Tensor, y: Tensor) -> Tensor:
+    return _comparable(x) == _comparable(y)
+
+
+def _comparable(x: Tensor) -> Tensor:
     return x.to(torch.int64) if x.dtype in _UNSIGNED else x
 
 
@@ -204,10 +221,11 @@ def replaced(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     return torch.where(mask, value, x)
 
 
-def canonical(x: Tensor) -> Tensor:
+def rounded(x: Tensor, to: torch.dtype) -> Tensor:
     if x.is_complex():
-        return torch.complex(canonical(x.real), canonical(x.imag))
-    return torch.where(torch.isnan(x), torch.nan, x) if x.is_floating_point() else x
+        return torch.complex(rounded(x.real, x.real.dtype), rounded(x.imag, x.imag.dtype))
+    x = x.to(to)  # of a NaN in bfloat16, torch makes various ones
+    return torch.where(torch.isnan(x), torch.nan, x)
 
 
 def sqrt(x: Tensor) -> Tensor:

@@ -1,0 +1,161 @@
+"""Functions over groups on arrays of JAX: the oracle's bits, jitted too, derivatives, refusals."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+from group_calls import call, outcome, values_of
+
+jax = pytest.importorskip("jax", reason="install jax to test its arrays")
+
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import gatherum  # noqa: E402
+from gatherum.groups import functions, reduce, transform  # noqa: E402
+from gatherum.reference import groups as reference  # noqa: E402
+from strategies import DATA_DTYPES, same_bits  # noqa: E402
+
+pytestmark = pytest.mark.slow
+NAMES = ("bool", "uint8", "uint64", "int32", "float8_e5m2", "float16", "bfloat16", "float32",
+         "float64", "complex128")  # fmt: skip
+DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
+ALL = (*functions.REDUCES, *functions.TRANSFORMS)
+WHOLE = ("argmax", "argmin", "count", "any", "all")
+SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
+# XLA takes subnormal numbers for 0 in arithmetic; the others are calls of the core alone.
+ARITHMETIC = ("var", "std", "logsumexp", *functions.TRANSFORMS)
+
+
+def flushed(array):
+    """Give an array with 0 for each subnormal number and each -0."""
+    if array.dtype.kind == "c":
+        out = array.copy()
+        out.real, out.imag = flushed(array.real), flushed(array.imag)
+        return out
+    if array.dtype.kind in "biu":
+        return array
+    least = jnp.finfo(array.dtype).tiny
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(array) < least, np.zeros((), array.dtype), array)
+
+
+def run(values, groups, func, *, module=gatherum.groups, **more):
+    """Call the function of a name, whichever of the two it is of."""
+    if func in functions.TRANSFORMS:
+        for name in ("ddof", "fill_value"):
+            more.pop(name, None)
+        return module.transform(values, groups, func, **more)
+    return module.reduce(values, groups, func=func, **more)
+
+
+@pytest.mark.parametrize("func", ALL)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_bits_of_the_oracle(dtype, func):
+    rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
+    shape, groups, more = call(rng)
+    groups = groups.astype(groups.dtype.newbyteorder("="))
+    more |= {"func": func, "ddof": int(rng.integers(3))}
+    if rng.random() < 0.4:
+        more["fill_value"] = bool(rng.random() < 0.5)
+    values = values_of(rng, dtype, shape)
+    if func.removeprefix("nan") in ARITHMETIC:
+        values = flushed(values)
+    expected = outcome(run, values, groups, module=reference, **more)
+    found = outcome(run, jnp.asarray(values), jnp.asarray(groups), **more)
+    if isinstance(expected, type):
+        assert found is expected
+    elif func.removeprefix("nan") in ARITHMETIC:
+        assert same_bits(flushed(np.asarray(found)), flushed(expected))
+    else:
+        assert same_bits(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("func", ALL)
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int32", "complex64"])
+def test_jitted_the_bits_are_the_same(name, func):
+    """XLA fuses what is around: here a product whose difference with the mean it contracts."""
+    rng = np.random.default_rng(4)
+    values = (rng.standard_normal((40, 3)) * 9).astype(jnp.dtype(name))
+    groups, more = rng.integers(0, 6, 40), {"func": func, "size": 7, "fill_value": False}
+
+    def called(values, factor, groups):
+        return run(values * factor, groups, **more)
+
+    factor = np.asarray(3, values.dtype)
+    expected = outcome(called, values, factor, groups)
+    found = outcome(jax.jit(called), *map(jnp.asarray, (values, factor, groups)))
+    if isinstance(expected, type):
+        assert found is expected
+    else:
+        assert same_bits(flushed(np.asarray(found)), flushed(expected))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("func", SMOOTH)
+def test_derivatives(func, whole):
+    rng = np.random.default_rng(3)
+    values = rng.uniform(0.5, 2, (6, 2))
+    groups = rng.integers(0, 3, (6, 2)) if whole else np.array([0, 2, 0, 2, 1, 2])
+    function = partial(run, groups=groups, func=func, size=3, fill_value=0)
+    check_grads(function, (values,), 2, ("fwd", "rev"), rtol=1e-3)
+
+
+@pytest.mark.parametrize("func", ALL)
+def test_batches(func):
+    rng = np.random.default_rng(5)
+    values, groups = rng.standard_normal((3, 6, 2)), rng.integers(0, 3, (3, 6))
+    function = partial(run, func=func, size=3, fill_value=0)
+    alone = [function(*map(jnp.asarray, each)) for each in zip(values, groups, strict=True)]
+    assert same_bits(np.asarray(jax.vmap(function)(values, groups)), np.stack(alone))
+
+
+def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
+    found = jax.grad(lambda values: reduce(values, [0, 0, 1], func="std").sum())
+    assert same_bits(np.asarray(found(jnp.array([2.0, 2.0, 5.0]))), np.zeros(3))
+
+
+def test_without_wide_types_results_are_narrow():
+    jax.config.update("jax_enable_x64", False)
+    values, groups = jnp.arange(3), jnp.array([0, 0, 1])
+    assert reduce(values, groups, func="var").dtype == jnp.float32
+    assert reduce(values, groups, func="count").dtype == jnp.int32
+    assert jnp.array_equal(reduce(values, groups, func="var"), jnp.array([0.25, 0]))
+
+
+def test_large_callbacks_do_not_wait_for_each_other():
+    rng = np.random.default_rng(6)
+    values, groups = rng.standard_normal(500_000), rng.integers(0, 50, 500_000)
+
+    @jax.jit
+    def loss(values, groups):
+        return (transform(values, groups, "softmax", size=50) ** 2).sum()
+
+    for _ in range(3):
+        assert jnp.isfinite(jax.grad(loss)(values, groups)).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: reduce(jnp.ones(3), [0, 1, 5], 3), IndexError,
+         "groups.reduce: group 5 is not in [0, 3) (groups[2])"),
+        (lambda: reduce(jnp.ones(3), jnp.ones(3)), TypeError,
+         "groups.reduce: `groups` must have an integer dtype, got float64"),
+        (lambda: jax.jit(reduce)(jnp.ones(3), jnp.zeros(3, int)), TypeError,
+         "groups.reduce: `size` must be given where JAX traces a call, because the values of "
+         "`groups` are not known there"),
+        (lambda: jax.jit(lambda v, g: reduce(v, g, 2, "argmax"))(jnp.ones(3), jnp.zeros(3, int)),
+         RuntimeError,
+         "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
+         "are empty"),
+        (lambda: reduce(jnp.arange(3), [0, 0, 2], func="max"), ValueError,
+         "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
+         "for an empty group: group 1 is empty"),
+    ],
+)  # fmt: skip
+def test_refusals(call, kind, message):
+    with pytest.raises(kind, match=re.escape(message)):
+        call()

@@ -1,0 +1,189 @@
+"""Functions over groups on tensors: the oracle's bits, derivatives, batches, graphs, refusals."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from tensors import array_of, compiled, tensor_of, torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import gatherum
+from gatherum.groups import functions, reduce, transform
+from gatherum.reference import groups as reference
+from gatherum.torch import elementary
+from group_calls import call, outcome, values_of
+from strategies import DATA_DTYPES, same_bits
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),
+]
+DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name not in ("int4", "uint4")
+          and hasattr(torch, dtype.name)]  # fmt: skip
+ALL = (*functions.REDUCES, *functions.TRANSFORMS)
+WHOLE = ("argmax", "argmin", "count", "any", "all")
+SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
+
+
+def run(values, groups, func, *, module=gatherum.groups, **more):
+    """Call the function of a name, whichever of the two it is of."""
+    if func in functions.TRANSFORMS:
+        for name in ("ddof", "fill_value"):
+            more.pop(name, None)
+        return module.transform(values, groups, func, **more)
+    return module.reduce(values, groups, func=func, **more)
+
+
+@pytest.mark.parametrize("func", ALL)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_bits_of_the_oracle(dtype, func):
+    rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
+    for _ in range(3):
+        shape, groups, more = call(rng)
+        groups = groups.astype(groups.dtype.newbyteorder("="))
+        more |= {"func": func, "ddof": int(rng.integers(3))}
+        if rng.random() < 0.4:
+            more["fill_value"] = bool(rng.random() < 0.5)
+        values = values_of(rng, dtype, shape)
+        expected = outcome(run, values, groups, module=reference, **more)
+        found = outcome(run, tensor_of(values), tensor_of(groups), **more)
+        if isinstance(expected, type):
+            assert found is expected
+        else:
+            assert same_bits(array_of(found, expected.dtype), expected)
+
+
+def _given(func, whole=False):
+    torch.manual_seed(3)
+    values = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    groups = torch.randint(0, 3, (6, 2)) if whole else torch.tensor([0, 2, 0, 2, 1, 2])
+    return values, groups, lambda values, groups: run(values, groups, func, size=3, fill_value=0)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("func", SMOOTH)
+def test_derivatives(func, whole):
+    values, groups, function = _given(func, whole)
+    assert gradcheck(lambda values: function(values, groups), values, check_forward_ad=True)
+    assert gradgradcheck(lambda values: function(values, groups), values)
+
+
+@pytest.mark.parametrize("func", ALL)
+def test_batches(func):
+    _, _, function = _given(func)
+    values, groups = torch.randn(3, 6, 2), torch.randint(0, 3, (3, 6))
+    alone = [function(*each) for each in zip(values, groups, strict=True)]
+    found = torch.func.vmap(function)(values, groups)
+    torch.testing.assert_close(found, torch.stack(alone), rtol=0, atol=0, equal_nan=True)
+
+
+def test_derivatives_of_derivatives_in_transforms():
+    values, groups, function = _given("logsumexp")
+    values = values.detach()
+    found = torch.func.hessian(lambda values: function(values, groups).sum())(values)
+    softmax = transform(values, groups, "softmax")
+    diagonal = found.reshape(12, 12).diagonal().reshape(6, 2)
+    torch.testing.assert_close(diagonal, softmax * (1 - softmax))
+
+
+@pytest.mark.parametrize("func", ALL)
+def test_compiled(func):
+    values, groups, function = _given(func)
+    made = compiled(function)
+    expected = function(values, groups)
+    assert torch.equal(made(values, groups), expected)
+    if func in SMOOTH:
+        weights = torch.randn_like(expected)
+        grads = [torch.autograd.grad(f(values, groups), values, weights)[0]
+                 for f in (made, function)]  # fmt: skip
+        torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("func", ["mean", "std", "argmax", "nanmax", "logsumexp", "softmax"])
+def test_exported_for_any_number_of_values(func):
+    values, groups, function = _given(func)
+
+    class Model(torch.nn.Module):
+        def forward(self, values, groups):
+            return function(values, groups)
+
+    n = torch.export.Dim("n")
+    made = torch.export.export(
+        Model(), (values.detach(), groups), dynamic_shapes=({0: n}, {0: n})
+    ).module()
+    for count in (6, 4):
+        given = values.detach()[:count], groups[:count]
+        assert torch.equal(made(*given), function(*given))
+
+
+def test_inductor():
+    values, groups, function = _given("softmax")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = compiled(function, backend="inductor")
+        assert torch.equal(made(values, groups), function(values, groups))
+
+
+def test_groups_may_be_lists_and_arrays():
+    values = torch.tensor([1.0, 2.0, 4.0])
+    for groups in ([1, 1, 0], np.array([1, 1, 0], "u1"), torch.tensor([1, 1, 0])):
+        assert torch.equal(reduce(values, groups), torch.tensor([4.0, 3.0]))
+
+
+def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
+    values = torch.tensor([2.0, 2.0, 5.0], requires_grad=True)
+    reduce(values, [0, 0, 1], func="std").sum().backward()
+    assert torch.equal(values.grad, torch.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt"])
+def test_elementary_functions(name):
+    op = getattr(torch.ops.gatherum, name)
+    values = (torch.rand(5, 3, dtype=torch.float64) + 0.5).requires_grad_()
+    assert gradcheck(op, values, check_forward_ad=True)
+    assert gradgradcheck(op, values)
+    torch.testing.assert_close(op(values.T), getattr(torch, name)(values.T))
+    assert op(values.T.detach()).is_contiguous()
+    torch.library.opcheck(op, (values,))
+    with pytest.raises(TypeError, match=f"^{name}: `x` must be of floats, got int64$"):
+        op(torch.arange(3))
+    with pytest.raises(TypeError, match="must be a dense tensor, got a tensor of layout"):
+        op(torch.ones(3).to_sparse())
+    with pytest.raises(NotImplementedError) as caught:
+        elementary._elsewhere(name, torch.ones(3, device="meta"))
+    assert str(caught.value) == (
+        f"{name}: tensors must be on the CPU for exp and log, got meta; write values.cpu()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: reduce(torch.ones(3), [0, 1, 5], 3), IndexError,
+         "groups.reduce: group 5 is not in [0, 3) (groups[2])"),
+        (lambda: reduce(torch.ones(3), [0, 1]), ValueError,
+         "groups.reduce: `groups` must have shape (3,), got (2,)"),
+        (lambda: reduce(torch.ones(3), torch.ones(3)), TypeError,
+         "groups.reduce: `groups` must have an integer dtype, got float32"),
+        (lambda: reduce(torch.ones(3).to_sparse(), [0, 1, 2]), TypeError,
+         "groups.reduce: `values` must be a dense tensor, got a tensor of layout sparse_coo; "
+         "write values.to_dense()"),
+        (lambda: reduce(torch.arange(3), [0, 0, 2], func="max"), ValueError,
+         "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
+         "for an empty group: group 1 is empty"),
+        (lambda: transform(torch.ones(3, dtype=torch.bool), [0, 0, 0], "centre"), TypeError,
+         "groups.transform: `func` 'centre' is not defined for dtype bool"),
+        (lambda: torch.func.vmap(lambda v, g: reduce(v, g, 1, "argmax"))(
+            torch.ones(2, 2), torch.zeros(2, 2, dtype=int)), RuntimeError,
+         "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
+         "are empty"),
+        (lambda: torch.func.vmap(reduce)(
+            torch.ones(2, 2), torch.zeros(2, 2, dtype=int)), RuntimeError,
+         "groups.reduce: the values of `groups` cannot be read inside torch.func.vmap; give "
+         "`size`"),
+    ],
+)  # fmt: skip
+def test_refusals(call, kind, message):
+    with pytest.raises(kind, match=re.escape(message)):
+        call()

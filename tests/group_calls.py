@@ -1,0 +1,61 @@
+"""Draws calls of functions over groups: values in ties or of any bits, groups, arguments."""
+
+import numpy as np
+
+from gatherum.groups import functions
+from strategies import MODES, same_bits, value_bytes
+
+
+def hostile(rng, dtype, shape):
+    items = value_bytes(rng, dtype, int(np.prod(shape)))
+    return np.frombuffer(items, dtype).reshape(shape)
+
+
+def values_of(rng, dtype, shape):
+    """Values that meet in ties, or of any bits."""
+    if rng.random() < 0.5 and functions.FUNCTIONS["sum"].accepts(dtype):
+        return rng.integers(0, 4, shape).astype(dtype)
+    return hostile(rng, dtype, shape)
+
+
+def laid_out(rng, array):
+    """Copy an array into other strides."""
+    if rng.random() < 0.4 and array.ndim > 1:
+        return np.asfortranarray(array)
+    if rng.random() < 0.4:
+        return np.repeat(array, 2, axis=0)[::2][::-1][::-1] if array.ndim else array
+    return array
+
+
+def outcome(function, *args, **more):
+    """Return the result, or the type of exception."""
+    try:
+        return function(*args, **more)
+    except (TypeError, ValueError, IndexError) as error:
+        return type(error)
+
+
+def same(one, other):
+    if isinstance(one, type) or isinstance(other, type):
+        return one is other
+    return same_bits(one, other)
+
+
+def call(rng):
+    """Draw the shape of values, their groups, and arguments."""
+    shape = [(23,), (7, 3), (2, 6, 2), (0,), (3, 0), (1,)][rng.integers(6)]
+    axis = int(rng.integers(-len(shape), len(shape)))
+    size = int(rng.integers(1, 5))
+    kind = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
+    beyond = rng.random() < 0.3
+    whole = rng.random() < 0.4
+    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(kind)
+    if kind.kind == "i" and rng.random() < 0.3:
+        entries -= size
+    more = {
+        "axis": axis,
+        "size": None if rng.random() < 0.2 else size,
+        "mode": MODES[rng.integers(len(MODES))],
+        "negative": bool(rng.random() < 0.5),
+    }
+    return shape, entries, more
