@@ -66,6 +66,14 @@ def toy(monkeypatch):
     frameworks.register(ToyAdapter())
 
 
+def test_groups_of_a_framework_without_functions_for_them_are_refused(toy):
+    with pytest.raises(TypeError) as caught:
+        gatherum.groups.reduce(Toy(DATA), [0, 0, 1, 1])
+    assert str(caught.value) == (
+        "groups.reduce: `values` must be a NumPy array, got a toy.Toy; write values.held"
+    )
+
+
 DATA = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .frameworks import CUDA, OURS, WHOLE, foreign
+from .frameworks import CUDA, OURS, WHOLE, adapter_of, foreign
 
 # Tuples of a framework that stand for one array, and what to write for its values.
 _TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
@@ -23,7 +23,7 @@ def refuse(op: str, operand: str, value: object) -> None:
     """
     kind = type(value)
     if found := foreign(kind):
-        is_array = found.source is CUDA or hasattr(kind, "__array__")
+        is_array = found.source is CUDA or hasattr(kind, "__array__") or adapter_of(kind)
         instead = found.source.to_numpy.format(operand) if is_array else ""
         raise errors.foreign_array(op, operand, found.name, instead)
     if not issubclass(kind, OURS) and (reading := _reading(value)):

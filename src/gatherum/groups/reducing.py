@@ -62,7 +62,7 @@ def reduce(
     Parameters
     ----------
     values : array_like
-        The values, of at least one dimension.
+        The values, of at least one dimension: what NumPy takes, a tensor or an array of JAX.
     groups : array_like of int
         The groups, counted from 0: one for each position along `axis`, of shape
         ``(values.shape[axis],)``, or one for each value, of the shape of `values`.
@@ -93,9 +93,10 @@ def reduce(
     -------
     numpy.ndarray
         A new C-contiguous array of the shape of `values` with `size` in the place of
-        ``values.shape[axis]``. Its dtype is that of `values`; int64 for counts and positions, bool
-        for ``"any"`` and ``"all"``; float64 for ``"var"``, ``"std"`` and ``"logsumexp"`` of
-        integers, and the real dtype for ``"var"`` and ``"std"`` of complex numbers.
+        ``values.shape[axis]``; a tensor or an array of JAX of those. Its dtype is that of `values`;
+        int64 for counts and positions, bool for ``"any"`` and ``"all"``; float64 for ``"var"``,
+        ``"std"`` and ``"logsumexp"`` of integers, and the real dtype for ``"var"`` and ``"std"`` of
+        complex numbers.
 
     Raises
     ------
@@ -234,7 +235,7 @@ def transform(
     Parameters
     ----------
     values : array_like
-        The values, of at least one dimension.
+        The values, as of `reduce`.
     groups : array_like of int
         The groups, as of `reduce`.
     func : {"normalize", "centre", "softmax", "log_softmax"}
@@ -254,7 +255,8 @@ def transform(
     Returns
     -------
     numpy.ndarray
-        A new C-contiguous array of the shape of `values` and of its dtype, float64 of integers.
+        A new C-contiguous array of the shape of `values` and of its dtype, float64 of integers; a
+        tensor or an array of JAX of those.
 
     Raises
     ------
