@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from canaries import byte_rows, guarded, guarded_copy
-from gatherum import _core
+from gatherum import _core, operators
 from gatherum.dtypes import value_of
 from gatherum.reductions import REDUCTIONS
 from gatherum.reference.reductions import check_reducible
@@ -59,8 +59,8 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 MOST_DIMENSIONS = 64  # of NumPy's arrays
-SCATTERS = ("scatter_slices", "scatter_elements", "scatter_nd")
-OPERATORS = ("gather", "gather_elements", "gather_nd", *SCATTERS)
+SCATTERS = operators.SCATTERS
+OPERATORS = tuple(operators.OPERATORS)
 MODES = ("raise", "clip", "wrap", "fill", "drop")
 INDEX_DTYPES = [
     np.dtype(f"{kind}{width}").newbyteorder(order)
@@ -308,21 +308,23 @@ def _shapes(
 ) -> tuple[Shape, Shape, Array, Shape]:
     """Draw the shapes of `data`, `indices` and `updates`, and the size that each index has."""
     many = {31: "data", 30: "indices"}.get(draw(st.integers(0, 31 if most > 32 else 0)))
-    if op.endswith("_nd"):
+    row = operators.OPERATORS[op]
+    if row.tuples:
         return draw(_nd_shapes(kwargs, data, many is not None))
     if data is None:
         few = draw(st.integers(1, 5))
         data = draw(_many_dims(31, MOST_DIMENSIONS) if many == "data" else _dims(few))
     axis = draw(st.integers(0, len(data) - 1))
     if axis or draw(st.booleans()):
-        kwargs["axis"] = axis - len(data) if draw(st.booleans()) else axis
-    if op in ("gather", "scatter_slices"):
+        kwargs[row.attribute] = axis - len(data) if draw(st.booleans()) else axis
+    if not row.addressing.shares_back:
         room = MOST_DIMENSIONS + 1 - len(data)
         if many == "indices":
-            indices = draw(_many_dims(31, room))
+            entries = draw(_many_dims(31, room))
         else:
-            indices = draw(_dims(draw(st.integers(0, min(3, room))), 24))
-        moved = data[:axis] + indices + data[axis + 1 :]
+            entries = draw(_dims(draw(st.integers(0, min(3, room))), 24))
+        indices = data[:axis] + entries if row.addressing.shares_front else entries
+        moved = data[:axis] + entries + data[axis + 1 :]
     else:
         whole = draw(st.booleans())
         indices = tuple(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from recipes import ROOT, copied, patched, run
+
 PATCH = ROOT / "tests" / "absmax.patch"
 COMPILER = os.environ.get("CXX", "g++")
 MOST_FILES = 8
@@ -32,29 +33,11 @@ KERNELS = ["-std=c++20", "-fsyntax-only", "-Wno-psabi", "-Werror=switch"]
 KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"')]
 
 
-def copied(folder: Path, *parts: str) -> Path:
-    """Copy parts of the tree, without what was built in it."""
-    built = shutil.ignore_patterns("*.so", "*.dylib", "__pycache__")
-    for part in parts:
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, folder / part, ignore=built)
-        else:
-            shutil.copy(ROOT / part, folder / part)
-    return folder
-
-
-def patched(folder: Path) -> list[str]:
-    """Apply the patch; return the files that it changes."""
-    command = ["patch", "-p1", "-s", "-i", str(PATCH)]
-    subprocess.run(command, cwd=folder, check=True)
-    return re.findall(r"^\+\+\+ b/(\S+)", PATCH.read_text(), re.MULTILINE)
-
-
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree with the reduction, built without optimisation."""
     folder = copied(tmp_path_factory.mktemp("absmax"), "src", "tests", "CMakeLists.txt")
-    changed = patched(folder)
+    changed = patched(folder, PATCH)
     assert len(set(changed)) <= MOST_FILES, changed
     settings = [
         "-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
@@ -69,18 +52,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder
-
-
-def run(tree: Path, *arguments: str) -> str:
-    """Run Python in the copy; return what it printed."""
-    paths = os.pathsep.join(str(tree / part) for part in ("src", "tests"))
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
-    return done.stdout
 
 
 # Tests whose lists of reductions read the table: they try the new row without a change.
@@ -215,7 +186,7 @@ FORGOTTEN = {
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = copied(tmp_path_factory.mktemp("sources"), "src", "tests")
-    patched(folder)
+    patched(folder, PATCH)
     return folder
 
 

@@ -694,6 +694,7 @@ def test_every_sentence_is_tested():
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
         "no_derivative",  # test_derivatives.py
+        "no_inverse",  # test_operators.py
         "not_defined",  # test_group_functions.py
         "other_groups",
         "empty_group",
@@ -813,12 +814,12 @@ def test_a_reduction_is_named(module, op):
     function = getattr(module, op)
     with pytest.raises(TypeError, match="positional"):
         function(np.zeros(3), [0], 1.0, 0, "add")
-    indices, updates = {
-        "scatter_slices": ([1, 0], [[1.0, 9.0], [2.0, 8.0]]),
-        "scatter_elements": ([[1], [0]], [[1.0], [2.0]]),
-        "scatter_nd": ([[1], [0]], [1.0, 2.0]),
-    }[op]
-    expected = [[9, 1], [8, 2]] if op == "scatter_slices" else [[0, 1], [2, 0]]
+    row = operators.OPERATORS[op]
+    indices, updates = [[1], [0]], [1.0, 2.0] if row.tuples else [[1.0], [2.0]]
+    expected = [[0, 1], [2, 0]]
+    if not row.addressing.shares_front:
+        indices, updates = [1, 0], [[1.0, 9.0], [2.0, 8.0]]
+        expected = [[9, 1], [8, 2]]
     assert function(np.zeros((2, 2)), indices, updates, 1).tolist() == expected
 
 
@@ -827,14 +828,15 @@ def test_a_reduction_is_named(module, op):
 
 def faulty(op):
     """The faults of a call in the order in which they are due: each an update of its arguments."""
-    nd, scatter = op.endswith("_nd"), op.startswith("scatter")
+    row = operators.OPERATORS[op]
+    each, nd = row.addressing.shares_back, row.tuples
     right = {"data": np.zeros((2, 3), np.float32), "indices": np.zeros((2, 1), np.int64)}
-    if op in ("gather", "scatter_slices"):
+    if not (each or nd):
         right["indices"] = np.zeros(2, np.int64)
-    if scatter:
-        right["updates"] = np.zeros((2, 1) if op == "scatter_elements" else (2, 3), np.float32)
-    result = {"gather": (2, 3), "gather_elements": (2, 1), "gather_nd": (2, 3)}.get(op, (2, 3))
-    right["out"] = np.zeros(result, np.float32)
+    moved = (2, 1) if each else (2, 3)
+    if row.scatters:
+        right["updates"] = np.zeros(moved, np.float32)
+    right["out"] = np.zeros((2, 3) if row.scatters else moved, np.float32)
     read_only = right["out"].copy()
     read_only.flags.writeable = False
     steps = [
@@ -844,14 +846,13 @@ def faulty(op):
     ]
     many = np.full((*(1,) * 63, 4), 9)
     wrong = "at most 64 dimensions, got 65"
-    if op.endswith("elements"):
+    if each:
         wrong = "`indices` must have as many dimensions"
     elif nd:
         wrong = "the last dimension of `indices` must be at most 2"
     steps.append((ValueError, wrong, {"indices": many}))
     steps.append((TypeError, "`indices` must have an integer", {"indices": many * 0.5}))
-    name = "batch_dims" if nd else "axis"
-    steps.append((ValueError, f"`{name}` must be in", {name: 70}))
+    steps.append((ValueError, f"`{row.attribute}` must be in", {row.attribute: 70}))
     return right, steps
 
 

@@ -22,9 +22,10 @@ def test_no_mistake_is_there_twice():
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
 
 
-def test_the_patch_of_a_new_reduction_fits():
-    """Each of its places stands in the source; `test_add_reduction` applies it."""
-    patch = (ROOT / "tests" / "absmax.patch").read_text()
+@pytest.mark.parametrize("name", ["absmax", "rows"])
+def test_the_patch_of_a_recipe_fits(name):
+    """Each of its places stands in the source; `test_add_*.py` apply it."""
+    patch = (ROOT / "tests" / f"{name}.patch").read_text()
     for part in re.split(r"^--- a/", patch, flags=re.MULTILINE)[1:]:
         text = (ROOT / part.split("\n", 1)[0]).read_text()
         for hunk in re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:]:

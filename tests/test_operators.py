@@ -41,6 +41,15 @@ def test_every_row_is_a_function_of_the_package():
     assert set(operators.GATHERS) | set(operators.SCATTERS) == set(OPERATORS)
 
 
+def test_an_operator_without_an_inverse():
+    alone = OPERATORS["gather"]._replace(name="take")
+    with pytest.raises(NotImplementedError) as caught:
+        operators.inverse(alone)
+    assert str(caught.value) == (
+        "take: has no derivative, since no operator of the other family addresses the same"
+    )
+
+
 def test_rows_are_values():
     assert len(set(OPERATORS.values())) == len(OPERATORS)
     with pytest.raises(AttributeError):

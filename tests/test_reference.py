@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from canaries import byte_rows
 from cases import CASES, Case
-from gatherum import reference
+from gatherum import operators, reference
 from gatherum.reductions import FOLDS, REDUCTIONS
 from strategies import (
     INTEGERS,
@@ -105,17 +105,17 @@ def addresses(call: Call) -> tuple[Any, ...]:
     In the order of C, as NumPy assigns in the order in which the indices lie in memory.
     """
     data, indices = call.args[0], np.array(call.args[1], np.int64, order="C")
-    if call.op == "scatter_slices":
-        axis = call.kwargs.get("axis", 0) % data.ndim
+    row = operators.OPERATORS[call.op]
+    axis = call.kwargs.get(row.attribute, 0)
+    if row.tuples:
+        components = [indices[..., c].copy(order="C") for c in range(indices.shape[-1])]
+        return (*(np.indices(indices.shape[:-1])[:axis]), *components)
+    axis %= data.ndim
+    if not row.addressing.shares_front:
         return (*[slice(None)] * axis, indices)
-    if call.op == "scatter_elements":
-        axis = call.kwargs.get("axis", 0) % data.ndim
-        places = list(np.indices(indices.shape, sparse=True))
-        places[axis] = indices
-        return tuple(places)
-    lead, b = indices.shape[:-1], call.kwargs.get("batch_dims", 0)
-    components = [indices[..., c].copy(order="C") for c in range(indices.shape[-1])]
-    return (*(np.indices(lead)[:b]), *components)
+    places = np.indices(indices.shape, sparse=True)
+    back = places[axis + 1 :] if row.addressing.shares_back else ()
+    return (*places[:axis], indices, *back)
 
 
 @given(calls(ops=["gather_nd"], invalid=0.0, data_dtypes=UNPADDED, most_dimensions=FEW))

@@ -17,27 +17,18 @@ import pytest
 
 import gatherum
 from gatherum.counterparts import COUNTERPARTS
+from gatherum.operators import OPERATORS
 
+GATHER = "(data, indices, {}=0, *, mode='raise', negative=True, fill_value=0, out=None)"
+SCATTER = (
+    "(data, indices, updates, {}=0, *, reduction='none', include_self=True, mode='raise', "
+    "negative=True, out=None)"
+)
 SIGNATURES = {
-    "gather": "(data, indices, axis=0, *, mode='raise', negative=True, fill_value=0, out=None)",
-    "gather_elements": (
-        "(data, indices, axis=0, *, mode='raise', negative=True, fill_value=0, out=None)"
-    ),
-    "gather_nd": (
-        "(data, indices, batch_dims=0, *, mode='raise', negative=True, fill_value=0, out=None)"
-    ),
-    "scatter_slices": (
-        "(data, indices, updates, axis=0, *, reduction='none', include_self=True, mode='raise', "
-        "negative=True, out=None)"
-    ),
-    "scatter_elements": (
-        "(data, indices, updates, axis=0, *, reduction='none', include_self=True, mode='raise', "
-        "negative=True, out=None)"
-    ),
-    "scatter_nd": (
-        "(data, indices, updates, batch_dims=0, *, reduction='none', include_self=True, "
-        "mode='raise', negative=True, out=None)"
-    ),
+    row.name: (SCATTER if row.scatters else GATHER).format(row.attribute)
+    for row in OPERATORS.values()
+}
+SIGNATURES |= {
     "aggregate": (
         "(data, gather_indices, scatter_indices, size, reduction, weights=None, *, mode='raise', "
         "negative=True, out=None)"

@@ -268,6 +268,12 @@ def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{hint}")
 
 
+def no_inverse(op: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: has no derivative, since no operator of the other family addresses the same"
+    )
+
+
 def no_derivative(reduction: str) -> NotImplementedError:
     return NotImplementedError(
         f"no derivative of `reduction` {reduction!r} is defined: gatherum.derivatives has no "

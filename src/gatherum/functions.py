@@ -1,12 +1,14 @@
-"""Defines the six functions once for the frameworks whose calls run by one function."""
+"""Defines the operators' functions once for the frameworks whose calls run by one function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
 from .names import ModeName, ReductionName
+from .operators import OPERATORS, Operator
 
 Array = TypeVar("Array")
 
@@ -117,6 +119,12 @@ class Functions(Generic[Array]):
         how = batch_dims, reduction, include_self, mode, negative, 0
         return self._run("scatter_nd", data, indices, updates, *how)
 
+    def named(self, op: str) -> Callable[..., Array]:
+        """Return the function of an operator; one that is not written out is made from its row."""
+        written: Callable[..., Array] | None = getattr(self, op, None)
+        like = self.scatter_slices if OPERATORS[op].scatters else self.gather
+        return written or function_of(OPERATORS[op], like, self._run)
+
     def __repr__(self) -> str:
         return f"{self._module}.FUNCTIONS"
 
@@ -127,3 +135,55 @@ class Functions(Generic[Array]):
 
 def _loaded(module: str) -> Any:
     return import_module(module).FUNCTIONS
+
+
+def function_of(
+    operator: Operator, like: Callable[..., Array], run: Callable[..., Array]
+) -> Callable[..., Array]:
+    """Make the function of an operator that a framework does not write out.
+
+    Parameters
+    ----------
+    operator : Operator
+        Its row.
+    like : callable
+        A function of the same family there, with `axis`: the new one has its parameters.
+    run : callable
+        As of `Functions`; it takes `out`, too, where `like` does.
+    """
+    theirs = signature(like).parameters.values()
+    bare = signature(like).replace(
+        parameters=[
+            each.replace(
+                name=operator.attribute if each.name == "axis" else each.name,
+                annotation=Parameter.empty,
+            )
+            for each in theirs
+        ],
+        return_annotation=Parameter.empty,
+    )
+    order = ("reduction", "include_self", "mode", "negative", "fill_value", "out")
+    absent = {"reduction": "none", "include_self": True, "fill_value": 0}
+
+    def function(*operands: Any, **attributes: Any) -> Array:
+        bound = bare.bind(*operands, **attributes)
+        bound.apply_defaults()
+        given = {"updates": None} | absent | bound.arguments
+        arrays = (given[name] for name in ("data", "indices", "updates"))
+        rest = (given[name] for name in order if name in given)
+        return run(operator.name, *arrays, given[operator.attribute], *rest)
+
+    function.__name__ = function.__qualname__ = operator.name
+    function.__module__ = like.__module__
+    function.__doc__ = f"Run `gatherum.{operator.name}` on arrays of this framework."
+    vars(function)["__signature__"] = bare
+    return function
+
+
+def publish(module: dict[str, Any], named: Callable[[str], Any]) -> None:
+    """Add to a framework's package the functions of operators that it does not write out."""
+    for op in OPERATORS:
+        if op not in module:
+            module[op] = named(op)
+            module[op].__module__ = module["__name__"]
+            module["__all__"].append(op)

@@ -15,6 +15,7 @@ from . import callbacks as _callbacks  # noqa: F401  # gives the core its planne
 from .dynamo import follow_tensors
 from .names import Foreign, ModeName
 from .native import accelerate, call
+from .operators import GATHERS
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -415,6 +416,6 @@ def gather_nd(
     )
 
 
-for _function in (gather, gather_elements, gather_nd):
-    accelerate(_function)
-    follow_tensors(_function)
+for _name in GATHERS:  # a row of the table without a function is a KeyError
+    accelerate(globals()[_name])
+    follow_tensors(globals()[_name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
+from .operators import OperatorName
 from .reductions import FoldName, ReductionName
 
 __all__ = [
@@ -12,19 +13,6 @@ __all__ = [
 ]  # fmt: skip
 
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
-OperatorName: TypeAlias = Literal[
-    "gather",
-    "gather_elements",
-    "gather_nd",
-    "scatter_slices",
-    "scatter_elements",
-    "scatter_nd",
-    "gather-elements",
-    "gather-nd",
-    "scatter-slices",
-    "scatter-elements",
-    "scatter-nd",
-]
 
 
 class _OnDevice(Protocol):

@@ -7,13 +7,26 @@ writes there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from . import errors, shapes
 from .dimensions import Dimension, Dimensions
 from .errors import Shape
-from .names import OperatorName
 from .shapes import Layout
+
+OperatorName: TypeAlias = Literal[
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "scatter_slices",
+    "scatter_elements",
+    "scatter_nd",
+    "gather-elements",
+    "gather-nd",
+    "scatter-slices",
+    "scatter-elements",
+    "scatter-nd",
+]
 
 
 class Addressing(NamedTuple):
@@ -186,6 +199,8 @@ _INVERSE = {
 
 def inverse(operator: Operator) -> Operator:
     """Return the operator of the same indices in the opposite direction."""
+    if operator.name not in _INVERSE:
+        raise errors.no_inverse(operator.name)
     return _INVERSE[operator.name]
 
 

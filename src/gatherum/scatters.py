@@ -11,6 +11,7 @@ from . import callbacks as _callbacks  # noqa: F401  # gives the core its planne
 from .dynamo import follow_tensors
 from .names import Foreign, ModeName, ReductionName
 from .native import accelerate, call
+from .operators import SCATTERS
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -491,6 +492,6 @@ def scatter_nd(
                 negative, 0, out)  # fmt: skip
 
 
-for _function in (scatter_slices, scatter_elements, scatter_nd):
-    accelerate(_function)
-    follow_tensors(_function)
+for _name in SCATTERS:  # a row of the table without a function is a KeyError
+    accelerate(globals()[_name])
+    follow_tensors(globals()[_name])

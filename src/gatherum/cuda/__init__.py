@@ -6,6 +6,7 @@ imports CuPy or anything of CUDA, and only when a call needs it.
 """
 
 from .. import frameworks
+from ..functions import publish
 from ..help_signatures import plain_help
 from ..plans import add_device
 from .adapter import FUNCTIONS, CudaAdapter
@@ -33,6 +34,7 @@ scatter_nd = FUNCTIONS.scatter_nd
 for _framework in ("cupy", frameworks.CUDA.name):
     frameworks.register(CudaAdapter(_framework))
 add_device("cuda", describe)
+publish(globals(), FUNCTIONS.named)
 plain_help(globals())
 
 

@@ -40,7 +40,7 @@ class OnDevice:
         return partial(self._call, op)
 
     def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
-        found = getattr(FUNCTIONS, op)(*map(self._moved, operands), **attributes)
+        found = FUNCTIONS.named(op)(*map(self._moved, operands), **attributes)
         return self.back(found, operands[0].dtype)
 
     def _moved(self, value: Any) -> Any:

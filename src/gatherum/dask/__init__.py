@@ -4,6 +4,7 @@ It alone imports Dask. `gatherum.gather(array, ...)` and the other five call it 
 """
 
 from .. import frameworks
+from ..functions import publish
 from ..help_signatures import plain_help
 from .adapter import FUNCTIONS, DaskAdapter
 from .files import from_file
@@ -30,6 +31,7 @@ scatter_elements = FUNCTIONS.scatter_elements
 scatter_nd = FUNCTIONS.scatter_nd
 
 frameworks.register(DaskAdapter())
+publish(globals(), FUNCTIONS.named)
 plain_help(globals())
 
 

@@ -82,7 +82,7 @@ class ClusterCall:
         if OPERATORS[self.op].scatters and located["table"].format is out.format:
             table = ZarrArray(stored.path, meter, BUDGET)
             data = lazy(stored, table.chunks)
-        result = getattr(FUNCTIONS, self.op)(data, *operands, **self.attributes)
+        result = FUNCTIONS.named(self.op)(data, *operands, **self.attributes)
         if table is None:
             out.format.checked_header(out, result.shape, result.dtype)
         build = Build(

@@ -148,7 +148,7 @@ def change(
     stored = FileArray(path)
 
     def called(data: Any) -> Any:
-        return getattr(FUNCTIONS, op)(lazy(data, table.chunks), indices, updates, **attributes)
+        return FUNCTIONS.named(op)(lazy(data, table.chunks), indices, updates, **attributes)
 
     # The call has a name of its own: a run that is completed finds the table partly changed.
     fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}

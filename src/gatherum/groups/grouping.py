@@ -10,7 +10,6 @@ import numpy as np
 from gatherum.call import Attributes
 from gatherum.errors import Shape
 from gatherum.indices import first_invalid
-from gatherum.operators import ELEMENTS
 from gatherum.places import Array, Places
 
 from . import errors, namespace
@@ -77,7 +76,7 @@ class Grouping:
     @property
     def elements(self) -> bool:
         """Whether each value has a group of its own; otherwise slices across `axis` have one."""
-        return self.places.operator.addressing is ELEMENTS
+        return self.places.operator.addressing.shares_back
 
     def zero(self, values: Array) -> Array:
         """Return 0 as an item of the values' dtype."""

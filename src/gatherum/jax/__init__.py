@@ -4,6 +4,7 @@ This package alone imports JAX. `gatherum.gather(array, ...)` and the other five
 """
 
 from .. import frameworks
+from ..functions import publish
 from ..help_signatures import plain_help
 from . import batching, gradients, sharding  # noqa: F401  # they register rules
 from .adapter import FUNCTIONS, JaxAdapter
@@ -27,6 +28,7 @@ scatter_elements = FUNCTIONS.scatter_elements
 scatter_nd = FUNCTIONS.scatter_nd
 
 frameworks.register(JaxAdapter())
+publish(globals(), FUNCTIONS.named)
 plain_help(globals())
 
 

@@ -12,27 +12,11 @@ exceptions: TypeError for a dtype or a non-integer attribute, ValueError for a
 shape or an attribute out of range, IndexError for an index.
 """
 
-from . import groups
-from .operators import (
-    aggregate,
-    gather,
-    gather_elements,
-    gather_nd,
-    scatter_elements,
-    scatter_nd,
-    scatter_slices,
-)
+from . import groups, operators
+from .operators import *  # noqa: F403
 
-__all__ = [
-    "aggregate",
-    "gather",
-    "gather_elements",
-    "gather_nd",
-    "groups",
-    "scatter_elements",
-    "scatter_nd",
-    "scatter_slices",
-]
+__all__ = ["groups"]
+__all__ += operators.__all__
 
 
 def __dir__() -> list[str]:

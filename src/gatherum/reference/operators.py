@@ -25,6 +25,16 @@ from .positions import MODES, resolve_all
 from .reductions import REDUCTIONS, check_reducible, folded, scattered
 from .scalars import fill_item
 
+__all__ = [
+    "aggregate",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "scatter_elements",
+    "scatter_nd",
+    "scatter_slices",
+]
+
 
 def gather(
     data: ArrayLike,

@@ -9,12 +9,14 @@ private.check_version()  # before anything is used that older ones lack
 
 # ruff: noqa: E402  # imports behind the check
 from .. import frameworks
+from ..functions import publish
 from . import batching, dlpack, elementary, gradients, groups  # noqa: F401  # they register kernels
 from .adapter import TorchAdapter
 from .api import (
     gather,
     gather_elements,
     gather_nd,
+    named,
     scatter_elements,
     scatter_nd,
     scatter_slices,
@@ -52,4 +54,5 @@ __all__ = [
 ]
 
 frameworks.register(TorchAdapter())
+publish(globals(), named)
 dlpack.open_exchange(gradients.record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,8 +11,10 @@ from torch import Tensor
 from .. import conversion, errors
 from ..call import Attributes
 from ..checks import check_range
+from ..functions import function_of
 from ..names import ModeName, ReductionName
 from ..native import call as call_core
+from ..operators import OPERATORS
 from . import checks, graphs, operands
 
 _ops = torch.ops.gatherum
@@ -129,6 +132,18 @@ def scatter_nd(
     if _traces("scatter_nd", data):
         return _traced("scatter_nd", data, indices, updates, *more, 0, out)
     return call_core("scatter_nd", data, indices, updates, *more, 0, out)
+
+
+def named(op: str) -> Callable[..., Tensor]:
+    """Return the function of an operator that is not written out above, made from its row."""
+    operator = OPERATORS[op]
+    return function_of(operator, scatter_slices if operator.scatters else gather, _run)
+
+
+def _run(op: str, data: Tensor, *call: Any) -> Tensor:
+    run = _traced if _traces(op, data) else call_core
+    found: Tensor = run(op, data, *call)
+    return found
 
 
 def _traces(op: str, data: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ..operators import OPERATORS, Operator
 from ..reductions import ROWS, known_to_onnx
 from . import errors as torch_errors
 from .ops import overload
@@ -39,7 +40,24 @@ def onnx_translations() -> dict[Any, Callable[..., Any]]:
         raise ImportError("onnx_translations needs onnxscript: pip install onnxscript") from error
     functions = (_gather, _gather_elements, _gather_nd, _scatter_slices, _scatter_elements,
                  _scatter_nd)  # fmt: skip
-    return {overload(function.__name__[1:]): function for function in functions}
+    written = {function.__name__[1:]: function for function in functions}
+    return {overload(op): written.get(op) or _refused(row) for op, row in OPERATORS.items()}
+
+
+def _refused(operator: Operator) -> Callable[..., Any]:
+    """Return the translation of an operator that ONNX has no counterpart of."""
+    instead = "write the call with an operator that it has"
+
+    def gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
+               negative: bool = True, fill_value: float = 0) -> Value:  # fmt: skip
+        raise torch_errors.no_onnx(operator.name, "operator", instead)
+
+    def scatter(data: Value, indices: Value, updates: Value, axis: int = 0,
+                reduction: str = "none", include_self: bool = True, bounds: str = "raise",
+                negative: bool = True) -> Value:  # fmt: skip
+        raise torch_errors.no_onnx(operator.name, "operator", instead)
+
+    return scatter if operator.scatters else gather
 
 
 # The exporter reads the signatures: they are those of the ops.
