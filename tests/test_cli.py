@@ -555,7 +555,7 @@ def test_completion_is_a_script_for_the_shell(run, name):
     assert f"_GATHERUM_COMPLETE={name}_complete" in out
 
 
-COMMANDS = [*GATHERS, *SCATTERS, "check", "explain", "verify", "info", "completion"]
+COMMANDS = [*GATHERS, *SCATTERS, "groups", "check", "explain", "verify", "info", "completion"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -641,3 +641,23 @@ def test_ctrl_c_is_answered(folder):
             process.kill()
     assert (process.returncode, err) == (130, "gatherum: interrupted\n")
     assert not os.path.exists("out.npy")
+
+
+def test_groups(run):
+    np.save("shop.npy", np.array([0, 2, 2, 0]))
+    Path("shop.csv").write_text("0,2,2,0\n")
+    assert run("groups", "table.npy", "shop.npy", "-o", "o.npy", "--func", "mean")[0] == 0
+    assert np.load("o.npy")[0].tolist() == [4.5, 5.5, 6.5]
+    assert np.isnan(np.load("o.npy")[1]).all()
+    for groups in ("shop.npy", "shop.csv"):
+        assert run("groups", groups, "--func", "count", "--size", "4") == (0, "[2 0 2 0]\n", "")
+    found = run("groups", "table.npy", "shop.csv", "--func", "max", "--fill-value", "-1")
+    assert found == (0, "[[ 9. 10. 11.]\n [-1. -1. -1.]\n [ 6.  7.  8.]]\n", "")
+    assert run("groups", "table.npy")[0::2] == (
+        2, "gatherum: Missing argument 'GROUPS'. See gatherum groups --help.\n",
+    )  # fmt: skip
+    assert run("groups", "table.npy", "shop.npy", "--size", "2")[0::2] == (
+        1, "gatherum: reduce_file: index 2 is out of bounds for axis 0 of size 2 (groups[1])\n",
+    )  # fmt: skip
+    status, _, line = run("groups", "table.npy", "shop.npy", "-o", "o.npy", "--no-clobber")
+    assert (status, "exists already" in line) == (1, True)

@@ -17,16 +17,6 @@ from .numbers import short
 from .options import FILE, together
 
 
-def _size(_: click.Context, __: click.Parameter, text: str) -> str:
-    from ..files.budget import Budget
-
-    try:
-        Budget.parse(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
-    return text
-
-
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     from ..files.formats import FORMATS
 
@@ -47,18 +37,12 @@ _common = together(
         "--format", callback=_format, metavar="NAME",
         help="What TABLE is, whatever its name says: npy, npz, safetensors, hdf5, arrow or zarr.",
     ),
-    click.option(
-        "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
-        help="How much memory to use at most.",
-    ),
-    click.option(
-        "--spill-dir", type=click.Path(file_okay=False), metavar="DIR",
-        help="The folder for scratch files, by default that of OUT.",
-    ),
+    shared.memory,
+    shared.spill_dir,
     click.option("--resume", is_flag=True, help="Continue a run that was killed."),
-    click.option("--no-clobber", is_flag=True, help="Do not replace an existing output."),
+    shared.no_clobber,
     clusters.options,
-    click.option("--no-progress", is_flag=True, help="Show no progress bar."),
+    shared.no_progress,
     click.option(
         "--print", "show", is_flag=True, help="Also print the result (.npy output only)."
     ),

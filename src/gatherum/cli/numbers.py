@@ -47,11 +47,13 @@ def integers(text: str) -> list[int] | None:
     return numbers if len(numbers) == len(texts) else None
 
 
-def number_or_text(ctx: click.Context, param: click.Parameter, text: str) -> object:
-    """Return the number that a text stands for, or the text.
+def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None) -> object:
+    """Return the number that a text stands for, or the text; None where none was given.
 
     A number that float64 cannot hold is none that was meant: it would be infinite in silence.
     """
+    if text is None:
+        return None
     for convert in (int, float, complex):
         try:
             number = convert(text)

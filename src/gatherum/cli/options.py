@@ -20,6 +20,16 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return lambda function: reduce(lambda f, decorate: decorate(f), reversed(decorators), function)
 
 
+def _size(_: click.Context, __: click.Parameter, text: str) -> str:
+    from ..files.budget import Budget
+
+    try:
+        Budget.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+    return text
+
+
 # Files may be written FILE:MEMBER, so nothing is asked of the path; shells complete names of files.
 FILE = click.Path()
 
@@ -46,6 +56,16 @@ reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,
     help="How updates combine with existing values.",
 )  # fmt: skip
+memory = click.option(
+    "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
+    help="How much memory to use at most.",
+)  # fmt: skip
+spill_dir = click.option(
+    "--spill-dir", type=click.Path(file_okay=False), metavar="DIR",
+    help="The folder for scratch files, by default that of OUT.",
+)  # fmt: skip
+no_clobber = click.option("--no-clobber", is_flag=True, help="Do not replace an existing output.")
+no_progress = click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 device = click.option(
     "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True,
     help="Where the calls run: on this processor, or on a CUDA device.",

@@ -1,6 +1,7 @@
 """The operators run on tables larger than memory, in .npy, .npz, .safetensors and Zarr files."""
 
 from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_file
+from gatherum.files.grouped import reduce_file
 from gatherum.files.scatters import scatter_elements_file, scatter_nd_file, scatter_slices_file
 from gatherum.files.stats import Stats
 from gatherum.files.stream import rows
@@ -11,6 +12,7 @@ __all__ = [
     "gather_elements_file",
     "gather_file",
     "gather_nd_file",
+    "reduce_file",
     "rows",
     "scatter_elements_file",
     "scatter_nd_file",

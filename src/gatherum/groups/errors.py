@@ -94,3 +94,7 @@ def no_rows(op: str, found: Shape) -> ValueError:
 def other_sizes(op: str, expected: int | None, found: object) -> ValueError:
     what = "an integer or None" if expected is None else f"{expected} integers or None"
     return ValueError(f"{op}: `size` must be {what}, got {found!r}")
+
+
+def no_values_of(op: str, func: str) -> ValueError:
+    return ValueError(f"{op}: `values` must be given for {func!r}, got None; 'count' needs none")

@@ -33,14 +33,14 @@ from .grouping import Grouping
 REDUCE = "groups.reduce"
 TRANSFORM = "groups.transform"
 # What other libraries call the functions, for messages.
-_ALIASES = {
+ALIASES = {
     "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",
     "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
     "idxmax": "argmax", "idxmin": "argmin", "center": "centre",
 }  # fmt: skip
 # The widest dtypes that are computed in, for those that are wider.
 WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
-_ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in _ALIASES.items()}
+ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
 
 
 def reduce(
@@ -156,7 +156,7 @@ def reduce(
     array([[ 3,  9],
            [12,  0]])
     """
-    name = conversion.as_choice(REDUCE, "func", func, REDUCES, _ALIASES)
+    name = conversion.as_choice(REDUCE, "func", func, REDUCES, ALIASES)
     less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = reduced(name, found, by, less, fill_value)
@@ -176,7 +176,7 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
     check_defined(by.op, row, name, kind)
     dtype = row.result(kind)
     _check_result(by, dtype)
-    start = _start(row, dtype, by, values, fill_value)
+    start = start_of(row, dtype, by, values, fill_value)
     with np.errstate(all="ignore"):  # signaling NaN among them
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
             by = by.without(left_out)
@@ -205,7 +205,7 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
     raise errors.not_defined(op, name, dtype, needs)
 
 
-def _start(
+def start_of(
     row: FunctionRow, dtype: AnyDType, by: Grouping, values: Array, fill_value: object
 ) -> Array | None:
     """Return what an empty group becomes, as an item; None where it cannot be."""
@@ -290,7 +290,7 @@ def transform(
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """
-    name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), _ALIASES)
+    name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = transformed(name, found, by)
     return result
@@ -321,7 +321,7 @@ def _grouped(
     along = conversion.as_integer(op, "axis", axis)
     how = conversion.as_choice(op, "mode", mode, MODES)
     from_end = conversion.as_boolean(op, "negative", negative)
-    if isinstance(size, str) and (word := _ALIASES.get(size, size)) in REDUCES:
+    if isinstance(size, str) and (word := ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
     xp = frameworks.namespace(op, {"values": values, "groups": groups}) or namespace
     number = None if size is None else xp.as_size(op, "size", size)

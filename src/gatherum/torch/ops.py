@@ -73,8 +73,8 @@ def below(op: Any) -> Any:
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
 
 
-# Every kernel takes what a schema says, in its order. The attributes of the last calls are kept: making
-# them takes 5 % of a small call.
+# Every kernel takes what a schema says, in its order. The attributes of the last calls are kept:
+# making them takes 5 % of a small call.
 _kept = lru_cache(maxsize=256, typed=True)(Attributes)
 
 

@@ -1,0 +1,238 @@
+"""`reduce_file` reduces the groups of a file's values, by one scatter into empty groups."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import conversion, shapes
+from gatherum.call import Attributes
+from gatherum.dtypes import MODES, is_index
+from gatherum.errors import not_an_index_dtype, renamed
+from gatherum.files.budget import Budget
+from gatherum.files.formats.format import Opening
+from gatherum.files.formats.storage import Source
+from gatherum.files.operands import Operand, Path, find, open_all
+from gatherum.files.remote import checked_options
+from gatherum.files.run import FileCall
+from gatherum.files.stats import Meter, Progress, Stats
+from gatherum.groups import errors
+from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.grouping import Grouping
+from gatherum.groups.reducing import ALIASES, check_defined, start_of
+from gatherum.names import ModeName
+from gatherum.operators import ELEMENTS
+
+__all__ = ["REDUCTIONS_OF", "reduce_file"]
+
+REDUCE_FILE = "reduce_file"
+# The functions that are one scatter, and its reduction.
+REDUCTIONS_OF = {
+    "sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min", "last": "none",
+    "count": "add",
+}  # fmt: skip
+FileFunction: TypeAlias = Literal["sum", "prod", "mean", "max", "min", "last", "count"]
+
+
+class _Options(TypedDict, total=False):
+    size: int | None
+    func: FileFunction
+    axis: int
+    fill_value: object
+    memory: str | int
+    mode: ModeName
+    negative: bool
+    spill_dir: Path | None
+    overwrite: bool
+    progress: Progress | bool | None
+    storage_options: Mapping[str, Any] | None
+
+
+@overload
+def reduce_file(
+    values: Operand | None, groups: Operand, out: None = None, **options: Unpack[_Options]
+) -> NDArray[Any]: ...
+@overload
+def reduce_file(
+    values: Operand | None, groups: Operand, out: Path, **options: Unpack[_Options]
+) -> Stats: ...
+def reduce_file(
+    values: Operand | None,
+    groups: Operand,
+    out: Path | None = None,
+    size: int | None = None,
+    func: FileFunction = "sum",
+    axis: int = 0,
+    *,
+    fill_value: object = None,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = False,
+    spill_dir: Path | None = None,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Stats | NDArray[Any]:
+    """Reduce the values of each group, as `gatherum.groups.reduce` does in memory.
+
+    Parameters
+    ----------
+    values : path, array or None
+        The values, of at least one dimension. None, with ``"count"``, counts the entries of
+        `groups`.
+    groups : path or array of int
+        The groups, counted from 0: one for each position along `axis`, or one for each value.
+    out : path, optional
+        The output file. Without it the result is returned.
+    size : int, optional
+        The number of groups. Otherwise the groups are read once more, for the largest entry.
+    func : {"sum", "prod", "mean", "max", "min", "last", "count"}, default "sum"
+        The function. The others of `gatherum.groups.reduce` need the values in memory.
+    axis : int, default 0
+        The axis of `values` along which groups are formed.
+    fill_value, mode, negative
+        As of `gatherum.groups.reduce`.
+    memory, spill_dir, overwrite, progress, storage_options
+        As of `gather_file`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows, bytes, chunks, seconds and memory; the result itself where `out` is None.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As `gatherum.groups.reduce` and `gather_file`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reduce_file(np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), func="mean")
+    array([4. , 1.5])
+    >>> reduce_file(None, np.array([3, 1, 3]), func="count")
+    array([0, 1, 0, 2])
+    """
+    name = conversion.as_choice(REDUCE_FILE, "func", func, tuple(REDUCTIONS_OF), ALIASES)
+    if values is None and name != "count":
+        raise errors.no_values_of(REDUCE_FILE, name)
+    how = Attributes("scatter_slices", conversion.as_integer(REDUCE_FILE, "axis", axis))
+    how = how._replace(
+        mode=conversion.as_choice(REDUCE_FILE, "mode", mode, MODES),
+        negative=conversion.as_boolean(REDUCE_FILE, "negative", negative),
+    )
+    options = {"memory": memory, "spill_dir": spill_dir, "storage_options": storage_options}
+    with _messages():
+        found = _examined(values, groups, size, how, options)
+    row = FUNCTIONS[name]
+    check_defined(REDUCE_FILE, row, name, found.dtype)
+    dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
+    one_group = Grouping.of(REDUCE_FILE, "groups", np.zeros(1, np.int64), (1,), 0)
+    start = start_of(row, dtype, one_group, np.zeros((), dtype), fill_value)
+    if start is None:
+        touched = found.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), options)
+        if not touched.all():
+            place = tuple(map(int, np.unravel_index(int(touched.argmin()), touched.shape)))
+            where = place if found.elements else ()
+            raise errors.empty_group(REDUCE_FILE, name, dtype, place[found.attributes.axis], where)
+        start = np.zeros((), dtype)
+    more = {"out": out, "overwrite": overwrite, "progress": progress}
+    updates = np.ones((), dtype) if name == "count" else values
+    answer: Stats | NDArray[Any] = found.scatter(
+        start, groups, updates, options | more, REDUCTIONS_OF[name]
+    )
+    return answer
+
+
+@contextmanager
+def _messages() -> Iterator[None]:
+    """Word the errors of the scatter as those of this function."""
+    try:
+        yield
+    except (IndexError, TypeError, ValueError) as error:
+        if not str(error).startswith("scatter_"):
+            raise
+        names = {"data": "values", "updates": "values", "indices": "groups"}
+        raise renamed(error, REDUCE_FILE, names, True) from None
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """The scatter that a call is, from the headers of its operands and the largest group.
+
+    `shape` is that of the result, `dtype` that of the values.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: Attributes
+
+    @property
+    def elements(self) -> bool:
+        """Whether each value has a group of its own."""
+        return self.attributes.operator.addressing is ELEMENTS
+
+    def scatter(
+        self,
+        start: NDArray[Any],
+        groups: Operand,
+        updates: Operand,
+        options: Mapping[str, Any],
+        reduction: str = "none",
+    ) -> Any:
+        """Fold the updates of each group; an empty one is `start`."""
+        operands = {"table": np.broadcast_to(start, self.shape), "indices": groups}
+        how = self.attributes._replace(reduction=reduction, include_self=False).keywords
+        call = FileCall(
+            self.attributes.op, operands | {"updates": updates}, attributes=how,
+            **{"out": None, **options},
+        )  # fmt: skip
+        with _messages():
+            return call.run()
+
+
+def _examined(
+    values: Operand | None,
+    groups: Operand,
+    size: object,
+    attributes: Attributes,
+    options: Mapping[str, Any],
+) -> _Examined:
+    """Check the shapes of operands, and read the groups where their number is not given."""
+    number = None if size is None else conversion.as_size(REDUCE_FILE, "size", size)
+    operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
+    budget, remote = Budget.parse(options["memory"]), checked_options(options["storage_options"])
+    folder = str(options["spill_dir"] or tempfile.gettempdir())
+    with ExitStack() as stack:
+        opening = Opening(Meter(None), budget, folder, stack.callback, storage_options=remote)
+        sources = open_all({role: find(role, one) for role, one in operands.items()}, opening)
+        entries = sources["groups"]
+        if not is_index(entries.dtype):
+            raise not_an_index_dtype(REDUCE_FILE, entries.dtype, False, "groups")
+        if number is None:
+            number = max(_largest(entries, opening) + 1, 0)
+    if values is None:
+        return _Examined((number,), np.dtype(np.int64), attributes._replace(axis=0))
+    shape, dtype = sources["values"].shape, sources["values"].dtype
+    try:
+        axis = shapes.resolve_axis(REDUCE_FILE, shape, attributes.axis)
+    except ValueError as error:
+        raise renamed(error, REDUCE_FILE, {"data": "values"}, True) from None
+    if entries.shape not in (shape, shape[axis : axis + 1]):
+        raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
+    op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"
+    result = (*shape[:axis], number, *shape[axis + 1 :])
+    return _Examined(result, dtype, attributes._replace(op=op, axis=axis))
+
+
+def _largest(groups: Source, opening: Opening) -> int:
+    """Return the largest entry, -1 of none."""
+    flat = groups.storage.flat(opening.spill_dir, opening.budget, any_order=True).array
+    opening.at_end(flat.file.close)
+    starts = range(0, flat.size, opening.budget.entries)
+    windows = (flat.read(n, min(n + opening.budget.entries, flat.size)) for n in starts)
+    return max((int(window.max()) for window in windows), default=-1)

@@ -1,0 +1,115 @@
+"""Groups of a file's values are reduced to the bits of `groups.reduce` in memory."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from files.storage import bits, get, put
+from gatherum import groups
+from gatherum.cli.groups import FUNCTIONS
+from gatherum.files import reduce_file
+from gatherum.files.grouped import REDUCTIONS_OF
+
+pytestmark = pytest.mark.usefixtures("quick_sync")
+RANDOM = np.random.default_rng(7)
+VALUES = RANDOM.standard_normal((60, 5)).astype(np.float32)
+VALUES[::7] = np.nan
+VALUES[3::11] = -0.0
+ROWS = RANDOM.integers(0, 9, 60)  # group 9 is empty
+EACH = RANDOM.integers(0, 9, (60, 5)).astype(np.uint8)
+
+
+def test_the_command_has_the_functions_of_the_library() -> None:
+    assert tuple(REDUCTIONS_OF) == FUNCTIONS
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr3", "hdf5"])
+@pytest.mark.parametrize("func", REDUCTIONS_OF)
+def test_the_bits_are_those_in_memory(tmp_path: Path, func: Any, form: str) -> None:
+    values = put(tmp_path, "v", VALUES, form)
+    for number, (by, axis) in enumerate(((ROWS, 0), (EACH, 0), (EACH, -1))):
+        expected = groups.reduce(VALUES, by, 10, func, axis, fill_value=7)
+        given = put(tmp_path, f"g{number}", by)
+        out = tmp_path / f"o{number}.npy"
+        reduce_file(
+            values, given, out, 10, func, axis, fill_value=7, memory="64KiB", spill_dir=tmp_path
+        )
+        held = reduce_file(VALUES, by, None, 10, func, axis, fill_value=7)
+        for found in (np.load(out), held):
+            assert found.dtype == expected.dtype
+            assert bits(found) == bits(expected)
+
+
+@pytest.mark.parametrize("func", REDUCTIONS_OF)
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint64, np.complex64])
+def test_dtypes(func: Any, dtype: Any) -> None:
+    if func in ("max", "min") and dtype is np.complex64:
+        return
+    values = RANDOM.integers(0, 100, 50).astype(dtype)
+    by = np.arange(50) % 7
+    expected = groups.reduce(values, by, func=func)
+    found = reduce_file(values, by, func=func)
+    assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+
+
+def test_the_number_of_groups_is_read_where_it_is_not_given(tmp_path: Path) -> None:
+    many = RANDOM.integers(0, 1000, 50_000)
+    expected = np.bincount(many)
+    for form in ("npy", "big-endian", "zarr3"):
+        given = put(tmp_path, "g", many, form)
+        found = reduce_file(None, given, func="count", memory="192KiB", spill_dir=tmp_path)
+        assert np.array_equal(found, expected)
+    assert reduce_file(None, many.reshape(50, 1000), func="count").tolist() == expected.tolist()
+    assert reduce_file(np.zeros(0), np.zeros(0, int)).shape == (0,)
+    assert reduce_file(None, np.array([-1, -3]), func="count", mode="drop").shape == (0,)
+
+
+def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> None:
+    message = "has no value for an empty group: group 1 is empty"
+    for by, where in ((np.array([0, 2]), ""), (np.array([[0, 1], [2, 0]]), r" \(result\[1, 0\]\)")):
+        with pytest.raises(
+            ValueError, match=f"^reduce_file: .*'max' of dtype int64.*{message}{where}$"
+        ):
+            reduce_file(np.ones((2, 2), int), by, tmp_path / "o.npy", 3, "max")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "kind", "message"),
+    [
+        (([1.0], [0.5]), {}, TypeError,
+         "`groups` must have an integer dtype, got float64; write groups.astype(np.int64)"),
+        (([1.0, 2.0], [0]), {}, ValueError,
+         "`groups` must have shape (2,), got (1,)"),
+        (([[1.0]], [0]), {"axis": 2}, ValueError, "`axis` must be in [-2, 2), got 2"),
+        (([1.0], [0]), {"func": "std"}, ValueError,
+         "`func` must be one of 'sum', 'prod', 'mean', 'max', 'min', 'last', 'count', got 'std'"),
+        ((None, [0]), {}, ValueError,
+         "`values` must be given for 'sum', got None; 'count' needs none"),
+        (([1.0], [0]), {"size": -1}, ValueError, "`size` must be at least 0, got -1"),
+        (([b"x"], [0]), {}, TypeError, "`func` 'sum' is not defined for dtype |S1"),
+        (([1.0], [4]), {"size": 3}, IndexError,
+         "index 4 is out of bounds for axis 0 of size 3 (groups[0])"),
+        (([1.0], [-1]), {}, IndexError,
+         "index -1 is out of bounds for axis 0 of size 0 (groups[0])"),
+        (([1.0], [0]), {"fill_value": "x"}, ValueError,
+         "`fill_value` must convert exactly to the dtype of the result, float64, got 'x'"),
+    ],
+)  # fmt: skip
+def test_refusals(tmp_path: Path, given: Any, more: Any, kind: Any, message: str) -> None:
+    values, by = (None if one is None else np.array(one) for one in given)
+    with pytest.raises(kind) as refusal:
+        reduce_file(values, by, tmp_path / "o.npy", **more)
+    assert str(refusal.value) == f"reduce_file: {message}"
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_output_that_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "o.npy"
+    reduce_file(VALUES, ROWS, out)
+    with pytest.raises(FileExistsError):
+        reduce_file(VALUES, ROWS, out, overwrite=False)
+    assert np.array_equal(get(str(out)), groups.reduce(VALUES, ROWS), equal_nan=True)
