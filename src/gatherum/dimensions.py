@@ -11,49 +11,44 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class Dimension(NamedTuple):
-    """A dimension of what moves: its number in the data and in the indices, or None."""
-
-    data: int | None
-    indices: int | None
-
-    def choose(self, data: Any, indices: Any) -> Any:
-        """Return an item of what the dimensions of the data have where it is free, else one of what
-        those of the indices have.
-        """
-        return data[self.data] if self.indices is None else indices[self.indices]
-
-
 class Dimensions(NamedTuple):
     """The dimensions of a call by their roles.
 
     Attributes
     ----------
-    moved : tuple of Dimension
-        Those of what moves, in order.
-    shared, free : tuple of int
-        As the data number them.
+    moved : tuple of pairs
+        Those of what moves, in order: the number of each in the data and in the indices, or None.
     entries : range
         As the indices number them.
     indexed : range
         One for each component of an index tuple.
+    addressed : range
+        The dimensions of the data that decide where an entry goes, by its position or its value:
+        the shared and the indexed ones, which are neighbours.
     """
 
-    moved: tuple[Dimension, ...]
-    shared: tuple[int, ...]
-    free: tuple[int, ...]
+    moved: tuple[tuple[int | None, int | None], ...]
     entries: range
     indexed: range
+    addressed: range
 
     @property
-    def addressed(self) -> range:
-        """The dimensions of the data that decide where an entry goes, by its position or its value:
-        the shared and the indexed ones, which are neighbours.
-        """
-        start = min((self.indexed.start, *self.shared))
-        return range(start, start + len(self.shared) + len(self.indexed))
+    def shared(self) -> tuple[int, ...]:
+        """The shared dimensions."""
+        return tuple(d for d in self.addressed if d not in self.indexed)
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The free dimensions, as the data number them."""
+        return tuple(d for d, e in self.moved if d is not None and e is None)
 
     @property
     def moved_entries(self) -> range:
         """The entry dimensions, as what moves numbers them."""
         return range(self.indexed.start, self.indexed.start + len(self.entries))
+
+    def choose(self, data: Any, indices: Any) -> tuple[Any, ...]:
+        """Return for each dimension of what moves an item of those that the indices have, one of
+        those that the data have where it is free.
+        """
+        return tuple(data[d] if e is None else indices[e] for d, e in self.moved)

@@ -80,19 +80,15 @@ def call_loops(
 
     Without components there is no index to read, and nothing steps through the indices.
     """
-    read = bool(dimensions.indexed)
+    of_data = data.strides
+    of_indices = indices.strides if dimensions.indexed else (0,) * len(indices.strides)
     loops = [
-        Loop(
-            extent,
-            0 if d is None else data.strides[d],
-            indices.strides[e] if read and e is not None else 0,
-            step,
-        )
+        Loop(extent, 0 if d is None else of_data[d], 0 if e is None else of_indices[e], step)
         for extent, step, (d, e) in zip(*other, dimensions.moved, strict=True)
     ]
     # The components of a tuple stand in the last dimension of the indices.
     components = [
-        Component(data.shape[d], data.strides[d], c and c * indices.strides[-1])
+        Component(data.shape[d], of_data[d], c and c * indices.strides[-1])
         for c, d in enumerate(dimensions.indexed)
     ]
     return loops, components

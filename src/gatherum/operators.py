@@ -7,10 +7,11 @@ writes there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
 from . import errors, shapes
-from .dimensions import Dimension, Dimensions
+from .dimensions import Dimensions
 from .errors import Shape
 from .shapes import Layout
 
@@ -69,17 +70,14 @@ class Addressing(NamedTuple):
         indexed = range(axis, axis + (indices[-1] if self.tuples else 1))
         first = axis if self.shares_front else 0
         entries = range(first, first + 1 if self.shares_back else len(indices) - self.tuples)
-        sides = (range(axis), self.shares_front), (range(indexed.stop, rank), self.shares_back)
-        front, back = (
-            tuple(Dimension(d, d if shared else None) for d in side) for side, shared in sides
+        front, back, none = range(axis), range(indexed.stop, rank), repeat(None)
+        moved = (
+            *zip(front, front if self.shares_front else none, strict=False),
+            *zip(none, entries, strict=False),
+            *zip(back, back if self.shares_back else none, strict=False),
         )
-        return Dimensions(
-            moved=(*front, *(Dimension(None, e) for e in entries), *back),
-            shared=tuple(d for side, shared in sides if shared for d in side),
-            free=tuple(d for side, shared in sides if not shared for d in side),
-            entries=entries,
-            indexed=indexed,
-        )
+        begin, end = 0 if self.shares_front else axis, rank if self.shares_back else indexed.stop
+        return Dimensions(moved, entries, indexed, range(begin, end))
 
 
 class Operator(NamedTuple):

@@ -38,7 +38,7 @@ class Layout:
     @cached_property
     def moved(self) -> Chunks:
         """The chunks of what moves: a gather's result."""
-        return tuple(each.choose(self.data, self.indices) for each in self.roles.moved)
+        return self.roles.choose(self.data, self.indices)
 
     @property
     def operands(self) -> list[Chunks]:
@@ -87,7 +87,7 @@ class Layout:
         r = self.roles
         of_data = dict(zip(r.free, free, strict=True))
         of_indices = dict(zip((*r.shared, *r.entries), (*shared, *entry), strict=True))
-        return tuple(each.choose(of_data, of_indices) for each in r.moved)
+        return r.choose(of_data, of_indices)
 
     def updates_at(self, moved: Place) -> Place:
         """Return where the block of the updates is that broadcasts to a block of what moves."""

@@ -57,7 +57,7 @@ class Numbered:
                 own[d] = to[d]
             else:  # each index stands where its element does
                 whole |= {to[d], own[d]}
-        moved = [each.choose(to, own) for each in dimensions.moved]
+        moved = dimensions.choose(to, own)
         result = to if updates else moved
         operands = [to, own]
         for shape in updates:
