@@ -145,6 +145,24 @@ def test_the_second_command_of_the_readme_is_what_ci_runs():
     assert done.stdout.endswith(".venv/bin/nox -s test\n")
 
 
+def test_remedies_are_flags(run, folder):
+    scatter = ["scatter-slices", "table.npy", "rows.npy", "ones.npy"]
+    assert run(*scatter, "-o", "table.npy") == (
+        1,
+        "",
+        "gatherum: scatter_slices: the output table.npy is the same file as the table; --in-place "
+        "changes the table itself\n",
+    )
+    journal = folder.resolve() / "out.npy.partial.journal"
+    journal.write_text('{"gatherum": 0}\n')
+    assert run(*scatter, "-o", "out.npy", "--resume") == (
+        1,
+        "",
+        f"gatherum: {journal}: cannot resume, it was written by another version (without --resume "
+        "the run starts over)\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -206,8 +224,20 @@ def test_usage_is_status_2_and_one_line(run, arguments, message):
         ),
         (
             ["gather", "table.npy", "table.npy"],
-            "gather: `indices` must have an integer dtype, got float64; write "
-            "indices.astype(np.int64)",
+            "gather: `indices` must have an integer dtype, got float64",
+        ),
+        (
+            ["scatter-slices", "table.npy", "rows.npy", "rows.npy"],
+            "scatter_slices: `updates` must have the dtype of `data`, float64, got int64",
+        ),
+        (
+            ["gather-nd", "table.npy", "rows.npy"],
+            "gather_nd: the last dimension of `indices` must be at most 2, the dimensions of "
+            "`data` that are not batch dimensions, got 3",
+        ),
+        (
+            ["scatter-elements", "table.npy", "rows.npy", "table.npy"],
+            "scatter_elements: `indices` must have as many dimensions as `data`, 2, got 1",
         ),
         (
             ["gather", "table.npy", "bad.npy", "--mode", "fill", "--fill-value", "x"],

@@ -1,6 +1,7 @@
 """Row numbers on the command line and in text files; what is refused before any work."""
 
 import codecs
+import io
 import os
 import sys
 
@@ -62,10 +63,15 @@ def test_values_of_a_scatter(run, command):
         ("gather-nd", "points.csv", "2,0\n3, 1\n", TABLE[[2, 3], [0, 1]]),
         ("gather-nd", "points.txt", "2\n3\n", TABLE[[2, 3]]),
         ("gather-nd", "points.txt", "2 3", TABLE[[2, 3]]),
+        ("gather-nd", "points.tsv", "2\t0\n3\t1\n", TABLE[[2, 3], [0, 1]]),
+        ("gather-nd", "points.TSV", "row\tcolumn\n2\t0\n3\t1\n", TABLE[[2, 3], [0, 1]]),
+        ("gather", "rows.csv", "\ufeffrow\n2\n0\n", TABLE[[2, 0]]),
+        ("gather-nd", "points.csv", "# of x\nrow 1,column\n2,0\n3,1\n", TABLE[[2, 3], [0, 1]]),
+        ("gather", "rows.txt", "row column\n2 0\n", TABLE[[2, 0]]),
     ],
 )
 def test_a_text_file_takes_the_place_of_an_index_file(run, command, name, text, expected):
-    with open(name, "w", newline="") as file:
+    with open(name, "w", newline="", encoding="utf-8") as file:
         file.write(text)
     assert run(command, "table.npy", name, "-o", "out.npy")[::2] == (0, "")
     assert np.load("out.npy").tolist() == expected.tolist()
@@ -84,7 +90,11 @@ def test_encodings_and_comments_of_text_files(run, tmp_path, encoding, ending):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"row\n2\n", "rows.csv, line 1: expected integers, got 'row'"),
+        (b"2\nrow\n", "rows.csv, line 2: expected integers, got 'row'"),
+        (b"a,b\nc,d\n1,2", "rows.csv, line 2: expected integers, got 'c,d'"),
+        (b"row,2\n1,2\n", "rows.csv, line 1: expected integers, got 'row,2'"),
+        (b"row 2\n1 2\n", "rows.csv, line 1: expected integers, got 'row 2'"),
+        (b"nan\n1\n", "rows.csv, line 1: expected integers, got 'nan'"),
         (b"2\n1.5\n", "rows.csv, line 2: expected integers, got '1.5'"),
         (b"2,1\n\n3\n", "rows.csv, line 3: has 1 numbers, the lines before 2"),
         (b"\xff\xfe2", "rows.csv: is not a text file"),
@@ -123,6 +133,13 @@ def test_a_text_file_of_something_else(run, tmp_path, text, message):
             "Invalid value for '--values': must be integers such as 0,2,2,7, got '0,x'.",
         ),
         ("check x.json --size n=1", "--size is for ONNX models."),
+        ("gather - - -o o.npy", "TABLE and INDICES cannot both be standard input."),
+        ("gather - rows.npy -o o.npy --resume", "--resume needs files, not -."),
+        ("gather table.npy rows.npy -o - --resume", "--resume needs files, not -."),
+        (
+            "scatter-nd - rows.npy ones.npy --in-place",
+            "--in-place changes a file, not standard input.",
+        ),
     ],
 )
 def test_wrong_usage(run, tmp_path, arguments, message):
@@ -203,3 +220,82 @@ def test_check_names_the_file_of_a_model(run, tmp_path):
 def test_a_missing_model_is_no_such_file_without_onnx_too(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "gatherum.onnx", None)
     assert run("check", "no.onnx") == (1, "", "gatherum: no.onnx: No such file or directory\n")
+
+
+def test_indices_that_are_no_file_name_the_other_forms(run):
+    for given, text in (
+        ("2,0", "'2,0' is not there, nor"),
+        ("rows.dat", "'rows.dat' is not there"),
+    ):
+        status, out, err = run("gather", "table.npy", given, "-o", "o.npy")
+        assert (status, out) == (1, "")
+        assert err.startswith(f"gatherum: {text}")
+        assert err.endswith(
+            ". INDICES may also be numbers in a .csv, .tsv or .txt file, or after --values\n"
+        )
+    *_, err = run("groups", "table.npy", "rows.dat")
+    assert err.endswith(". GROUPS may also be a .csv, .tsv or .txt file\n")
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """Give bytes to standard input."""
+
+    def give(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return give
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content", "expected"),
+    [
+        ("gather table.npy -", npy(np.array([2, 0])), TABLE[[2, 0]]),
+        ("gather table.npy -", b"2\n0\n", TABLE[[2, 0]]),
+        ("gather table.npy -", b"", TABLE[:0]),
+        ("gather-nd table.npy -", b"row column\n2 0\n3 1", TABLE[[2, 3], [0, 1]]),
+        ("gather - rows.npy", npy(-TABLE), -TABLE[[2, 0]]),
+        ("gather - --values 3", npy(-TABLE), -TABLE[[3]]),
+        ("scatter-slices table.npy rows.npy -", npy(np.zeros(3)), TABLE * [[0], [1], [0], [1]]),
+    ],
+)
+def test_standard_input(run, stdin, arguments, content, expected):
+    stdin(content)
+    assert run(*arguments.split(), "-o", "out.npy")[::2] == (0, "")
+    assert np.load("out.npy").tolist() == expected.tolist()
+
+
+def test_standard_input_that_is_something_else(run, stdin, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    for arguments, content, message in (
+        ("gather - rows.npy", b"2 0", ": not a .npy file (no "),
+        ("gather - rows.npy", npy(TABLE)[:-1], ": shape (4, 3) of float64 needs 96"),
+        ("gather table.npy -", b"2 x", ", line 1: expected integers"),
+        ("gather table.npy -", b"\xff", ": is not a text file"),
+    ):
+        stdin(content)
+        status, out, err = run(*arguments.split(), "-o", "o.npy", "--spill-dir", ".")
+        assert (status, out) == (1, "")
+        assert err.startswith(f"gatherum: standard input{message}")
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_standard_output(run, monkeypatch):
+    arguments = "gather", "table.npy", "rows.npy", "-o", "-"
+    for terminal, more, expected in (
+        (False, (), npy(TABLE[[2, 0]])),
+        (False, ("--print",), f"{TABLE[[2, 0]]}\n".encode()),
+        (True, (), f"{TABLE[[2, 0]]}\n".encode()),
+    ):
+        with monkeypatch.context() as patch:
+            stream = io.TextIOWrapper(io.BytesIO())
+            patch.setattr(stream, "isatty", lambda terminal=terminal: terminal, raising=False)
+            patch.setattr(sys, "stdout", stream)
+            assert run(*arguments, *more) == (0, "", "")
+            assert stream.buffer.getvalue() == expected

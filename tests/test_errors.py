@@ -719,7 +719,6 @@ def test_every_sentence_is_tested():
         "out_of_gradients",
         "no_onnx",  # frameworks/torch/test_tensor_onnx.py
         "renamed",  # frameworks/torch/test_tensor_errors.py
-        "for_tensors",  # no sentence
         "out_of_vmap",
         "fill_needs_gradient",
         "outside_storage",  # frameworks/torch/test_tensor_storage.py

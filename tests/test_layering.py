@@ -37,7 +37,7 @@ ROWS = [
     {"regular_files"},
     {"errors", "private_names"},
     {"reductions"},
-    {"version", "bandwidth", "counterparts", "startup", "help_signatures", "_core"},
+    {"version", "bandwidth", "counterparts", "startup", "help_signatures", "readers", "_core"},
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
     "grouped", "gathers", "scatters", "stream", "batches", "options", "run", "results", "opened",

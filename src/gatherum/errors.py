@@ -8,37 +8,22 @@ and where.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
+from .readers import advice, for_tensors, hint
 from .reductions import ALIASES
+
+__all__ = ["for_tensors"]
 
 Shape = tuple[int, ...]
 
-# Whether a call was made on tensors: messages then give advice for PyTorch.
-_ON_TENSORS: ContextVar[bool] = ContextVar("_ON_TENSORS", default=False)
 
-
-@contextmanager
-def for_tensors() -> Iterator[None]:
-    """Let messages give advice for PyTorch instead of NumPy."""
-    token = _ON_TENSORS.set(True)
-    try:
-        yield
-    finally:
-        _ON_TENSORS.reset(token)
-
-
-def _advice(of_numpy: str, of_torch: str) -> str:
-    return of_torch if _ON_TENSORS.get() else of_numpy
-
-
-_TUPLE_OF_EACH = "; indices[:, None] makes a tuple of each index"
+def _tuple_of_each() -> str:
+    return hint("indices[:, None] makes a tuple of each index")
 
 
 def _choices(values: Iterable[str]) -> str:
@@ -77,8 +62,8 @@ def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
 
 
 def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
-    hint = f"; write {instead}" if instead else ""
-    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{hint}")
+    behind = hint(f"write {instead}" if instead else "")
+    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{behind}")
 
 
 def not_a_boolean(op: str, name: str, value: object) -> TypeError:
@@ -184,7 +169,7 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
 
 def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
     if operand == "indices":
-        made = _advice(
+        made = advice(
             "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
         )
         made += ", makes index tuples"
@@ -208,13 +193,13 @@ def empty_step(op: str, operand: str, dtype: object) -> TypeError:
 
 def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     if tuples:
-        made = f"{_advice('np', 'torch')}.argwhere makes index tuples"
+        made = f"{advice('np', 'torch')}.argwhere makes index tuples"
     else:
-        made = f"{_advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
-    hint = f"; {made} of a mask" if dtype.kind == "b" else ""
+        made = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
+    behind = hint(f"{made} of a mask" if dtype.kind == "b" else "")
     if dtype.kind == "f":
-        hint = f"; write {operand}.{_advice('astype(np.int64)', 'to(torch.int64)')}"
-    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{hint}")
+        behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
+    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{behind}")
 
 
 def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -> ValueError:
@@ -223,10 +208,11 @@ def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
-    cast = _advice("astype", "to")
-    hint = f"; write {operand}.{cast}(data.dtype)" if operand in ("updates", "weights") else ""
+    cast = advice("astype", "to")
+    named = operand in ("updates", "weights")
+    behind = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
     return TypeError(
-        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{hint}"
+        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{behind}"
     )
 
 
@@ -249,10 +235,10 @@ def loses_kind(op: str, operand: str, expected: object, kind: str, value: object
 def does_not_fit(
     op: str, operand: str, dtype: object, value: object, rounds: bool = False
 ) -> ValueError:
-    hint = f"; write {operand}.item() to round it" if rounds else ""
+    behind = hint(f"write {operand}.item() to round it" if rounds else "")
     return ValueError(
         f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
-        f"got {_short(value)}{hint}"
+        f"got {_short(value)}{behind}"
     )
 
 
@@ -264,8 +250,8 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
 
 def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
-    hint = "; write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
-    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{hint}")
+    behind = hint("write data.astype(data.dtype.newbyteorder('='))" if swapped else "")
+    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{behind}")
 
 
 def no_inverse(op: str) -> NotImplementedError:
@@ -312,7 +298,7 @@ def tuple_too_long(op: str, limit: int, found: int, alone: bool) -> ValueError:
     return ValueError(
         f"{op}: the last dimension of `indices` must be at most {limit}, "
         f"the dimensions of `data` that are not batch dimensions, got {found}"
-        f"{_TUPLE_OF_EACH if alone else ''}"
+        f"{_tuple_of_each() if alone else ''}"
     )
 
 
@@ -321,14 +307,19 @@ def other_shape(op: str, operand: str, expected: Shape, found: Shape) -> ValueEr
 
 
 def other_shape_of_one_tuple(op: str, expected: Shape, found: Shape) -> ValueError:
-    return ValueError(f"{op}: `updates` must have shape {expected}, got {found}{_TUPLE_OF_EACH}")
+    return ValueError(f"{op}: `updates` must have shape {expected}, got {found}{_tuple_of_each()}")
 
 
 def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: bool) -> ValueError:
     instead = ", or call scatter_slices" if slices else ""
+    behind = hint(
+        f"write {advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each"
+        f"{instead}"
+    )
+    if not behind and slices:
+        behind = "; scatter-slices takes a slice for each index"
     return ValueError(
-        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}; write "
-        f"{_advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each{instead}"
+        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}{behind}"
     )
 
 

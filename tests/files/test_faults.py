@@ -232,7 +232,7 @@ def test_a_half_written_table_is_refused_until_it_is_completed(
             files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     with pytest.raises(OSError, match="an in-place run was stopped while it wrote this table"):
         files.gather_nd_file(table, indices, out)
-    with pytest.raises(ValueError, match="complete it with resume first"):
+    with pytest.raises(ValueError, match="complete it with resume=True first"):
         files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     with pytest.raises(ValueError, match="cannot resume, attributes changed"):
         files.scatter_nd_file(table, indices, updates, table, reduction="mul", resume=True, **call)

@@ -78,7 +78,7 @@ def test_without_notes_a_resume_that_would_need_one_is_refused(
         run(resume=True)
     assert str(caught.value) == (
         f"scatter_slices: cannot resume in place, {path} has no journal and its file system keeps "
-        "no note of completed runs; unless the run has completed, start it without resume"
+        "no note of completed runs; unless the run has completed, start it without resume=True"
     )
     assert np.array_equal(get(path), UPDATED)
     assert leftovers(tmp_path) == []

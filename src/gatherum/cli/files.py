@@ -8,13 +8,14 @@ from typing import Any
 import click
 import numpy as np
 
-from ..operators import OPERATORS
+from ..operators import OPERATORS, Operator
 from . import clusters
 from . import options as shared
-from .group import commands
-from .indices import Values, as_array, as_file, is_text
+from .group import OUTPUT, commands
+from .indices import Values, as_operand, is_text
 from .numbers import short
 from .options import FILE, together
+from .streams import DASH, named, received, scratch, send
 
 
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -74,7 +75,7 @@ _scatters = together(
 def gather(**options: Any) -> None:
     """Take slices of TABLE along one axis, by their numbers in INDICES.
 
-    INDICES is an array file, or a .csv or .txt file of numbers.
+    INDICES is an array file, or a .csv, .tsv or .txt file of numbers.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy --axis 0
     """
@@ -98,7 +99,7 @@ def gather_elements(**options: Any) -> None:
 def gather_nd(**options: Any) -> None:
     """Take elements or slices of TABLE by the tuples in INDICES.
 
-    INDICES is an array file, or a .csv or .txt file with a tuple on each line.
+    INDICES is an array file, or a .csv, .tsv or .txt file with a tuple on each line.
 
     Example: gatherum gather-nd volume.zarr points.npy -o values.npy --mode fill --fill-value nan
     """
@@ -182,33 +183,81 @@ def _run_on_files(
     options: dict[str, Any],
 ) -> None:
     """Run a function of `gatherum.files` and print its statistics."""
-    from .. import files
     from ..files.formats import locate
     from ..files.run import check_absent
 
-    show, quiet = options.pop("show"), options.pop("no_progress")
-    if show and not out.endswith(".npy"):
-        raise click.UsageError("--print shows .npy files only.")
-    if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
-        raise click.UsageError("--resume needs an array file as INDICES.")
-    on_cluster = clusters.is_wanted(options)
-    if options.pop("no_clobber"):
-        check_absent(locate(out), "--no-clobber")
     operator = OPERATORS[name.removesuffix("_file")]
+    show, quiet = options.pop("show"), options.pop("no_progress")
+    streams = [role for role, given in _roles(table, indices, updates) if given == DASH]
+    _check_usage(indices, out, options, streams, show=show)
+    on_cluster = clusters.is_wanted(options)
+    if options.pop("no_clobber") and out != DASH:
+        check_absent(locate(out), "--no-clobber")
     bar = not quiet and sys.stderr.isatty()  # only where a person can see it
     if on_cluster:
-        others = as_array(operator, indices), *updates
+        others = as_operand(operator, indices), *updates
         did = clusters.run(operator, table, others, out, options, shown=bar)
         click.echo(f"{out}: {did}")
         return
     for option in ("scheduler", "workers"):
         options.pop(option)
+    call = {"progress": bar, **options}
+    if streams or out == DASH:
+        with scratch(options["spill_dir"]) as folder:
+            _run_alone(operator, table, indices, updates, out, call, show=show, folder=folder)
+    else:
+        _run_alone(operator, table, indices, updates, out, call, show=show)
+
+
+def _roles(
+    table: str, indices: str | list[int], updates: tuple[str, ...]
+) -> list[tuple[str, str | list[int]]]:
+    return list(zip(("TABLE", "INDICES", "UPDATES"), (table, indices, *updates), strict=False))
+
+
+def _check_usage(
+    indices: str | list[int], out: str, options: dict[str, Any], streams: list[str], *, show: bool
+) -> None:
+    """Refuse options that exclude each other."""
+    if show and not out.endswith(".npy") and out != DASH:
+        raise click.UsageError("--print shows .npy files only.")
+    if len(streams) > 1:
+        raise click.UsageError(f"{' and '.join(streams)} cannot both be standard input.")
+    if streams == ["TABLE"] and options.get("in_place"):
+        raise click.UsageError("--in-place changes a file, not standard input.")
+    flags = (f"--{name}" for name in ("resume", "workers", "scheduler") if options[name])
+    flag = next(flags, None)
+    if flag and (streams or out == DASH):
+        raise click.UsageError(f"{flag} needs files, not {DASH}.")
+    if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
+        raise click.UsageError("--resume needs an array file as INDICES.")
+
+
+def _run_alone(
+    operator: Operator, table: str, indices: str | list[int], updates: tuple[str, ...], out: str,
+    options: dict[str, Any], *, show: bool, folder: str = "",
+) -> None:  # fmt: skip
+    """Run an operator on this machine; `folder` takes the streams."""
+    from .. import files
+    from ..files.formats import locate
+
+    def operand(role: str, given: str | list[int]) -> Any:
+        if given == DASH:
+            return received(folder, operator, role)
+        if role == "INDICES":
+            return as_operand(operator, given)
+        return locate(str(given), form) if role == "TABLE" else given
+
     form = options.pop("format")
-    source = table if form is None else locate(table, form)
-    target = source if options.get("in_place") else out
-    with as_file(operator, indices) as file:
-        stats = getattr(files, name)(source, file, *updates, target, progress=bar, **options)
-    if show:
-        click.echo(str(np.load(out, mmap_mode="r", allow_pickle=False)))
+    operands = [operand(*given) for given in _roles(table, indices, updates)]
+    target = named(folder, OUTPUT) if out == DASH else locate(out)
+    if options.get("in_place"):
+        target = operands[0]
+    stats = getattr(files, f"{operator.name}_file")(*operands, target, **options)
+    path = target.file if out == DASH else out
+    if show or (out == DASH and sys.stdout.isatty()):
+        click.echo(str(np.load(path, mmap_mode="r", allow_pickle=False)))
+    elif out == DASH:
+        send(path)
     else:
         click.echo(f"{out}: {stats}")

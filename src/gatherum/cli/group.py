@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import click
 
+from ..readers import for_command
 from ..regular_files import naming
 from ..startup import INTERRUPTED, discard, say
 from ..version import __version__
@@ -28,7 +29,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn an exception into a line and an exit status."""
-        with _ends_in_a_line():
+        with _ends_in_a_line(), for_command():
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -120,8 +121,8 @@ def commands() -> None:
     """Gather and scatter on arrays in files.
 
     A file is x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory; tables
-    are also read from x.parquet:column. Results appear only when they are complete. Exit status: 0
-    success, 1 wrong data, 2 wrong usage.
+    are also read from x.parquet:column. - is standard input or output, as .npy. Results appear
+    only when they are complete. Exit status: 0 success, 1 wrong data, 2 wrong usage.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy
     """

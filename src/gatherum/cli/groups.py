@@ -10,7 +10,7 @@ import click
 from ..operators import OPERATORS
 from . import options as shared
 from .group import commands
-from .indices import as_array
+from .indices import as_operand
 from .numbers import Integer, number_or_text
 from .options import FILE
 
@@ -66,6 +66,6 @@ def groups(values: str, groups: str | None, out: str | None, **options: Any) -> 
     if keep and out is not None:
         check_absent(locate(out), "--no-clobber")
     bar = not quiet and sys.stderr.isatty()
-    found: Any = as_array(OPERATORS["gather"], numbers)
+    found: Any = as_operand(OPERATORS["gather"], numbers, "GROUPS")
     result = files.reduce_file(source, found, out, progress=bar, **options)
     click.echo(str(result) if out is None else f"{out}: {result}")

@@ -1,12 +1,9 @@
-"""Row numbers are read from the command line, or from a .csv or .txt file."""
+"""Row numbers are read from the command line, or as text: a .csv, .tsv or .txt file."""
 
 from __future__ import annotations
 
 import codecs
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
 from typing import Any
 
 import click
@@ -17,8 +14,8 @@ from ..operators import Operator
 from ..regular_files import read_regular
 from .numbers import integers, short
 
-_TEXTS = (".csv", ".txt")
-_LARGEST = 64 << 20
+TEXTS = (".csv", ".tsv", ".txt")
+LARGEST = 64 << 20
 
 
 class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
@@ -39,58 +36,77 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
 def is_text(path: str) -> bool:
     """Whether a file of indices holds numbers as text."""
-    return path.lower().endswith(_TEXTS)
+    return path.lower().endswith(TEXTS)
 
 
-def as_array(operator: Operator, given: str | list[int]) -> str | Array:
-    """Return the given array file, or an array of the given numbers."""
-    if isinstance(given, str) and not is_text(given):
-        return given
-    numbers = _read(given) if isinstance(given, str) else _array("--values", [given])
-    if numbers.shape[0] == 1 or numbers.shape[1] == 1:
-        numbers = numbers.reshape(-1, 1) if operator.tuples else numbers.ravel()
-    return numbers
-
-
-@contextmanager
-def as_file(operator: Operator, given: str | list[int]) -> Iterator[str]:
-    """Yield an array file of the indices: the given one, or a scratch file with the numbers."""
-    numbers = as_array(operator, given)
-    if isinstance(numbers, str):
-        yield numbers
-        return
-    with tempfile.TemporaryDirectory(prefix="gatherum-") as folder:
-        path = os.path.join(folder, "indices.npy")
-        np.save(path, numbers)
-        yield path
-
-
-def _read(path: str) -> Array:
-    """Return the numbers in a file, a row a line; commas or blanks stand between them.
-
-    As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
-    spreadsheets write one before UTF-8, and PowerShell before UTF-16.
-    """
+def as_operand(operator: Operator, given: str | list[int], role: str = "INDICES") -> str | Array:
+    """Return an array of numbers, or the path of an array file."""
+    from ..files.formats import UnknownKind, locate
     from ..files.remote import refuse_url
 
-    refuse_url(path, "numbers as text are not read from URLs; download it")
+    if not isinstance(given, str):
+        return _shaped(operator, _array("--values", [given]))
+    if is_text(given):
+        refuse_url(given, "numbers as text are not read from URLs; download it")
+        return from_text(operator, given, read_regular(given, LARGEST))
     try:
-        content = read_regular(path, _LARGEST)
+        locate(given)
+    except UnknownKind as error:
+        kinds = f"{', '.join(TEXTS[:-1])} or {TEXTS[-1]} file"
+        more = f"numbers in a {kinds}, or after --values" if role == "INDICES" else f"a {kinds}"
+        raise UnknownKind(f"{error}. {role} may also be {more}") from None
+    return given
+
+
+def from_text(operator: Operator, name: str, content: bytes) -> Array:
+    """Return the numbers in a text, a row a line; commas, tabs or blanks stand between them.
+
+    As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
+    spreadsheets write one before UTF-8, and PowerShell before UTF-16. A first line without any
+    number is a header.
+    """
+    try:
         utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         lines = content.decode("utf-16" if utf16 else "utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not a text file") from None
+        raise ValueError(f"{name}: is not a text file") from None
     rows: list[list[int]] = []
+    headers = 0
     for number, line in enumerate(lines, 1):
-        row = integers(",".join(line.partition("#")[0].replace(",", " ").split()))
+        text = line.partition("#")[0]
+        row = integers(",".join(text.replace(",", " ").split()))
+        if row is None and not rows and not headers and _is_header(text):
+            headers = 1
+            continue
         if row is None:
-            raise ValueError(f"{path}, line {number}: expected integers, got {short(line)}")
+            raise ValueError(f"{name}, line {number}: expected integers, got {short(line)}")
         if row and rows and len(row) != len(rows[0]):
             raise ValueError(
-                f"{path}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
+                f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
             )
         rows += [row] if row else []
-    return _array(path, rows)
+    return _shaped(operator, _array(name, rows))
+
+
+def _is_header(line: str) -> bool:
+    """Whether a line names columns: none of its entries is a number."""
+    entries = re.split("[,\t]", line) if "," in line or "\t" in line else line.split()
+    return not any(map(_is_number, entries))
+
+
+def _is_number(entry: str) -> bool:
+    try:
+        complex(entry)
+    except ValueError:
+        return False
+    return True
+
+
+def _shaped(operator: Operator, rows: Array) -> Array:
+    """Return rows of numbers as indices: one column, or one line, as a plain list."""
+    if rows.shape[0] == 1 or rows.shape[1] == 1:
+        return rows.reshape(-1, 1) if operator.tuples else rows.ravel()
+    return rows
 
 
 def _array(where: str, rows: list[list[int]]) -> Array:

@@ -11,7 +11,7 @@ from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore, Target
 from gatherum.files.formats.format import Opening
-from gatherum.files.formats.storage import Source
+from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.row_requests import Requests
 from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
@@ -115,6 +115,7 @@ class Inputs:
             resident=self.budget.slab,
         )
         self.meter.rows = requests.count
+        self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
         opening = self.opening
         return Context(requests, self.budget, build, opening.spill_dir, self.meter, opening.at_end)
 

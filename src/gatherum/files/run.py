@@ -24,6 +24,7 @@ from gatherum.files.remote import checked_options
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
+from gatherum.readers import option
 
 __all__ = ["FileCall", "check_absent"]
 
@@ -230,7 +231,8 @@ def check_target(
             continue
         path = location.resolved
         if target == path or target.startswith(path + os.sep) or path.startswith(target + os.sep):
-            hint = "; to change the table itself, ask for it in place" if role == "table" else ""
+            change = f"; {option('in_place=True')} changes the table itself"
+            hint = change if role == "table" else ""
             hint = hint if OPERATORS[op].scatters else ""
             raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
     if out.format.read_only:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gatherum.files.os_calls import peak_memory
 
@@ -41,12 +41,14 @@ class Stats:
     peak_memory: int
     requests: int = 0
     bytes_requested: int = 0
+    _in_chunks: bool = field(default=True, repr=False)
 
     def __str__(self) -> str:
+        touched = f"{self.chunks_touched:,} chunks touched, " if self._in_chunks else ""
         asked = f", {self.requests:,} requests for {size_text(self.bytes_requested)}"
         return (
             f"{self.rows:,} rows, read {size_text(self.bytes_read)}, "
-            f"written {size_text(self.bytes_written)}, {self.chunks_touched:,} chunks touched, "
+            f"written {size_text(self.bytes_written)}, {touched}"
             f"{self.seconds:.2f} s, peak memory {size_text(self.peak_memory)}"
             f"{asked if self.requests else ''}"
         )
@@ -60,6 +62,7 @@ class Meter:
         self.bytes_read = 0
         self.bytes_written = 0
         self.chunks_touched = 0
+        self.in_chunks = True  # whether the table is stored so
         self.requests = 0
         self.bytes_requested = 0
         self.expected = 0
@@ -105,6 +108,7 @@ class Meter:
             peak_memory(),
             self.requests,
             self.bytes_requested,
+            self.in_chunks,
         )
 
 

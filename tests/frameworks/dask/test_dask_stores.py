@@ -174,7 +174,7 @@ def test_a_run_that_is_killed_and_repeated_gives_the_same(step, tmp_path, stored
     if step in ("stage", "seal"):
         np.testing.assert_array_equal(stored[...], DATA)
     elif step != "lay":
-        with pytest.raises(ValueError, match="complete it with resume first"):
+        with pytest.raises(ValueError, match="complete it with resume=True first"):
             gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
     for _ in range(2):
         gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add", resume=True)

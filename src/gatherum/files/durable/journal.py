@@ -12,6 +12,7 @@ from gatherum.files.os_calls import (
     sync_directory,
     write_some,
 )
+from gatherum.readers import option
 from gatherum.regular_files import naming, open_regular
 
 __all__ = ["READY", "Journal", "Record", "check_readable"]
@@ -117,7 +118,7 @@ class Journal:
         if old != new:
             raise ValueError(
                 f"{self.path}: cannot resume, {_difference(old, new)} "
-                "(without resume the run starts over)"
+                f"(without {option('resume=True')} the run starts over)"
             )
         self._cut(self._whole)
 
@@ -125,7 +126,7 @@ class Journal:
         if READY in earlier and earlier[0].get("in_place"):
             raise ValueError(
                 f"{self.path}: an in-place run was stopped while it wrote the table; "
-                "complete it with resume first"
+                f"complete it with {option('resume=True')} first"
             )
 
     def has(self, record: Record) -> bool:
@@ -190,7 +191,7 @@ def check_readable(path: str) -> None:
     if '"in_place": true' in first and json.dumps(READY) in rest.splitlines():
         raise OSError(
             f"{path}: an in-place run was stopped while it wrote this table; "
-            "complete it with resume first"
+            f"complete it with {option('resume=True')} first"
         )
 
 

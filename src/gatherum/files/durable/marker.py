@@ -14,6 +14,7 @@ import os
 from typing import Any
 
 from gatherum.files.os_calls import sync_directory, sync_file
+from gatherum.readers import option
 
 __all__ = ["is_completed", "mark"]
 
@@ -41,7 +42,8 @@ def is_completed(op: str, path: str, fingerprint: dict[str, Any], *, resume: boo
     elif resume:
         raise ValueError(
             f"{op}: cannot resume in place, {path} has no journal and its file system keeps no "
-            "note of completed runs; unless the run has completed, start it without resume"
+            "note of completed runs; unless the run has completed, start it without "
+            f"{option('resume=True')}"
         )
     return False
 

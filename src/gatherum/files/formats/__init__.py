@@ -13,7 +13,7 @@ from gatherum.files.formats.zarr import Zarr
 from gatherum.files.remote import Address, address_of
 from gatherum.regular_files import open_regular
 
-__all__ = ["FORMATS", "locate"]
+__all__ = ["FORMATS", "UnknownKind", "locate"]
 
 FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
 START = 64 << 10  # bytes of a file that say what it is
@@ -21,6 +21,10 @@ UNREAD = {
     b"CDF": "a file of netCDF 3, which is not read; nccopy -k nc4 makes one of netCDF 4 of it",
     b"\x0e\x03\x13\x01": "a file of HDF4, which is not read; h4toh5 makes one of HDF5 of it",
 }
+
+
+class UnknownKind(ValueError):
+    """Neither the name nor the first bytes of a file say what kind it is."""
 
 
 def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> Location:
@@ -76,7 +80,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     elif remote is None:
         first = _by_content(text)
     else:
-        raise ValueError(f"{text!r} is not a known kind of file: expected {_forms()}")
+        raise UnknownKind(f"{text!r} is not a known kind of file: expected {_forms()}")
     return first if remote is None else _at_url(first, remote)
 
 
@@ -115,11 +119,11 @@ def _by_content(text: str) -> Location:
         why = next((why for begin, why in UNREAD.items() if start.startswith(begin)), None)
         if why is not None:
             raise ValueError(f"{file}: is {why}")
-        raise ValueError(
+        raise UnknownKind(
             f"{file!r} is not a known kind of file, by its name or its first bytes: expected "
             f"{_forms()}"
         )
-    raise ValueError(f"{text!r} is not there, nor a known kind of file: expected {_forms()}")
+    raise UnknownKind(f"{text!r} is not there, nor a known kind of file: expected {_forms()}")
 
 
 def _check_alone(form: Format, file: str, behind: str | None) -> None:
