@@ -86,3 +86,10 @@ def compressed_member(location: object) -> ValueError:
         f"from_file: {location} is compressed, so that no part of it can be read alone; write it "
         "with np.savez or np.save"
     )
+
+
+def unknown_size(op: str, operand: str) -> TypeError:
+    return TypeError(
+        f"{op}: `size` must be given for arrays of Dask, because the values of `{operand}` are not "
+        f"known yet; write size=int({operand}.max()) + 1"
+    )

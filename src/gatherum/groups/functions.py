@@ -184,7 +184,7 @@ def _squares(values: Array, means: Array, xp: Arrays) -> Array:
     if xp.kind(away).kind != "c":
         return xp.multiply(away, away, away)
     real, imaginary = away.real, away.imag
-    return xp.add(real * real, imaginary * imaginary)
+    return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
 
 
 def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
@@ -193,7 +193,7 @@ def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
     shift = xp.replaced(shift, xp.isinf(shift), 0)  # what is infinite stays so by itself
     spread = by.gather(shift)
     total = by.scatter(xp.exp(xp.subtract(found, spread, spread)), "add", by.zero(found))
-    result = xp.rounded(shift + xp.log(total), start.dtype)
+    result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
     return xp.replaced(result, by.count() == 0, start)
 
 

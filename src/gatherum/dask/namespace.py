@@ -1,0 +1,185 @@
+"""The functions of Dask that `gatherum.groups.protocol.Arrays` names and describes.
+
+The operators are those of `gatherum.dask`. Functions of items run chunk by chunk as those of NumPy,
+so the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from gatherum import conversion
+from gatherum.call import Attributes
+from gatherum.dtypes import AnyDType, check_movable
+from gatherum.errors import Shape
+from gatherum.groups import namespace as of_chunks
+
+from . import errors as dask_errors
+from .calls import lazy
+from .operands import is_dask, spec
+
+Array = Any  # a dask.array.Array, or one of NumPy with a single item
+
+where = da.where
+reshape = da.reshape
+broadcast_to = da.broadcast_to
+flip = da.flip
+
+
+def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return function(*chunks)
+
+
+def _each(function: Callable[..., Any], *arrays: Array, dtype: Any = None) -> Array:
+    """Run a function of items on the chunks of arrays."""
+    kind = arrays[0].dtype if dtype is None else dtype
+    return da.core.elemwise(partial(_quiet, function), *arrays, dtype=kind)
+
+
+def isnan(x: Array) -> Array:
+    return _each(np.isnan, x, dtype=np.bool_)
+
+
+def isinf(x: Array) -> Array:
+    return _each(np.isinf, x, dtype=np.bool_)
+
+
+def as_values(op: str, operand: str, value: Array) -> Array:
+    spec(op, operand, value)
+    check_movable(op, operand, value.dtype)
+    return value
+
+
+def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
+    if is_dask(value):
+        spec(op, operand, value)
+        return value
+    entries = conversion.as_indices(op, value, operand)
+    along = [d for d, n in enumerate(values.shape) if entries.shape == (n,)]
+    chunks = values.chunks if entries.shape == values.shape else "auto"
+    if entries.ndim == 1 and along:
+        chunks = (values.chunks[along[0]],)
+    return da.from_array(entries, chunks=chunks)
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    return conversion.as_size(op, name, value)
+
+
+def kind(x: Array) -> AnyDType:
+    found: AnyDType = x.dtype
+    return found
+
+
+def dtype(of: AnyDType) -> Any:
+    return of_chunks.dtype(of)
+
+
+def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
+    return of_chunks.item(op, of, value, np.zeros((), of_chunks.dtype(of)))
+
+
+def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:
+    return None if is_dask(x) else x
+
+
+def size_of(op: str, operand: str, groups: Array) -> int:
+    raise dask_errors.unknown_size(op, operand)
+
+
+def holds_any(mask: Array) -> bool:
+    return True
+
+
+def astype(x: Array, to: Any) -> Array:
+    return x.astype(to)
+
+
+def full(shape: Shape, value: int, to: Any, like: Array) -> Array:
+    return of_chunks.full(shape, value, to, like)
+
+
+def arange(start: int, stop: int, like: Array) -> Array:
+    return da.arange(start, stop, dtype=np.int64)
+
+
+def whole(x: Array, shape: Shape) -> Array:
+    return da.broadcast_to(x, shape)
+
+
+def nonzero(x: Array) -> Array:
+    return _each(of_chunks.nonzero, x, dtype=np.bool_)
+
+
+def equal(x: Array, y: Array) -> Array:
+    return _each(of_chunks.equal, x, y, dtype=np.bool_)
+
+
+def add(x: Array, y: Array) -> Array:
+    return _each(np.add, x, y)
+
+
+def subtract(x: Array, y: Array, spare: Array) -> Array:
+    return _each(np.subtract, x, y)
+
+
+def multiply(x: Array, y: Array, spare: Array) -> Array:
+    return _each(np.multiply, x, y)
+
+
+def divide(x: Array, y: Array, spare: Array) -> Array:
+    return _each(np.divide, x, y)
+
+
+def sqrt(x: Array) -> Array:
+    return _each(of_chunks.sqrt, x)
+
+
+def exp(x: Array) -> Array:
+    return _each(of_chunks.exp, x)
+
+
+def log(x: Array) -> Array:
+    return _each(of_chunks.log, x)
+
+
+def _replaced(x: Any, mask: Any, value: Any) -> Any:
+    return of_chunks.replaced(np.array(x), mask, value)  # a chunk may belong to someone else
+
+
+def replaced(x: Array, mask: Array, value: Any) -> Array:
+    return _each(_replaced, x, mask, np.asarray(value).astype(x.dtype))
+
+
+def _rounded(to: Any, x: Any) -> Any:
+    return of_chunks.rounded(np.array(x), to)
+
+
+def rounded(x: Array, to: Any) -> Array:
+    return _each(partial(_rounded, to), x, dtype=to)
+
+
+def stop_gradient(x: Array) -> Array:
+    return x
+
+
+def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
+    return lazy(attributes, data, indices, None, fill_value)
+
+
+def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
+    return lazy(attributes, data, indices, updates, 0)
+
+
+def _resolved(attributes: Attributes, size: int, entries: Any) -> Any:
+    return of_chunks.resolve(attributes, entries, size)
+
+
+def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
+    return _each(partial(_resolved, attributes, size), entries, dtype=np.int64)

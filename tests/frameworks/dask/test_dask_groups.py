@@ -1,0 +1,100 @@
+"""Functions over groups on arrays of Dask: the oracle's bits, from chunks of any size."""
+
+import numpy as np
+import pytest
+
+from group_calls import call, outcome, same, values_of
+
+da = pytest.importorskip("dask.array", reason="install dask to test its arrays")
+
+import gatherum  # noqa: E402
+from gatherum.groups import functions, reduce, transform  # noqa: E402
+from gatherum.reference import groups as reference  # noqa: E402
+from strategies import DATA_DTYPES  # noqa: E402
+
+NAMES = ("bool", "uint8", "int32", "bfloat16", "float32", "complex128", "datetime64[s]")
+DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
+ALL = (*functions.REDUCES, *functions.TRANSFORMS)
+VALUES, GROUPS = np.arange(12.0).reshape(6, 2), np.array([0, 2, 2, 0, 1, 2])
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    import dask
+
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def run(module, values, groups, func, more):
+    if func in functions.TRANSFORMS:
+        return module.transform(values, groups, func, **more)
+    return module.reduce(values, groups, func=func, ddof=1, fill_value=1, **more)
+
+
+@pytest.mark.parametrize("func", ALL)
+@pytest.mark.filterwarnings("error")
+def test_the_bits_of_the_oracle(func):
+    for dtype in DTYPES:
+        rng = np.random.default_rng([*func.encode(), *dtype.name.encode()])
+        for in_chunks in (False, True):
+            shape, groups, more = call(rng)
+            more["size"] = more["size"] or 4
+            values = values_of(rng, dtype, shape)
+            expected = outcome(run, reference, values, groups, func, more)
+            lazy = da.from_array(values, chunks=tuple(max(1, n // 2) for n in shape))
+            entries = da.from_array(groups, chunks=3) if in_chunks else groups
+
+            def found(values=lazy, groups=entries, more=more):
+                result = run(gatherum.groups, values, groups, func, more)
+                array = result.compute()
+                assert (result.shape, result.dtype) == (array.shape, array.dtype)
+                return array
+
+            assert same(outcome(found), expected), (dtype, more)
+
+
+def test_nothing_runs_before_it_is_computed():
+    def refuse(block):
+        raise AssertionError("computed")
+
+    values = da.from_array(VALUES, chunks=2).map_blocks(refuse, dtype=float)
+    for func in functions.REDUCES:
+        assert isinstance(reduce(values, GROUPS, 3, func, fill_value=0), da.Array)
+    for func in functions.TRANSFORMS:
+        assert isinstance(transform(values, GROUPS, func, size=3), da.Array)
+
+
+def test_on_a_cluster_of_threads():
+    values, groups = da.from_array(VALUES, chunks=(1, 2)), da.from_array(GROUPS, chunks=2)
+    found = transform(values, groups, "softmax", size=3).compute(scheduler="threads")
+    assert found.tobytes() == transform(VALUES, GROUPS, "softmax").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "message"),
+    [
+        ({}, TypeError,
+         "groups.reduce: `size` must be given for arrays of Dask, because the values of `groups` "
+         "are not known yet; write size=int(groups.max()) + 1"),
+        ({"size": 3, "func": "max", "whole": True}, RuntimeError,
+         "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
+         "are empty"),
+        ({"size": 3, "func": "cumsum"}, ValueError, "groups.reduce: `func` must be one of "),
+        ({"size": 3, "axis": 2}, ValueError, "groups.reduce: `axis` must be in [-2, 2), got 2"),
+        ({"size": 3, "short": True}, ValueError,
+         "groups.reduce: `groups` must have shape (6,), or that of `values`, (6, 2), got (5,)"),
+    ],
+)  # fmt: skip
+def test_refusals(more, kind, message):
+    values = VALUES.astype(int) if more.pop("whole", False) else VALUES
+    groups = GROUPS[:5] if more.pop("short", False) else GROUPS
+    with pytest.raises(kind) as refusal:
+        reduce(da.from_array(values, chunks=2), groups, **more)
+    assert str(refusal.value).startswith(message)
+
+
+def test_an_entry_that_is_no_group_is_found_when_it_is_computed():
+    lazy = reduce(da.from_array(VALUES, chunks=2), GROUPS, 2)
+    with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 of size 2"):
+        lazy.compute()
