@@ -21,7 +21,6 @@ from gatherum.dtypes import AnyDType, Extension, accumulator_dtype, is_reducible
 from gatherum.places import Array
 
 from .grouping import Grouping
-from .protocol import Arrays
 
 # For type checkers; a test compares them with the tables.
 ReduceName: TypeAlias = Literal[
@@ -130,7 +129,7 @@ def not_a_number(dtype: AnyDType) -> complex:
     return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
-def _working(values: Array, by: Grouping) -> Array:
+def working(values: Array, by: Grouping) -> Array:
     """Return values in the dtype that they are computed in."""
     return by.xp.astype(values, by.xp.dtype(working_dtype(by.xp.kind(values))))
 
@@ -165,10 +164,10 @@ def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int
 
 
 def _variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found, xp = _working(values, by), by.xp
+    found, xp = working(values, by), by.xp
     mean = by.scatter(found, "mean", by.zero(found))
-    squares = _squares(found, by.gather(mean), xp)
-    total = by.scatter(squares, "add", by.zero(squares))
+    away = squares(found, by.gather(mean), by)
+    total = by.scatter(away, "add", by.zero(away))
     counts = by.count()
     freedom = counts - ddof
     spread = xp.divide(total, xp.astype(freedom, total.dtype), total)
@@ -178,8 +177,9 @@ def _variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) 
     return xp.replaced(spread, counts == 0, start)
 
 
-def _squares(values: Array, means: Array, xp: Arrays) -> Array:
+def squares(values: Array, means: Array, by: Grouping) -> Array:
     """Return the squares of the distances from the means, whose memory it takes."""
+    xp = by.xp
     away = xp.subtract(values, means, means)
     if xp.kind(away).kind != "c":
         return xp.multiply(away, away, away)
@@ -188,7 +188,7 @@ def _squares(values: Array, means: Array, xp: Arrays) -> Array:
 
 
 def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found, xp = _working(values, by), by.xp
+    found, xp = working(values, by), by.xp
     shift = by.scatter(xp.stop_gradient(found), "max", by.zero(found))
     shift = xp.replaced(shift, xp.isinf(shift), 0)  # what is infinite stays so by itself
     spread = by.gather(shift)

@@ -1,0 +1,160 @@
+"""The arguments of torch_scatter's functions: what is checked, and where values go.
+
+`index` broadcasts to `src`. Where its values repeat behind the dimension, whole rows move by one
+index, at the cost of `scatter_slices` or `scatter_nd`; otherwise each element has its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import conversion, errors
+from ..call import Attributes
+from ..operators import OPERATORS
+from ..places import Places
+from ..reductions import ROWS
+from . import checks, namespace, operands, sizes
+from . import errors as torch_errors
+
+# The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
+_WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
+_WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
+
+
+# What the operands of operators are called here.
+OPERANDS = {"data": "out", "indices": "index", "updates": "src"}
+
+
+def called(op: str, index: Any, places: Places, operands: Mapping[str, str] = OPERANDS
+            ) -> AbstractContextManager[None]:  # fmt: skip
+    """Let errors of the operator that a function calls name the function and its operands."""
+    if torch.compiler.is_compiling():
+        return nullcontext()
+    return _renaming(op, index, places, operands)
+
+
+@contextmanager
+def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) -> Iterator[None]:
+    try:
+        yield
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        if str(error).partition(": ")[0] not in OPERATORS:
+            raise
+        given = index.shape if isinstance(index, Tensor) else np.shape(index)
+        same = tuple(given) == tuple(places.indices.shape)
+        raise errors.renamed(error, op, operands, same) from None
+
+
+def reduction_of(op: str, reduce: object) -> str:
+    """Return the reduction of a word of torch_scatter or PyG."""
+    return _WORDS[conversion.as_choice(op, "reduce", reduce, tuple(_WORDS))]
+
+
+def scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
+               ) -> tuple[Tensor, Places]:  # fmt: skip
+    """Check the operands of a scatter; return `src` and where its values go."""
+    src = dense(op, "src", src, src)
+    index = as_index(op, "index", index, src)
+    if src.dim() == 0:
+        raise errors.too_few_dimensions(op, "src", 0)
+    dim = dimension(op, dim, src.dim())
+    if out is not None:
+        out = changed(op, out, src)
+        size = out.shape[dim] if out.dim() == src.dim() else 0
+        expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+        if not sizes.same(out.shape, expected):
+            raise errors.other_shape(op, "out", expected, tuple(out.shape))
+    elif dim_size is not None:
+        size = sizes.whole(op, "dim_size", dim_size)
+    else:
+        checks.check_values(op, "index", index, "give `dim_size`")
+        size = sizes.least(index)
+    return src, places_of(op, index, src.shape, dim, size, "raise")
+
+
+def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
+    """Return a tensor that the core can read, or raise TypeError."""
+    if not isinstance(value, Tensor):
+        checks.refuse(op, name, value)
+    checks.check_dense(op, name, value, src.device)
+    return value
+
+
+def changed(op: str, out: object, src: Tensor) -> Tensor:
+    """Return `out`, which is going to be changed in place."""
+    tensor = dense(op, "out", out, src)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, "out", tensor)
+        checks.check_changeable(op, "out", tensor)
+    return tensor
+
+
+def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
+    """Return indices as a tensor of a type that torch compares; what is too large for it becomes
+    negative.
+    """
+    if not isinstance(value, Tensor):
+        conversion.check_items(op, name, value)
+        with errors.for_tensors():
+            value = operands.as_indices(op, value, src, name)
+    index = dense(op, name, value, src)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, name, index)  # torch reads it here
+    return index.to(torch.int64) if index.dtype in _WIDE_UNSIGNED else index
+
+
+def dimension(op: str, dim: Any, rank: int) -> int:
+    """Return `dim` counted from the front."""
+    try:
+        dim = operator.index(dim)
+    except TypeError:
+        raise errors.not_an_integer(op, "dim", dim) from None
+    if not -rank <= dim < rank:
+        raise errors.out_of_range(op, "dim", dim, -rank, rank)
+    return int(dim) % rank
+
+
+def places_of(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) -> Places:
+    """Choose the cheapest operator for this index and return its destinations.
+
+    A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
+    `dim` sends the same slices everywhere.
+    """
+    given = tuple(index.shape)
+    shape = (*moved[:dim], size, *moved[dim + 1 :])
+    if sizes.same(given, (moved[dim],)):
+        return Places(namespace, Attributes("scatter_slices", dim, mode, False), index, shape)
+    whole = (1,) * dim + given if len(given) == 1 else given
+    whole += (1,) * (len(moved) - len(whole))
+    if len(whole) > len(moved) or not sizes.stretch(whole, moved):
+        raise torch_errors.no_broadcast(op, "index", given, "src", tuple(moved))
+    index = index.reshape(whole)
+    if not _all_one(whole[dim + 1 :]):
+        name, axis, index = "scatter_elements", dim, index.expand(moved)
+    elif not _all_one(whole[:dim]):
+        rows = index.reshape(whole[: dim + 1]).expand(tuple(moved[: dim + 1]))
+        name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
+    else:
+        name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
+    return Places(namespace, Attributes(name, axis, mode, False), index, shape)
+
+
+def _all_one(shape: Any) -> bool:
+    return all(sizes.surely_holds(n == 1) for n in shape)
+
+
+def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
+    """Return `out`, or raise where the result cannot go there."""
+    if tuple(changed(op, out, result).shape) != tuple(result.shape):
+        raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
+    if out.dtype != result.dtype:
+        error = errors.other_dtype(op, "out", result.dtype, out.dtype)
+        raise errors.renamed(error, op, {"data": "src"}, True)
+    return out

@@ -1,0 +1,333 @@
+"""torch_scatter's segments: neighbouring values that go to the same place, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors
+from ..call import Attributes
+from ..places import Places
+from . import checks, namespace, private, sizes
+from . import errors as torch_errors
+from .scatter_arguments import (
+    OPERANDS,
+    as_index,
+    called,
+    checked_out,
+    dense,
+    places_of,
+    reduction_of,
+)
+from .scatters import extreme, fold, scattered_extreme, scattered_fold
+
+_NAMES = {**OPERANDS, "indices": "indptr"}
+_BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
+
+
+def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum") -> Tensor:
+    """Reduce neighbouring values: place `s` takes those from ``indptr[s]`` to ``indptr[s + 1]``.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values; segments lie along dimension ``indptr.dim() - 1``.
+    indptr : Tensor of integers
+        Where segments begin, and where the last one ends: not decreasing, at most the size of that
+        dimension. Dimensions in front broadcast to those of `src`.
+    out : Tensor, optional
+        The result; its old values take no part.
+    reduce : str, optional
+        As of `scatter`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor; 0 for an empty segment, 1 for ``"mul"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import segment_csr
+    >>> segment_csr(torch.tensor([1, 2, 3, 4, 5, 6]), torch.tensor([0, 2, 5, 5, 6]))
+    tensor([ 3, 12,  0,  6])
+    """
+    return _segmented("segment_csr", src, indptr, out, reduce)
+
+
+def segment_sum_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Add up each segment: `segment_csr` with ``reduce="sum"``."""
+    return _segmented("segment_sum_csr", src, indptr, out, "sum")
+
+
+def segment_add_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Add up each segment: `segment_csr` with ``reduce="add"``."""
+    return _segmented("segment_add_csr", src, indptr, out, "add")
+
+
+def segment_mean_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Average each segment: `segment_csr` with ``reduce="mean"``."""
+    return _segmented("segment_mean_csr", src, indptr, out, "mean")
+
+
+def segment_max_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the largest value of each segment, and where it stands along the dimension.
+
+    Parameters
+    ----------
+    src, indptr, out
+        As of `segment_csr`.
+
+    Returns
+    -------
+    values : Tensor
+        `out`, or a new tensor: 0 for an empty segment.
+    arg : Tensor of int64
+        The first position of the largest value; the size of the dimension for an empty segment.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import segment_max_csr
+    >>> segment_max_csr(torch.tensor([1, 3, 2, 4, 4, 6]), torch.tensor([0, 2, 5, 5, 6]))
+    (tensor([3, 4, 0, 6]), tensor([1, 3, 6, 5]))
+    """
+    return _segment_extreme("segment_max_csr", src, indptr, out, "max")
+
+
+def segment_min_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the smallest value of each segment, and where it stands: see `segment_max_csr`."""
+    return _segment_extreme("segment_min_csr", src, indptr, out, "min")
+
+
+def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Repeat value `s` from ``indptr[s]`` to ``indptr[s + 1]``: the inverse of `segment_csr`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values; ``indptr.shape[-1] - 1`` along dimension ``indptr.dim() - 1``.
+    indptr : Tensor of integers
+        As of `segment_csr`. Its last value is the size of the result.
+    out : Tensor, optional
+        The result.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor; 0 in front of the first segment.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import gather_csr
+    >>> gather_csr(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 2, 5, 5, 6]))
+    tensor([1, 1, 2, 2, 2, 4])
+    """
+    op = "gather_csr"
+    src, indptr = _pointed(op, src, indptr)
+    dim = indptr.dim() - 1
+    expected = (*indptr.shape[:-1], src.shape[dim] + 1)
+    empty = sizes.surely_holds(indptr.numel() == 0)
+    if not empty and not sizes.may_hold(indptr.shape[-1] == expected[-1]):
+        raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
+    checks.check_values(op, "indptr", indptr, _BATCH)
+    size = 0 if empty else sizes.of(torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))[-1])
+    index = _segment_numbers(op, indptr, size)
+    moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+    places = places_of(op, index, moved, dim, src.shape[dim], "fill")
+    with called(op, index, places, {"data": "src", "indices": "indptr"}):
+        result = places.take(src)
+    return result if out is None else checked_out(op, out, result).copy_(result)
+
+
+def segment_coo(
+    src: Tensor,
+    index: Any,
+    out: Tensor | None = None,
+    dim_size: int | None = None,
+    reduce: str = "sum",
+) -> Tensor:
+    """Reduce the values of `src` that go to the same place along the last dimension of `index`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values, of at least as many dimensions as `index`.
+    index : Tensor of integers
+        Where they go along dimension ``index.dim() - 1``. Dimensions in front broadcast to those of
+        `src`. It need not be sorted.
+    out, dim_size, reduce
+        As of `scatter`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor: 0 where nothing arrives, 1 for ``"mul"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import segment_coo
+    >>> segment_coo(torch.tensor([[1, 5], [2, 6], [4, 8]]), torch.tensor([0, 0, 2]))
+    tensor([[ 3, 11],
+            [ 0,  0],
+            [ 4,  8]])
+    """
+    return _coo("segment_coo", src, index, out, dim_size, reduce)
+
+
+def segment_sum_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `segment_coo` with ``reduce="sum"``."""
+    return _coo("segment_sum_coo", src, index, out, dim_size, "sum")
+
+
+def segment_add_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `segment_coo` with ``reduce="add"``."""
+    return _coo("segment_add_coo", src, index, out, dim_size, "add")
+
+
+def segment_mean_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Average what goes to the same place: `segment_coo` with ``reduce="mean"``."""
+    return _coo("segment_mean_coo", src, index, out, dim_size, "mean")
+
+
+def segment_max_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the largest value that goes to each place, and where it stood: see `scatter_max`."""
+    index, dim = _along("segment_max_coo", src, index)
+    return scattered_extreme("segment_max_coo", "max", src, index, dim, out, dim_size)
+
+
+def segment_min_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the smallest value that goes to each place, and where it stood: see `scatter_max`."""
+    index, dim = _along("segment_min_coo", src, index)
+    return scattered_extreme("segment_min_coo", "min", src, index, dim, out, dim_size)
+
+
+def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
+    """Repeat the value of each place that `index` names: the inverse of `segment_coo`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values, of at least as many dimensions as `index`.
+    index : Tensor of integers
+        The places along dimension ``index.dim() - 1``, of any order. Dimensions in front broadcast
+        to those of `src`.
+    out : Tensor, optional
+        The result.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import gather_coo
+    >>> gather_coo(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 0, 1, 3]))
+    tensor([1, 1, 2, 4])
+    """
+    op = "gather_coo"
+    index, dim = _along(op, src, index)
+    moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
+    places = places_of(op, index, moved, dim, src.shape[dim], "raise")
+    with called(op, index, places, {"data": "src", "indices": "index"}):
+        result = places.take(src)
+    return result if out is None else checked_out(op, out, result).copy_(result)
+
+
+def _coo(
+    op: str, src: Tensor, index: Any, out: Tensor | None, dim_size: int | None, reduce: object
+) -> Tensor:
+    index, dim = _along(op, src, index)
+    return scattered_fold(op, src, index, dim, out, dim_size, reduce)
+
+
+def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
+    """Return `index` as a tensor, and its last dimension."""
+    src = dense(op, "src", src, src)
+    index = as_index(op, "index", index, src)
+    _check_rank(op, "index", index, src)
+    return index, index.dim() - 1
+
+
+def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
+    reduction = reduction_of(op, reduce)
+    src, indptr = _pointed(op, src, indptr)
+    places = _segments(op, src, indptr)
+    with called(op, places.indices, places, _NAMES):
+        result = fold(places, src, reduction, None)
+    return result if out is None else checked_out(op, out, result).copy_(result)
+
+
+def _segment_extreme(
+    op: str, src: Tensor, indptr: Any, out: Tensor | None, reduction: str
+) -> tuple[Tensor, Tensor]:
+    src, indptr = _pointed(op, src, indptr)
+    places = _segments(op, src, indptr)
+    with called(op, places.indices, places, _NAMES):
+        values, arg = extreme(places, src, indptr.dim() - 1, reduction)
+    return values if out is None else checked_out(op, out, values).copy_(values), arg
+
+
+def _segments(op: str, src: Tensor, indptr: Tensor) -> Places:
+    """Return where the values of segments go."""
+    dim = indptr.dim() - 1
+    index = _segment_numbers(op, indptr, src.shape[dim])
+    return places_of(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
+
+
+def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
+    if index.dim() == 0:
+        raise errors.too_few_dimensions(op, operand, 0)
+    if index.dim() > src.dim():
+        raise errors.too_many_dimensions(op, f"`{operand}`", src.dim(), index.dim())
+
+
+def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
+    src = dense(op, "src", src, src)
+    indptr = as_index(op, "indptr", indptr, src)
+    _check_rank(op, "indptr", indptr, src)
+    return src, indptr
+
+
+def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
+    """Return for each of `size` positions the segment that it lies in.
+
+    That is how many segments begin at it or before, less one: a count and a running sum. In front
+    of the first it is -1, behind the last one the number of segments, and both address nothing.
+    """
+    if torch.compiler.is_compiling() or sizes.is_scripted():  # values are there when the graph runs
+        before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
+        ordered = (indptr.index_select(-1, before) <= indptr).all() & (indptr <= size).all()
+        if sizes.is_scripted() or private.assert_when_run is None:
+            # TorchScript drops assertions, but not what refuses an index.
+            indptr = torch.where(ordered, indptr, -1)
+        else:
+            private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
+    else:
+        checks.check_values(op, "indptr", indptr, _BATCH)
+        ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
+        if ends or bool((indptr.diff(dim=-1) < 0).any()):
+            raise torch_errors.no_segments(op, size)
+    shape = (*indptr.shape[:-1], size + 1)
+    attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False)
+    begin = Places(namespace, attributes, indptr, shape)
+    one = torch.ones((), dtype=torch.int64, device=indptr.device)
+    with called(op, indptr, begin, {"indices": "indptr"}):
+        counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
+    return counts.cumsum(-1).narrow(-1, 0, size) - 1
