@@ -408,6 +408,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def begin(data: ArrayLike, attributes: Attributes) -> Accumulator:
+    """Return an accumulator for scatters of these attributes."""
+    reduction: Any = attributes.reduction
+    mode: Any = attributes.mode
+    how = {"include_self": attributes.include_self, "negative": attributes.negative}
+    return Accumulator(data, reduction, mode=mode, **how)
+
+
 def element_bytes(dtype: DType, reduction: str) -> int:
     """Return what an element takes at most: its count, its accumulator, and its value twice."""
     return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import shapes
-from .dtypes import AnyDType, DType, code_of
+from . import _core, shapes
+from ._core import Reduction
+from .dtypes import AnyDType, DType, code_of, value_of
 from .errors import Shape
 from .operators import OPERATORS, Operator
 from .shapes import Layout
@@ -115,11 +116,21 @@ class Attributes(NamedTuple):
         return self.reduction, self.include_self
 
     @property
+    def fold_keywords(self) -> dict[str, Any]:
+        """The same as keyword arguments of a scatter."""
+        return {"reduction": self.reduction, "include_self": self.include_self}
+
+    def needs_accumulator(self, dtype: AnyDType) -> bool:
+        """Whether a fold cannot live in the output: it rounds once, counts, or starts afresh."""
+        reduction, include_self = Reduction[self.reduction], self.include_self
+        return _core.needs_accumulator(value_of(dtype), reduction, include_self)
+
+    @property
     def keywords(self) -> dict[str, Any]:
         """The attributes as keyword arguments of the operator, without the fill value."""
         found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
         if self.operator.scatters:
-            found |= {"reduction": self.reduction, "include_self": self.include_self}
+            found |= self.fold_keywords
         return found
 
     @property

@@ -72,11 +72,6 @@ def is_reducible(dtype: AnyDType, reduction: str) -> bool:
     return _core.has_meaning(value_of(dtype), Reduction[reduction])
 
 
-def needs_accumulator(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
-    """Whether a fold cannot live in the output: it rounds once, counts, or starts afresh."""
-    return _core.needs_accumulator(value_of(dtype), Reduction[reduction], include_self)
-
-
 def core_mode(mode: str) -> Mode:
     """Return what the core does with an invalid index in a mode: it drops for "fill", too."""
     return Mode["drop" if mode == "fill" else mode]

@@ -14,7 +14,6 @@ from . import conversion, errors, lowering, native
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .callbacks import check_memory, find_refusal
 from .checks import check_out
-from .dtypes import needs_accumulator
 from .edge_lists import Edges, End
 from .indices import resolve
 from .lowering import Loop
@@ -123,7 +122,7 @@ class Prepared:
     def _pays(self, rows: _Rows) -> bool:
         """Whether the order of the updates helps: one thread adds sooner where they come."""
         s = self._call
-        fresh = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
+        fresh = s.attributes.needs_accumulator(s.data.dtype)
         return native.get_num_threads() > 1 or (fresh and rows.block == 1)
 
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
@@ -142,7 +141,7 @@ class Prepared:
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
         pins = conversion.pinned(values, data, given)
-        program = rows.edges.row_program(source, target, s.reduction, s.include_self)
+        program = rows.edges.row_program(source, target, *s.attributes.fold)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has checked it

@@ -6,7 +6,7 @@ import itertools
 
 from . import _core
 from .call import Call
-from .dtypes import needs_accumulator, value_of
+from .dtypes import value_of
 from .lowering import Component, Nest
 from .plans import Plan
 
@@ -111,6 +111,6 @@ def _fold(s: Call, size: str) -> str:
         remarks.append(f"folded in {total.name} and rounded once")
     if _core.divides(reduction):
         remarks.append("summed, and divided by the count at the end")
-    accumulates = needs_accumulator(s.data.dtype, s.reduction, s.include_self)
+    accumulates = s.attributes.needs_accumulator(s.data.dtype)
     remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])
     return ", ".join(remarks)

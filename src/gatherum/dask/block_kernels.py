@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..accumulator import Accumulator
+from ..accumulator import Accumulator, begin
 from ..call import Array
-from ..dtypes import DType, needs_accumulator
+from ..dtypes import DType
 from ..errors import Shape
 from ..plans import apply
 from .dask_call import DaskCall
@@ -196,15 +196,11 @@ class Fold:
     """A block of data that takes updates a batch at a time."""
 
     def __init__(self, call: DaskCall, data: Array) -> None:
-        s = call.call
-        self.how = {"reduction": s.reduction, "include_self": s.include_self}
+        attributes = call.call.attributes
+        self.how = attributes.fold_keywords
         self.held: Array | Accumulator
-        if needs_accumulator(call.dtype, s.reduction, s.include_self):
-            how: Any = s.reduction
-            mode: Any = s.mode
-            self.held = Accumulator(
-                data, how, include_self=s.include_self, mode=mode, negative=s.negative
-            )
+        if attributes.needs_accumulator(call.dtype):
+            self.held = begin(data, attributes)
         else:
             self.held = apply("gather_nd", data, np.empty(0, np.int64))
 

@@ -14,7 +14,6 @@ from math import prod
 import numpy as np
 
 from ..accumulator import element_bytes
-from ..dtypes import needs_accumulator
 from .dask_call import DaskCall
 from .layout import Layout, groups
 from .strategy import (
@@ -173,9 +172,9 @@ class _Sizes:
     @cached_property
     def state(self) -> int:
         """Bytes that a fold takes for each byte of data, the data and a copy counted."""
-        s, dtype = self.call.call, self.call.dtype
-        if dtype.itemsize and needs_accumulator(dtype, s.reduction, s.include_self):
-            return 1 + -(-element_bytes(dtype, s.reduction) // dtype.itemsize)
+        attributes, dtype = self.call.call.attributes, self.call.dtype
+        if dtype.itemsize and attributes.needs_accumulator(dtype):
+            return 1 + -(-element_bytes(dtype, attributes.reduction) // dtype.itemsize)
         return 2
 
     def pairs(self) -> int:

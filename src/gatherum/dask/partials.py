@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..accumulator import Accumulator, can_merge
+from ..accumulator import Accumulator, begin, can_merge
 from ..accumulator_state import ALL
 from ..call import Array
 from ..errors import Shape
@@ -34,10 +33,9 @@ def fold_apart(
     Invalid entries are dropped; the table is used only after all entries have been checked.
     """
     s = call.call
-    mode: Any = s.mode if s.mode in ("clip", "wrap") and not call.refuses else "drop"
+    mode = s.mode if s.mode in ("clip", "wrap") and not call.refuses else "drop"
     start = np.broadcast_to(np.zeros((), call.dtype), shape)
-    how: Any = s.reduction
-    found = Accumulator(start, how, include_self=s.include_self, mode=mode, negative=s.negative)
+    found = begin(start, s.attributes._replace(mode=mode))
     for where, values in zip(indices, updates, strict=True):
         getattr(found, s.op)(where, values, call.axis)
     return found
@@ -53,9 +51,7 @@ def merged(call: DaskCall, parts: Sequence[Accumulator]) -> Accumulator:
 
 def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
-    s = call.call
-    how: Any = s.reduction
-    found = Accumulator(call.data_block(table), how, include_self=s.include_self)
+    found = begin(call.data_block(table), call.call.attributes)
     _take(call, found, part)
     return found.finish()
 

@@ -25,7 +25,6 @@ from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.reducing import ALIASES, check_defined, start_of
 from gatherum.names import ModeName
-from gatherum.operators import ELEMENTS
 
 __all__ = ["REDUCTIONS_OF", "reduce_file"]
 
@@ -174,7 +173,7 @@ class _Examined:
     @property
     def elements(self) -> bool:
         """Whether each value has a group of its own."""
-        return self.attributes.operator.addressing is ELEMENTS
+        return self.attributes.operator.addressing.shares_back
 
     def scatter(
         self,

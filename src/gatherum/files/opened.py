@@ -53,7 +53,7 @@ class Inputs:
         # or what the operator in memory would raise
         described = [(source.shape, source.dtype) for source in sources.values()]
         made = plan(self.row.name, *described, **attributes)
-        self.shape, self.axis = made.shape, made.call.resolved_axis
+        self.shape, self.call = made.shape, made.call
 
     def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
         """Return the same call on other indices, of the same shape and dtype.
@@ -111,7 +111,7 @@ class Inputs:
             self.flat("indices"),
             mode=attributes["mode"],
             negative=attributes["negative"],
-            axis=self.axis,
+            axis=self.call.resolved_axis,
             resident=self.budget.slab,
         )
         self.meter.rows = requests.count
@@ -141,6 +141,5 @@ class Inputs:
             layout.rows(panel),
             updates,
             store,
-            reduction=self.attributes["reduction"],
-            include_self=self.attributes["include_self"],
+            self.call.attributes,
         ).run()

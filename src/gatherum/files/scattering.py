@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.accumulator import Accumulator, element_bytes
-from gatherum.dtypes import needs_accumulator
+from gatherum.accumulator import begin, element_bytes
+from gatherum.call import Attributes
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore
 from gatherum.files.tables.flat import FlatArray, FlatRows
 from gatherum.files.tables.partition import Buckets, Partition
 from gatherum.files.tables.table import Block, Panel, RowTable, blocks, taken
-from gatherum.names import ReductionName
 from gatherum.plans import apply
 
 __all__ = ["Scatter", "Updates"]
@@ -92,14 +91,12 @@ class Scatter:
         table: RowTable,
         updates: Updates,
         store: BlockStore,
-        *,
-        reduction: ReductionName,
-        include_self: bool,
+        attributes: Attributes,
     ) -> None:
         self.context, self.table, self.updates, self.store = context, table, updates, store
         self.requests, self.budget, self.build = context.requests, context.budget, context.build
-        self.meter, self.reduction, self.include_self = context.meter, reduction, include_self
-        self.accumulates = needs_accumulator(table.dtype, reduction, include_self)
+        self.meter, self.attributes = context.meter, attributes
+        self.accumulates = attributes.needs_accumulator(table.dtype)
         self.row_bytes = max(1, table.width * table.dtype.itemsize)
         self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
         self.label = [list(part) for part in updates.panel.ranges[:1]]
@@ -190,7 +187,8 @@ class Scatter:
         """Cut rows into parts, of some rows and columns, whose accumulators fit in memory."""
         most = wanted.size * self.table.width
         if self.accumulates:
-            most = min(most, self.budget.fold // element_bytes(self.table.dtype, self.reduction))
+            each = element_bytes(self.table.dtype, self.attributes.reduction)
+            most = min(most, self.budget.fold // each)
         across = max(1, min(most, self.table.width))
         down = max(1, most // across)
         for row in range(0, wanted.size, down):
@@ -205,7 +203,7 @@ class Scatter:
             for where, values in updates:
                 self._apply(target, places[where], values)
             return
-        fold = Accumulator(taken(target, places), self.reduction, include_self=self.include_self)
+        fold = begin(taken(target, places), self.attributes)
         for where, values in updates:
             fold.scatter_nd(where[:, None], values)
         apply("scatter_nd", target, places[:, None], fold.finish(), out=target)
@@ -216,8 +214,7 @@ class Scatter:
             rows,
             places[:, None],
             updates,
-            reduction=self.reduction,
-            include_self=self.include_self,
+            **self.attributes.fold_keywords,
             out=rows,
         )
 
