@@ -55,6 +55,19 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
 inline constexpr int64_t kPrefetchBytes = 1024;
 GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
+// Rows that are read all over a table are fetched in bursts, this far ahead, into the second cache: more
+// lines are on their way at a time than the first cache can wait for, and none of those in use is pushed out
+// of it.
+inline constexpr int64_t kBurst = 16, kBurstAhead = 64;
+
+// Calls fetch(i) for the rows of the burst that belongs to row i, of so many rows; most rows have none.
+template <class FetchRow>
+GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetch) {
+  if (i % kBurst != 0) return;
+  const int64_t end = std::min(i + kBurstAhead + kBurst, rows);
+  for (int64_t k = i + kBurstAhead; k < end; ++k) fetch(k);
+}
+
 // W: the block's bytes; 0 for a run of nest.block bytes. Streams: rows are written past the cache. (Asked for
 // each row instead, rows of 256 bytes took a few percent longer.)
 template <int W, bool streams>

@@ -67,16 +67,24 @@ GATHERUM_INLINE void prefetch_write(const void* p) {
 #endif
 }
 
+// Where lines are fetched to: the first cache, for reading or writing, or the second.
+enum class FetchTo : uint8_t { first, second, write };
+
 // Fetches every line that a run of bytes touches: one more than its size says where it begins inside a
 // line, as runs of NumPy's memory do. The run may lie anywhere, even outside of what it belongs to, so
 // lines are counted: the end of a run may have come round to address 0.
-template <bool ForWriting = false>
+template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
   const uintptr_t inside = begin % kCacheLine;
   for (int64_t r = 0; r < bytes + static_cast<int64_t>(inside); r += kCacheLine) {
     const auto* line = reinterpret_cast<const void*>(begin - inside + static_cast<uintptr_t>(r));
-    ForWriting ? prefetch_write(line) : prefetch(line);
+    if constexpr (to == FetchTo::write)
+      prefetch_write(line);
+    else if constexpr (to == FetchTo::second)
+      prefetch_second(line);
+    else
+      prefetch(line);
   }
   keep();
 }

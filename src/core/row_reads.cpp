@@ -372,7 +372,8 @@ class Reader {
 
   void prefetch_row(int64_t place) const {
     const auto offset = static_cast<uint64_t>(place) * static_cast<uint64_t>(r_.item);
-    prefetch_run<true>(r_.out, static_cast<int64_t>(offset), std::min<int64_t>(r_.item, 8 * kCacheLine));
+    prefetch_run<FetchTo::write>(r_.out, static_cast<int64_t>(offset),
+                                 std::min<int64_t>(r_.item, 8 * kCacheLine));
   }
 
   bool outside(int64_t request) { return stop({ReadStatus::outside, 0, request, 0}); }

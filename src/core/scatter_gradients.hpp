@@ -185,9 +185,7 @@ class GroupGradients {
     for (int64_t e = 0; e < n; ++e) count[e] += counted[e];
   }
 
-  GATHERUM_INLINE int64_t offset_of_update(int64_t t) const {
-    return units_ == nest_.line ? t * nest_.line_loop().other : update_offset(nest_, units_, t);
-  }
+  GATHERUM_INLINE int64_t offset_of_update(int64_t t) const { return update_offset(nest_, units_, t); }
 
   template <class T>
   GATHERUM_INLINE void fetch(const Group& group, int64_t t, const RowPart& row) const {
@@ -195,7 +193,7 @@ class GroupGradients {
     if (!fetches_ || group.n + group.next - t <= ahead) return;
     const int64_t offset = row.other + offset_of_update(group[t + ahead]);
     prefetch_run(at_.updates, offset, bytes);
-    if (at_.of_updates != nullptr) prefetch_run<true>(at_.of_updates, offset, bytes);
+    if (at_.of_updates != nullptr) prefetch_run<FetchTo::write>(at_.of_updates, offset, bytes);
   }
 
   const Nest& nest_;

@@ -38,8 +38,7 @@ GATHERUM_NOINLINE inline int64_t offset_of(const Nest& nest, int64_t number) {
   return offset;
 }
 
-// Byte offset in the updates of the t-th update of a unit.
-GATHERUM_NOINLINE inline int64_t update_offset(const Nest& nest, int units, int64_t t) {
+GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int units, int64_t t) {
   int64_t offset = 0;
   for (int i = nest.line; i >= units; --i) {
     offset += t % nest.loops[i].extent * nest.loops[i].other;
@@ -48,12 +47,17 @@ GATHERUM_NOINLINE inline int64_t update_offset(const Nest& nest, int units, int6
   return offset;
 }
 
+// Byte offset in the updates of the t-th update of a unit. Most units are one line, which takes no division.
+GATHERUM_INLINE int64_t update_offset(const Nest& nest, int units, int64_t t) {
+  return units == nest.line ? t * nest.line_loop().other : offset_in_loops(nest, units, t);
+}
+
 // The updates of one destination, in order: their numbers, 32 bits each or in an Entry each.
 struct Group {
   const char* first;
   int64_t step;
   int64_t n;
-  int64_t next;  // so many of other groups follow
+  int64_t before, next;  // so many of other groups go before, and follow
 
   int64_t operator[](int64_t i) const {
     const char* at = first + i * step;
@@ -103,11 +107,10 @@ class FoldGroups {
   template <class F, int K>
   int64_t in_registers(const Group& group, char* dst, const char* updates) const {
     constexpr int64_t bytes = RowSums<F, K>::kBytes;
-    const int64_t ahead = rows_ahead(bytes);
     RowSums<F, K> sums;
     int64_t t = 0;
-    sums.begin(include_self_ ? dst : row(group, t++, updates, bytes, ahead));
-    for (; t < group.n; ++t) sums.add(row(group, t, updates, bytes, ahead));
+    sums.begin(include_self_ ? dst : row(group, t++, updates, bytes));
+    for (; t < group.n; ++t) sums.add(row(group, t, updates, bytes));
     // One update alone is copied as it is.
     sums.finish(dst, group.n + (include_self_ ? 1 : 0), include_self_ || group.n > 1);
     return bytes;
@@ -117,14 +120,14 @@ class FoldGroups {
   int64_t on_stack(const Group& group, char* dst, const char* updates, int64_t rest) const {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPart, rest / step), bytes = elements * step, ahead = rows_ahead(bytes);
+    const int64_t elements = std::min(kPart, rest / step), bytes = elements * step;
     int64_t t = 0;
-    const char* first = include_self_ ? dst : row(group, t++, updates, bytes, ahead);
+    const char* first = include_self_ ? dst : row(group, t++, updates, bytes);
     typename F::Sum sums[kPart];
     for (int64_t e = 0; e < elements; ++e)
       sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
     for (; t < group.n; ++t) {
-      const char* src = row(group, t, updates, bytes, ahead);
+      const char* src = row(group, t, updates, bytes);
       for (int64_t e = 0; e < elements; ++e)
         sums[e] =
             F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * step)));
@@ -136,11 +139,12 @@ class FoldGroups {
     return bytes;
   }
 
-  // The t-th update of a group; `bytes` of one that is so many ahead are fetched.
-  GATHERUM_INLINE const char* row(const Group& group, int64_t t, const char* updates, int64_t bytes,
-                                  int64_t ahead) const {
-    if (fetches_ && group.n + group.next - t > ahead)
-      prefetch_run(updates, update_offset(nest_, units_, group[t + ahead]), bytes);
+  // The t-th update of a group; `bytes` of later ones are fetched.
+  GATHERUM_INLINE const char* row(const Group& group, int64_t t, const char* updates, int64_t bytes) const {
+    if (fetches_)
+      each_of_burst(group.before + t, group.before + group.n + group.next, [&](int64_t k) {
+        prefetch_run<FetchTo::second>(updates, update_offset(nest_, units_, group[k - group.before]), bytes);
+      });
     return updates + update_offset(nest_, units_, group[t]);
   }
 
@@ -190,7 +194,7 @@ class CountedGroups {
 
  private:
   Group group_of(int64_t begin, int64_t end, int64_t kept) const {
-    return {reinterpret_cast<const char*>(order_ + begin), sizeof *order_, end - begin, kept - end};
+    return {reinterpret_cast<const char*>(order_ + begin), sizeof *order_, end - begin, begin, kept - end};
   }
 
   const GroupedScatter& call_;
@@ -229,7 +233,7 @@ class SortedGroups {
 
  private:
   Group group_of(int64_t begin, int64_t end, int64_t kept) const {
-    return {reinterpret_cast<const char*>(&entries_[begin].update), sizeof *entries_, end - begin,
+    return {reinterpret_cast<const char*>(&entries_[begin].update), sizeof *entries_, end - begin, begin,
             kept - end};
   }
 
