@@ -45,6 +45,9 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   std::memset(counts, 0, sizeof(Number) * static_cast<size_t>(call.destinations));
   const auto block = static_cast<Number>(call.block);
   int64_t edge = first_edge(call, range.begin);
+  const int64_t first = edge;
+  Number last = 0;
+  bool falls = false;
   const auto count = [&](const Block& to, const Block* from) {
     for (int j = 0; j < to.n; ++j, ++edge) {
       const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
@@ -54,16 +57,24 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
       else if (block > 1)
         came[edge] = list % block, list /= block;
       went[edge] = valid ? list : none;
+      falls |= !valid || list < last;
+      last = list;
       if (valid) ++counts[list];
     }
+  };
+  const auto note_course = [&] {
+    if (call.courses != nullptr && edge > first)
+      call.courses[piece] = {static_cast<int64_t>(went[first]), static_cast<int64_t>(last), !falls};
   };
   Walk to(*call.targets, call.targets->line, range, targets);
   if (call.sources == nullptr) {
     for (; !to.done(); to.next()) count(to.now(), nullptr);
+    note_course();
     return to.valid();
   }
   Walk from(*call.sources, call.sources->line, range, sources);
   for (; !to.done(); to.next(), from.next()) count(to.now(), &from.now());
+  note_course();
   return to.valid() && from.valid();
 }
 
@@ -77,6 +88,11 @@ void place_edges(const ListStage& call, int64_t piece) {
   Number* const next = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
   auto* rows = reinterpret_cast<Number*>(call.rows);
   auto* edges = reinterpret_cast<Number*>(call.edges);
+  if (call.in_order) {
+    for (int64_t e = begin; e < end; ++e) rows[e] = came == nullptr ? static_cast<Number>(e) : came[e];
+    for (int64_t e = begin; e < end && edges != nullptr; ++e) edges[e] = static_cast<Number>(e);
+    return;
+  }
   for (int64_t e = begin; e < end; ++e) {
     if (went[e] == none) continue;
     const Number at = next[went[e]]++;

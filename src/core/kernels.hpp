@@ -109,6 +109,12 @@ struct Gradients {
 // Edges put in order of their destination (row_lists.hpp): each goes from a row of a table to a destination.
 // Pieces are stretches of edges, in order. Numbers have 32 bits, or 64 where `wide`; all ones stand for none.
 struct ListStage {
+  // The lists of a piece's first and last edge, and whether they ascend and all edges are valid.
+  struct Course {
+    int64_t first, last;
+    bool ascends;
+  };
+
   const Nest* targets;
   const Nest* sources;         // of the same loops; null: an edge's row has its own number
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
@@ -117,11 +123,13 @@ struct ListStage {
   int64_t destinations;  // or blocks of them, where a list is one of a block
   int64_t block;         // destinations of a block; with one, or none: of a list
   bool wide;
-  char* went;    // [edges]: the destination of each, or its block
-  char* came;    // [edges]: its row, or the place of the destination in its block; null without either
-  char* counts;  // [pieces][destinations]: how many edges; then where the next one goes
-  char* rows;    // [edges]: the rows of all lists
-  char* edges;   // [edges]: the numbers of their edges; null: not wanted
+  char* went;       // [edges]: the destination of each, or its block
+  char* came;       // [edges]: its row, or the place of the destination in its block; null without either
+  char* counts;     // [pieces][destinations]: how many edges; then where the next one goes
+  char* rows;       // [edges]: the rows of all lists
+  char* edges;      // [edges]: the numbers of their edges; null: not wanted
+  Course* courses;  // [pieces]: null: not wanted
+  bool in_order;    // the edges are in order already
 };
 
 // Updates whose numbers differ in 16 bits alone.

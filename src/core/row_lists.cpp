@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "implementations/implementations.hpp"
 
@@ -28,6 +29,14 @@ int64_t count_out(const ListStage& stage, char* to) {
   return static_cast<int64_t>(at);
 }
 
+// Whether the lists of all edges ascend.
+bool in_order(const std::vector<ListStage::Course>& courses) {
+  bool all = true;
+  for (size_t i = 0; i < courses.size(); ++i)
+    all &= courses[i].ascends && (i == 0 || courses[i - 1].last <= courses[i].first);
+  return all;
+}
+
 int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
   if (wide) return reinterpret_cast<const int64_t*>(numbers.get())[i];
   return reinterpret_cast<const uint32_t*>(numbers.get())[i];
@@ -42,8 +51,10 @@ void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
   stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
 }
 
-Ordered order_edges(const ListStage& stage, char* starts, const char* targets, const char* sources,
-                    int threads, const Poll& poll) {
+Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
+                    const Poll& poll) {
+  std::vector<ListStage::Course> courses(static_cast<size_t>(stage.pieces));
+  stage.courses = courses.data();
   All valid;
   Ordered ordered{};
   ordered.finished = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
@@ -52,6 +63,8 @@ Ordered order_edges(const ListStage& stage, char* starts, const char* targets, c
   ordered.valid = static_cast<bool>(valid);
   if (!ordered.finished) return ordered;
   ordered.kept = stage.wide ? count_out<uint64_t>(stage, starts) : count_out<uint32_t>(stage, starts);
+  // Where there are starts, nothing but them is asked of the counts.
+  stage.in_order = starts != nullptr && in_order(courses);
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
   return ordered;

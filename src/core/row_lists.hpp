@@ -17,8 +17,8 @@ struct Ordered {
 };
 // Puts edges in order of their targets, by a stable counting sort. `starts`: where each destination's begin,
 // and end; null: not wanted.
-Ordered order_edges(const ListStage& stage, char* starts, const char* targets, const char* sources,
-                    int threads, const Poll& poll);
+Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
+                    const Poll& poll);
 
 // Memory that knows its size; large blocks lie on huge pages.
 class OwnedMemory {
