@@ -101,6 +101,12 @@ def _chosen(op, *arguments):
         (_scatter(32_000, 4_000, "mean", width=(8,)), "counted_groups"),
         (_scatter(32_001, 4_000, "mean", width=(8,)), "sorted_groups"),
         (_scatter(4_000, 4_000, "add", width=(8,)), "units"),  # needs no accumulator
+        (_scatter(32_768, 131_072, "add", width=(64,)), "counted_groups"),  # not in cache
+        (_scatter(32_767, 131_072, "add", width=(64,)), "units"),
+        (_scatter(32_768, 131_071, "add", width=(64,)), "units"),  # too few of each destination
+        (_scatter(80_000, 320_000, "add", width=(31,)), "units"),  # too short
+        (_scatter(32_768, 131_072, "none", width=(64,)), "units"),
+        (_scatter(9_000, 262_144, "max"), "one_slab"),
         (_elements((900, 900), 900, 1, "add"), "slabs"),
         (_elements((900, 900), 900, 0, "add"), "slabs"),
         (_elements((900, 400), 99, 1, "add"), "units"),  # too many destinations for the updates
@@ -127,6 +133,7 @@ def test_on_one_thread(call, name):
             {1: "one_slab", 8: "private_slabs", 9: "one_slab"},
         ),
         (_scatter(31_250, 1_000_000, "add", "f8"), {8: "one_slab"}),
+        (_scatter(31_250, 1_000_000, "max", "f8"), {8: "private_slabs"}),
         (_scatter(1_000, 100_000, "add", width=(64,)), {1: "units", 2: "columns"}),
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
         (

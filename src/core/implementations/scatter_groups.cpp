@@ -48,10 +48,24 @@ GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
           p.combine};
 }
 
+// Updates of a destination from which on it pays to put rows side by side that could be folded into their
+// places, where these are not in cache: each is then read and written once (1M rows of 64 float32 into 100k:
+// 1/1.7 of the time; into 10,000, which are in cache, 1.2 times as long).
+constexpr int64_t kRowsOfOne = 4;
+
+bool folds_rows_at_once(const Program& p) {
+  const int64_t row = row_bytes(p.whole);
+  return p.combine.reduction != Reduction::none && points(p.whole, p.whole_units) == 1 && counts_out(p) &&
+         row >= 2 * kCacheLine && updates_of(p) >= times(kRowsOfOne, p.destinations) &&
+         times(p.destinations, row) >= thresholds().far;
+}
+
 bool applies_groups(const Program& p, std::string* why) {
-  if (!needs_accumulator(p.combine)) return false;
+  const bool needs = needs_accumulator(p.combine);
+  if (!needs && !folds_rows_at_once(p)) return false;
   append_why_no_accumulators(p, why);
-  append(why, "; the fold needs accumulators, so the updates of a destination are put side by side first, ");
+  append(why, needs ? "; the fold needs accumulators" : "; each destination is read and written once",
+         ", so the updates of a destination are put side by side first, ");
   return true;
 }
 
