@@ -36,7 +36,7 @@ class Work(NamedTuple):
         return getattr(gatherum, self.op)(*operands, **self.attributes, **more)
 
 
-ADD, MEAN = {"reduction": "add"}, {"reduction": "mean"}
+ADD, MEAN, MAX = ({"reduction": name} for name in ("add", "mean", "max"))
 SCATTERS = {
     "items, a few": Work("units", "scatter_nd", (900,), (700, 1), 900, "f4", ADD),
     "items, far apart": Work("units", "scatter_nd", (700_000,), (40_000, 1), 700_000, "f8", ADD),
@@ -46,6 +46,13 @@ SCATTERS = {
     "a far slab": Work("slabs", "scatter_nd", (600_000,), (400_000, 1), 600_000, "f8", ADD),
     "ranges of a slab": Work("slabs", "scatter_nd", (300_000,), (400_000, 1), 300_000, "f8", ADD),
     "a counted slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f4", MEAN),
+    "a slab of keys": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", MAX),
+    "keys, without the old values": Work(
+        "slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f2", MAX | {"include_self": False}
+    ),
+    "sums, without the old values": Work(
+        "slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD | {"include_self": False}
+    ),
     "columns": Work("slabs", "scatter_elements", (900, 300), (900, 300), 900, "f4", ADD),
     "lines": Work(
         "slabs", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}

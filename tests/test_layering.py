@@ -20,7 +20,7 @@ ROWS = [
     {"jax", "torch"},
     {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
     | {"aggregation", "groups", "prepared"},
-    {"accumulator_state", "callbacks"},
+    {"accumulator_state", "callbacks", "extremes"},
     {"plans", "index_reports", "configuration", "verify_cases"},
     {"indices"},
     {"conversion", "programs", "edge_lists"},

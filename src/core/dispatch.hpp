@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "combine.hpp"
+#include "order_keys.hpp"
 #include "slabs.hpp"
 
 // Scatters into slabs are this level's, or those of the level below it.
@@ -18,6 +18,7 @@ namespace gatherum::GATHERUM_LEVEL {
 // build goes on.
 void add_fold_kernels(Kernels& all);
 void add_gradient_kernels(Kernels& all);
+void add_extreme_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_elementary_kernels(Kernels& all);
 
@@ -110,15 +111,15 @@ auto by_value(Value value, Reduction r, F&& f) {
   impossible();
 }
 
-// Calls f(fold) if the fold gives the same bits in any order; else false.
+// Calls f(fold, keyed) if the order of folding cannot matter: for integers, and for extremes by their keys.
 template <class F>
-bool by_any_order(const Combine& how, F&& f) {
-  if (how.reduction == Reduction::none || needs_counter(how)) return false;
-  return by_value<false>(how.value, how.reduction, [&](auto fold) {
-    if constexpr (decltype(fold)::kAnyOrder)
-      return f(fold);
-    else
-      return false;
+void by_private(const Combine& how, F&& f) {
+  if (how.reduction == Reduction::none) return;
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    using Found = decltype(fold);
+    if constexpr (Found::kAnyOrder)
+      if (!needs_counter(how)) return f(fold, std::false_type{});
+    if constexpr (has_spare_key<Found>()) f(fold, std::true_type{});
   });
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "accumulator.hpp"
+#include "extremes.hpp"
 #include "gradients.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
@@ -319,6 +320,32 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
   const auto* index = static_cast<const char*>(at->indices.start);
   try {
     return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
+  } catch (const std::bad_alloc&) {
+    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+  }
+}
+
+gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* at,
+                                  const gatherum_buffer* positions, int64_t none, const gatherum_poll* poll,
+                                  gatherum_error* error) noexcept {
+  const Program& p = program->value;
+  const bool wants_result = at->out.start != nullptr;
+  if (!has_positions(p) || in_place(*at) || (!wants_result && p.combine.include_self))
+    return fail(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
+  // The result and the positions are contiguous: they hold so many items behind their beginning.
+  int64_t items = 1;
+  for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
+  gatherum_operands contiguous = *at;
+  const int64_t bytes = times(items, p.item);
+  contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);
+  if (gatherum_check(program, &contiguous, error) != GATHERUM_OK) return GATHERUM_TOO_SMALL;
+  if (positions->behind < times(items, sizeof(int64_t)))
+    return fail(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
+  const Operands to = operands_of(p, *at);
+  const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
+  const auto* source = static_cast<const char*>(at->data.start);
+  try {
+    return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
     return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
   }

@@ -163,6 +163,7 @@ const Kernels& kernels() {
     GATHERUM_SLABS::add_slab_kernels(all);
     add_fold_kernels(all);
     add_gradient_kernels(all);
+    add_extreme_kernels(all);
     add_list_kernels(all);
     add_elementary_kernels(all);
     return all;

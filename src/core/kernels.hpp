@@ -45,7 +45,8 @@ struct SlabScatter {
   bool streams;  // a slab is written past the cache
 };
 
-// A scatter of integers into accumulators, a set of them for each piece of the updates (scatter_private.hpp).
+// A scatter whose order of folding cannot matter into accumulators, a set of them for each piece of the
+// updates (scatter_private.hpp, scatter_keyed.hpp).
 struct PrivateScatter {
   const Nest* ids;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
@@ -55,8 +56,14 @@ struct PrivateScatter {
   int64_t slab_bytes;
   const char* source;
   Combine combine;
-  bool streams;  // as in SlabScatter
+  bool streams;                // as in SlabScatter
+  std::atomic<bool>* met_nan;  // a piece of a scatter with keys has met one: all give up
+  int64_t* positions;          // of extremes, where they are wanted: contiguous
+  int64_t none;                // as in Extremes
 };
+
+// What a piece took: all updates, all but those with an invalid index, or nothing that counts.
+enum class Took : uint8_t { all, valid, nothing };
 
 // A scatter whose updates are first sorted, stably, into blocks of destinations
 // (scatter_partition.hpp). Pieces are stretches of updates, in order; every piece has a list for every
@@ -104,6 +111,15 @@ struct Gradients {
   const char* gradient = nullptr;
   char* of_data = nullptr;     // null: not wanted
   char* of_updates = nullptr;  // null: not wanted
+};
+
+// What a scatter of extremes writes with their positions (scatter_extremes.hpp). `updates` lie as the program
+// says; the result, which holds the old values, and the positions are contiguous.
+struct Extremes {
+  const char* updates = nullptr;
+  char* result = nullptr;  // null: not wanted, and the fold leaves the old values out
+  int64_t* positions = nullptr;
+  int64_t none = 0;  // the position where no update is the extreme
 };
 
 // Edges put in order of their destination (row_lists.hpp): each goes from a row of a table to a destination.
@@ -221,12 +237,23 @@ struct Kernels {
   bool (*chooses_slots)(const Nest&, int64_t destinations);
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
+  // A scatter into one counted slab whose sums and counters are two tasks (scatter_apart.hpp), where `keeps`
+  // says that it can be. `exact` of all destinations comes before `write` of any; where it is false,
+  // slab_take folds.
+  bool (*apart_keeps)(const Combine&);
+  bool (*apart_take)(const SlabScatter&, const Operands&, bool counts, char* scratch);
+  bool (*apart_is_exact)(const SlabScatter&, const Operands&, int64_t begin, int64_t end, char* scratch);
+  void (*apart_write)(const SlabScatter&, const Operands&, int64_t begin, int64_t end, char* scratch);
   // A scatter into one set of accumulators for each piece of the updates, so many bytes each: 0 where the
-  // order may matter, which the other two are then not called for. `take` folds a piece, and returns false
-  // when it met an invalid index; `write` folds and writes the destinations [begin, end) of all sets.
+  // order may matter, which the other two are then not called for. `take` folds a piece; `write` folds and
+  // writes the destinations [begin, end) of all sets.
   int64_t (*private_bytes)(const Combine&, int64_t slots);
-  bool (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
+  Took (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
+  // The same for the positions of extremes, in any type: a piece counts its updates, fewer than 2^32 - 1.
+  int64_t (*located_bytes)(const Combine&, int64_t slots);
+  Took (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
+  void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
   // The two passes of a partition; `spread` returns false when it met an invalid index.
   int64_t (*entry_bytes)(int64_t item);
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
@@ -241,6 +268,9 @@ struct Kernels {
   // As fold_groups: the gradients of a share of the groups. Only where has_gradients().
   void (*group_gradients)(const GroupedScatter&, const Gradients&, int64_t unit, int64_t kept, int64_t share,
                           int64_t shares, char* scratch);
+  // As fold_groups, of maxima and minima: the result of a share of the groups, with the positions.
+  void (*group_extremes)(const GroupedScatter&, const Extremes&, int64_t unit, int64_t kept, int64_t share,
+                         int64_t shares, char* scratch);
   // n items of float16, bfloat16, float32 or float64; `to` may be `from`.
   void (*elementary)(Elementary, Value, const char* from, char* to, int64_t n);
   // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when

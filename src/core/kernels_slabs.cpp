@@ -2,6 +2,8 @@
 // slabs.
 #include "dispatch.hpp"
 #include "fold_items.hpp"
+#include "scatter_apart.hpp"
+#include "scatter_keyed.hpp"
 #include "scatter_partition.hpp"
 #include "scatter_private.hpp"
 
@@ -28,25 +30,104 @@ void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char*
   });
 }
 
+// Calls f(fold) where sums and counters can be two tasks.
+template <class F>
+bool by_apart(const Combine& how, F&& f) {
+  if (how.reduction == Reduction::none || !needs_counter(how)) return false;
+  return by_value<true>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (kAddsFirst<decltype(fold)>)
+      return f(fold);
+    else
+      return false;
+  });
+}
+
+bool apart_keeps(const Combine& how) {
+  return by_apart(how, [](auto) { return true; });
+}
+
+bool apart_take(const SlabScatter& call, const Operands& at, bool counts, char* scratch) {
+  const FloatMode mode;
+  return by_apart(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::apart_take<decltype(fold)>(call, at, counts, scratch);
+  });
+}
+
+bool apart_is_exact(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  return by_apart(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::apart_is_exact<decltype(fold)>(call, at, begin, end, scratch);
+  });
+}
+
+void apart_write(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  const FloatMode mode;
+  by_apart(call.combine, [&](auto fold) {
+    GATHERUM_LEVEL::apart_write<decltype(fold)>(call, at, begin, end, scratch);
+    return true;
+  });
+}
+
 int64_t private_bytes(const Combine& how, int64_t slots) {
   int64_t bytes = 0;
-  by_any_order(how, [&](auto fold) {
-    bytes = Slab<decltype(fold), false>::bytes(slots);
-    return true;
+  by_private(how, [&](auto fold, auto keyed) {
+    using F = decltype(fold);
+    if constexpr (decltype(keyed)::value)
+      bytes = slots * static_cast<int64_t>(sizeof(typename OrderKeys<F>::Key));
+    else
+      bytes = Slab<F, false>::bytes(slots);
   });
   return bytes;
 }
 
-bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  return by_any_order(
-      call.combine, [&](auto fold) { return GATHERUM_LEVEL::private_take<decltype(fold)>(call, at, piece); });
+Took private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  Took took = Took::nothing;
+  by_private(call.combine, [&](auto fold, auto keyed) {
+    using F = decltype(fold);
+    if constexpr (decltype(keyed)::value)
+      took = keyed_take<F, false>(call, at, piece);
+    else
+      took = GATHERUM_LEVEL::private_take<F>(call, at, piece) ? Took::all : Took::valid;
+  });
+  return took;
 }
 
 void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  by_any_order(call.combine, [&](auto fold) {
-    GATHERUM_LEVEL::private_write<decltype(fold)>(call, at, begin, end);
-    return true;
+  const FloatMode mode;
+  by_private(call.combine, [&](auto fold, auto keyed) {
+    using F = decltype(fold);
+    if constexpr (decltype(keyed)::value)
+      keyed_write<F>(call, at, begin, end);
+    else
+      GATHERUM_LEVEL::private_write<F>(call, at, begin, end);
   });
+}
+
+// Calls f(fold) for the fold of an extreme.
+template <class Visit>
+void by_extreme(const Combine& how, Visit&& visit) {
+  by_value<false>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (kHasKeys<decltype(fold)>) visit(fold);
+  });
+}
+
+int64_t located_bytes(const Combine& how, int64_t slots) {
+  int64_t bytes = 0;
+  by_extreme(how, [&](auto fold) {
+    using Key = typename OrderKeys<decltype(fold)>::Key;
+    bytes = slots * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t));
+  });
+  return bytes;
+}
+
+Took located_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  Took took = Took::nothing;
+  by_extreme(call.combine, [&](auto fold) { took = keyed_take<decltype(fold), true>(call, at, piece); });
+  return took;
+}
+
+void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
+  by_extreme(call.combine,
+             [&](auto fold) { GATHERUM_LEVEL::located_write<decltype(fold)>(call, begin, end); });
 }
 
 int64_t entry_bytes(int64_t item) { return kLocalBytes + item; }
@@ -81,9 +162,16 @@ void add_slab_kernels(Kernels& all) {
   all.chooses_slots = chooses_slots;
   all.slab_take = slab_take;
   all.slab_write = slab_write;
+  all.apart_keeps = apart_keeps;
+  all.apart_take = apart_take;
+  all.apart_is_exact = apart_is_exact;
+  all.apart_write = apart_write;
   all.private_bytes = private_bytes;
   all.private_take = private_take;
   all.private_write = private_write;
+  all.located_bytes = located_bytes;
+  all.located_take = located_take;
+  all.located_write = located_write;
   all.entry_bytes = entry_bytes;
   all.partition_spread = partition_spread;
   all.partition_apply = partition_apply;

@@ -113,6 +113,15 @@ class Sums {
   char* sums_;  // Sum after Sum; unaligned where they lie in the output
 };
 
+// Fetches a slot, which may be invalid and lie anywhere; a prefetch never faults. Two blocks of slots fill
+// the first cache, so they go to the second (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 -> 2.1).
+template <class Sum>
+GATHERUM_INLINE void fetch_slot(const void* slots, int64_t slot) {
+  const auto begin = reinterpret_cast<uintptr_t>(slots);
+  prefetch_second(reinterpret_cast<const void*>(begin + static_cast<uintptr_t>(slot) * sizeof(Sum)));
+  keep();
+}
+
 template <class F, bool Counted>
 class Slab : public Sums<typename F::Form> {
  public:
@@ -153,13 +162,7 @@ class Slab : public Sums<typename F::Form> {
       }
     }
 
-    // An invalid slot may point anywhere; a prefetch never faults. Two blocks of slots fill the first cache,
-    // so they go to the second (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 -> 2.1).
-    GATHERUM_INLINE void fetch(int64_t slot) const {
-      const auto sums = reinterpret_cast<uintptr_t>(sums_);
-      prefetch_second(reinterpret_cast<const void*>(sums + static_cast<uintptr_t>(slot) * sizeof(Sum)));
-      keep();
-    }
+    GATHERUM_INLINE void fetch(int64_t slot) const { fetch_slot<Sum>(sums_, slot); }
 
    private:
     friend class Slab;

@@ -242,6 +242,15 @@ class View:
         writable: bool = True,
     ) -> None: ...
 
+def extremes(
+    plan: object,
+    data: Array | View,
+    indices: Array | View,
+    updates: Array | View,
+    out: Array | View | None,
+    positions: Array | View,
+    none: int,
+) -> None: ...
 def bytes_of(dtype: DType) -> int: ...
 def dtype_of_dlpack(kind: int, bits: int) -> DType | None: ...
 def set_torch(

@@ -8,6 +8,7 @@ Each function that runs a call takes one kind of operands:
 `run`                   a plan and arrays                             `Plan.run`
 `call_memory`           views of addresses, or tensors                torch
 `differentiate`         tensors                                       torch
+`extremes`              a plan, and arrays or views of addresses      `extremes`
 `xla_handler`           buffers of a compiled program                 jax
 `entry_of_known_calls`  arrays of JAX, in an eager call with the      jax
                         attributes of the last one
@@ -48,6 +49,7 @@ call = _core.call
 run = _core.run
 call_memory = _core.call_memory
 differentiate = _core.differentiate
+extremes = _core.extremes
 xla_handler = _core.xla_handler
 entry_of_known_calls = _core.entry_of_known_calls
 remember_call = _core.remember_call

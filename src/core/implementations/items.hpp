@@ -35,4 +35,10 @@ bool fits_slots(const Items& items);
 // Appends why a scatter keeps no accumulators for all destinations of a unit.
 void append_why_no_accumulators(const Program& program, std::string* why);
 
+// Whether the positions of extremes are found by accumulators of their own for each thread; else by groups.
+bool locates_items(const Program& program, int threads);
+// Writes them, where no index is invalid that must not be; the numbers of updates where they lie as the
+// output.
+Run locate_items(const Program& program, const Call& call, int64_t* positions, int64_t none);
+
 }  // namespace gatherum

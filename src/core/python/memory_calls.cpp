@@ -54,6 +54,9 @@ bool is_view(nb::handle h) {
 
 View view_given(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
 
+// Of an array, or of a view.
+View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_array(h)) : view_given(h); }
+
 // A call on views; `allocate` returns the address of memory for a result of a shape.
 nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
@@ -77,6 +80,25 @@ nb::object call_memory(const nb::handle* given) {
   if (only_plain.ptr() != Py_True) return call_on_tensors(a.data());
   nb::object result = call_on_plain_tensors(a.data());
   return result.is_valid() ? result : nb::none();
+}
+
+// Runs the plan of a scatter of extremes on arrays or views, and writes the positions beside the result,
+// which None stands for where it is not wanted; both are contiguous.
+void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out,
+              nb::handle positions, int64_t none) {
+  const BoundProgram& program = program_of(plan);
+  const OperandHandles operands = {data, indices, updates, out};
+  const Pins pins(operands), of_positions({positions, nb::none(), nb::none(), nb::none()});
+  gatherum_operands at = {};
+  at.data = memory_of(view_of_operand(data));
+  at.indices = memory_of(view_of_operand(indices));
+  at.updates = memory_of(view_of_operand(updates));
+  if (!out.is_none()) at.out = memory_of(view_of_operand(out));
+  at.fresh = 1;
+  const gatherum_buffer beside = memory_of(view_of_operand(positions));
+  run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_extremes(program.core(), &at, &beside, none, poll, error);
+  });
 }
 
 const void* item_of(nb::handle fill, int64_t item) {
@@ -123,6 +145,8 @@ void bind_memory_calls(nb::module_& m) {
   nb::class_<BoundView>(m, "View", nb::type_slots(guarded_slots))
       .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
+  m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
+        nb::arg("out").none(), nb::arg("positions"), nb::arg("none"));
   def_positional<kArguments + 2, call_memory>(
       m, "call_memory",
       "call_memory(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "

@@ -155,6 +155,8 @@ def _count(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
 
 
 def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+    if isinstance(values, np.ndarray):
+        return by.position(extreme, values, start)
     xp, values = by.xp, by.xp.stop_gradient(values)
     best = by.scatter(values, extreme, by.zero(values))
     attains = xp.equal(values, by.gather(best))
@@ -297,7 +299,7 @@ _ROWS = (
     FunctionRow(
         name="argmax",
         compose=partial(_position, "max"),
-        composes="scatter max, gather, scatter min of the positions that attain it",
+        composes="scatter max with the position of each",
         accepts=_reduces("max"),
         result=_always(np.int64),
         empty=None,
@@ -306,7 +308,7 @@ _ROWS = (
     FunctionRow(
         name="argmin",
         compose=partial(_position, "min"),
-        composes="scatter min, gather, scatter min of the positions that attain it",
+        composes="scatter min with the position of each",
         accepts=_reduces("min"),
         result=_always(np.int64),
         empty=None,

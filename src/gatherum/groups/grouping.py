@@ -9,6 +9,7 @@ import numpy as np
 
 from gatherum.call import Attributes
 from gatherum.errors import Shape
+from gatherum.extremes import positions_of_extremes
 from gatherum.indices import first_invalid
 from gatherum.places import Array, Places
 
@@ -130,28 +131,26 @@ class Grouping:
         how = Attributes("scatter_elements", self.axis, "drop", False)
         return replace(self, places=self.places._replace(attributes=how, indices=groups))
 
+    def position(self, extreme: str, values: Array, start: Array) -> Array:
+        """Return the position along `axis` of the first value of an array of NumPy that attains the
+        maximum or minimum of its group, `start` for an empty group.
+        """
+        how = self.places.attributes._replace(reduction=extreme, include_self=False)
+        data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
+        try:
+            return positions_of_extremes(how, data, self.places.indices, values, int(start))
+        except IndexError as error:
+            raise self._invalid(error) from None
+
     def first_position(self, chosen: Array, start: Array) -> Array:
         """Return the position along `axis` of the first chosen value of each group, `start` for an
         empty group. Each other group has one.
         """
-        if isinstance(chosen, np.ndarray):
-            return self._first_of_few(chosen, start)
         n = chosen.shape[self.axis]
         behind = (1,) * (len(chosen.shape) - self.axis - 1)
         position = self.xp.reshape(self.xp.arange(0, n, chosen), (n, *behind))
         found = self.xp.astype(self.xp.where(chosen, position, n), start.dtype)
         return self.scatter(found, "min", start)
-
-    def _first_of_few(self, chosen: Array, start: Array) -> Array:
-        """Do the same with the chosen values alone: a shape that depends on values."""
-        places = [*np.nonzero(chosen)]
-        positions = places[self.axis]
-        entries, size = self._entries()
-        entries = entries[chosen if self.elements else positions]
-        places[self.axis] = namespace.resolve(self.places.attributes, entries, size)
-        how = Attributes("scatter_nd", 0, "drop", False, "min", False)
-        into = np.broadcast_to(start, self.shape)
-        return namespace.scatter(how, into, np.stack(places, axis=-1), positions)
 
     def _entries(self) -> tuple[Array, int]:
         """Return the entries and the number of groups."""

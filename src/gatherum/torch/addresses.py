@@ -20,13 +20,14 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
         results.append(torch.empty(shape, dtype=data.dtype))
         return int(results[0].data_ptr())
 
-    views = _view(op, "data", data), _view(op, "indices", indices), _view(op, "updates", updates)
-    how: Any = *attributes, item, _view(op, "out", out), allocate, False
+    views = view(op, "data", data), view(op, "indices", indices), view(op, "updates", updates)
+    how: Any = *attributes, item, view(op, "out", out), allocate, False
     native.call_memory(op, *views, *how)
     return results[0] if out is None else out
 
 
-def _view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
+def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
+    """Return the memory of a tensor as the core takes it; None for none."""
     if tensor is None:
         return None
     strides = tuple(step * tensor.element_size() for step in tensor.stride())

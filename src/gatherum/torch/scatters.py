@@ -17,7 +17,7 @@ from torch import Tensor
 from ..call import Attributes
 from ..places import Places
 from ..reductions import ROWS
-from . import gradients, namespace, operands, private
+from . import extremes, gradients, namespace, operands, private
 from .ops import overload
 from .scatter_arguments import called, reduction_of, scattered
 
@@ -199,16 +199,23 @@ def extreme(
     """
     differentiated = _differentiated(src, out)
     plain = src.detach()
-    old = None if out is None else out.detach().clone()
-    if differentiated and old is not None:
-        with torch.no_grad():
-            found = places.put(old, plain, reduction)
+    if extremes.applies(plain):
+        data = plain.new_zeros(()).expand(places.shape) if out is None else out.detach()
+        how = reduction, out is not None, src.shape[dim]
+        found, arg = extremes.call(places, data, plain, *how)
+        if not differentiated:
+            return found if out is None else out.copy_(found), arg
     else:
-        found = fold(places, plain, reduction, out)
-    with torch.no_grad():
-        arg = _first(places, plain, found, old, dim)
-    if not differentiated:
-        return found, arg
+        old = None if out is None else out.detach().clone()
+        if differentiated and old is not None:
+            with torch.no_grad():
+                found = places.put(old, plain, reduction)
+        else:
+            found = fold(places, plain, reduction, out)
+        with torch.no_grad():
+            arg = _first(places, plain, found, old, dim)
+        if not differentiated:
+            return found, arg
     values = _taken(src, arg, found, dim, reduction)
     if out is None:
         return values, arg

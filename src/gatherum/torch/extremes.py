@@ -1,0 +1,83 @@
+"""Maxima and minima with the position of each in one pass of the core: ``gatherum::extremes``.
+
+The op has no derivative and no rule for `torch.func`: see `applies`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import extremes, native
+from ..call import ArraySpec, Call
+from ..places import Places
+from . import addresses, dtypes, private, sizes
+from .checks import check_storages
+from .ops import LIBRARY, overload, scatter_attributes
+
+NAME = "extremes"
+_SCHEMA = (
+    "(str scatter, Tensor data, Tensor indices, Tensor updates, int axis, str reduction, "
+    "bool include_self, str bounds, bool negative, int none) -> (Tensor, Tensor)"
+)
+
+
+def applies(src: Tensor) -> bool:
+    """Whether the core's pass has the positions: in CPU memory, and outside of transforms."""
+    watched = private.transforms_active() or private.in_forward_mode() or sizes.is_scripted()
+    return src.device.type == "cpu" and not watched
+
+
+def call(places: Places, data: Tensor, updates: Tensor, reduction: str, include_self: bool,
+         none: int) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the extremes, and the number of the first update that is equal to each.
+
+    `none` is the number where the old value is the extreme, or nothing arrives.
+    """
+    how = places.attributes._replace(reduction=reduction, include_self=include_self)
+    indices = places.indices
+    found = overload(NAME)(how.op, data, indices, updates, *how.positional, none)
+    values, positions = found
+    return values, positions
+
+
+def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
+            ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    *how, none = rest
+    operands = {"data": data, "indices": indices, "updates": updates}
+    check_storages(scatter, tuple(operands), tuple(operands.values()))
+    specs = [_spec(scatter, name, tensor) for name, tensor in operands.items()]
+    plan = extremes.planned(Call(scatter_attributes(scatter, *how), *specs))
+    values = _new(plan.shape, data.dtype)
+    positions = _new(plan.shape, torch.int64)
+
+    def at(name: str, tensor: Tensor) -> Any:
+        return addresses.view(scatter, name, tensor)
+
+    given = at("data", data), at("indices", indices), at("updates", updates)
+    native.extremes(plan, *given, at("out", values), at("positions", positions), none)
+    return values, positions
+
+
+def _spec(op: str, operand: str, tensor: Tensor) -> ArraySpec:
+    steps = tuple(step * tensor.element_size() for step in tensor.stride())
+    return ArraySpec(tuple(tensor.shape), dtypes.planned(op, operand, tensor.dtype), steps)
+
+
+def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return a tensor in the core's memory: a large one on huge pages, from the cache."""
+    memory = native.new_result(np.dtype(f"i{dtype.itemsize}"), shape)
+    return torch.from_numpy(memory).view(dtype)
+
+
+def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
+            ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return data.new_empty(data.shape), data.new_empty(data.shape, dtype=torch.int64)
+
+
+LIBRARY.define(NAME + _SCHEMA)
+LIBRARY.impl(NAME, _on_cpu, "CPU")
+torch.library.register_fake(f"gatherum::{NAME}", _shapes, lib=LIBRARY)

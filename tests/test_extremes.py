@@ -1,0 +1,280 @@
+"""Maxima, minima and their positions, and folds with counters, against the oracle's loops."""
+
+import ctypes
+from ctypes import byref, c_int64, c_void_p
+
+import numpy as np
+import pytest
+
+import gatherum
+from c_calls import (
+    INVALID_INDEX,
+    INVALID_PROGRAM,
+    NEEDS_LIBRARY,
+    OK,
+    TOO_SMALL,
+    Buffer,
+    Error,
+    Operands,
+    core,  # noqa: F401  # fixtures
+    memory_of,
+    read,  # noqa: F401
+)
+from canaries import guarded, strays
+from gatherum import extremes, native, reference
+from gatherum.call import ArraySpec, Attributes, Call
+from gatherum.dtypes import is_reducible
+from sizes import chosen_from
+from strategies import DATA_DTYPES, same_bits, value_bytes
+
+pytestmark = pytest.mark.slow
+REALS = [dtype for dtype in DATA_DTYPES if is_reducible(dtype, "max")]
+THREADS = (1, 2, 3, 16)
+SMALL = {"small": 0, "many": 1, "own": 0}
+
+
+def _hostile(rng, dtype, shape):
+    items = value_bytes(rng, dtype, int(np.prod(shape)))
+    return np.frombuffer(items, dtype).reshape(shape).copy()
+
+
+def _finite(rng, dtype, shape):
+    """Ties of both zeros and few numbers, without NaN."""
+    numbers = np.array([0, 1, 1, 3] if dtype.kind in "bu" else [-0.0, 0.0, 1, -3])
+    return rng.choice(numbers, shape).astype(dtype)
+
+
+def _zeros(rng, dtype, shape):
+    return rng.choice(np.array([-0.0, 0.0, -0.0, -0.0]), shape).astype(dtype)
+
+
+def _is_equal(one, other):
+    """Whether two values are equal; a NaN is another's equal."""
+    return one == other or (one != one and other != other)  # noqa: PLR0124
+
+
+def _located(values, groups, data, extreme, include_self):
+    """The extremes with their positions, by the oracle's fold and comparisons one by one."""
+    how = {"reduction": extreme, "include_self": include_self}
+    folded = reference.scatter_slices(data, groups, values, **how)
+    positions = np.full(data.shape, -9)
+    with np.errstate(all="ignore"):
+        updates, old, found = (
+            array != 0 if array.dtype == bool else array for array in (values, data, folded)
+        )
+        for g, *column in np.ndindex(data.shape):
+            place = (g, *column)
+            arrived = np.flatnonzero(groups == g)
+            if include_self and _is_equal(old[place], found[place]):
+                continue
+            hits = [t for t in arrived if _is_equal(updates[(t, *column)], found[place])]
+            if hits:
+                positions[place] = hits[0]
+    return folded, positions
+
+
+def _run(values, groups, data, extreme, include_self, wanted=True):
+    """Run the core's pass into memory with canaries around it."""
+    attributes = Attributes("scatter_slices", 0, "raise", False, extreme, include_self)
+    specs = [ArraySpec.of(one) for one in (data, groups, values)]
+    result = guarded(data.shape, data.dtype) if wanted else None
+    positions = guarded(data.shape, "i8")
+    native.extremes(
+        extremes.planned(Call(attributes, *specs)), data, groups, values, result, positions, -9
+    )
+    assert not strays(positions) and (result is None or not strays(result))
+    return result, positions
+
+
+@pytest.mark.parametrize("columns", [(), (1,), (3,), (20,), (300,), (2, 33)], ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_positions_beside_extremes(dtype, columns, settings_restored):
+    rng = np.random.default_rng([*str(dtype).encode(), *columns])
+    cases = ((_hostile, 4, 40), (_finite, 9, 30), (_hostile, 500, 6), (_hostile, 1, 60))
+    for make, size, n in cases if np.prod(columns) < 100 else ((_hostile, 3, 9),):
+        values, data = (make(rng, dtype, (m, *columns)) for m in (n, size))
+        groups = rng.integers(0, max(1, size - 1), n)
+        for extreme, include_self in (("max", False), ("min", False), ("max", True), ("min", True)):
+            case = (values, groups, data, extreme, include_self)
+            expected = _located(*case)
+            for threads, sizes in ((1, {}), (2, SMALL), (3, SMALL)):
+                gatherum.set_num_threads(threads)
+                with chosen_from(sizes):
+                    result, positions = _run(*case)
+                    assert same_bits(expected[0], result)
+                    assert np.array_equal(positions, expected[1])
+                    if not include_self:
+                        assert np.array_equal(_run(*case, wanted=False)[1], expected[1])
+
+
+@pytest.mark.parametrize("make", [_hostile, _finite])
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_few_groups_of_many_values(dtype, make, settings_restored):
+    """Threads fold apart, by keys where the order counts otherwise."""
+    rng = np.random.default_rng([*str(dtype).encode(), make is _hostile])
+    n, size = 2003, 30
+    values = make(rng, dtype, n)
+    values[:1000] = _finite(rng, dtype, 1000)  # so that one thread meets a NaN, and others do not
+    groups = rng.integers(0, size - 2, n)
+    groups[n // 2] = size - 2  # one value alone
+    data = make(rng, dtype, size)
+    for extreme in ("max", "min"):
+        args = reference.groups.reduce(values, groups, size, f"arg{extreme}", fill_value=-1)
+        for include_self in (False, True):
+            how = {"reduction": extreme, "include_self": include_self}
+            expected = reference.scatter_slices(data, groups, values, **how)
+            for threads in THREADS:
+                gatherum.set_num_threads(threads)
+                with chosen_from(SMALL):
+                    assert same_bits(expected, gatherum.scatter_slices(data, groups, values, **how))
+                    strided = np.repeat(data, 2)
+                    gatherum.scatter_slices(
+                        strided[::2], groups, np.repeat(values, 3)[::3], out=strided[::2], **how
+                    )
+                    assert same_bits(expected, strided[::2].copy())
+                    found = gatherum.groups.reduce(
+                        values, groups, size, f"arg{extreme}", fill_value=-1
+                    )
+                    assert same_bits(args, found)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_a_value_alone_keeps_its_bits(dtype, settings_restored):
+    """A NaN is made canonical by a fold, and by nothing else, whichever thread meets it."""
+    gatherum.set_num_threads(2)
+    payload = np.frombuffer(b"\xfe\xff" * (np.dtype(dtype).itemsize // 2), dtype)[0]
+    assert np.isnan(payload)
+    for place in (0, 1500, 2999):
+        values = np.arange(3000).astype(dtype)
+        values[place] = payload
+        groups = np.zeros(3000, int)
+        groups[place] = 1
+        data = np.full(3, payload)
+        for include_self in (False, True):
+            how = {"reduction": "max", "include_self": include_self}
+            with chosen_from(SMALL):
+                found = gatherum.scatter_slices(data, groups, values, **how)
+            assert same_bits(reference.scatter_slices(data, groups, values, **how), found)
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip", "wrap", "fill"])
+def test_positions_count_updates_that_are_left_out(mode, settings_restored):
+    rng = np.random.default_rng(4)
+    groups, values = rng.integers(-30, 30, 4000), rng.integers(0, 50, 4000)
+    expected = reference.groups.reduce(values, groups, 20, "argmax", fill_value=-1, mode=mode)
+    for threads in THREADS:
+        gatherum.set_num_threads(threads)
+        with chosen_from(SMALL):
+            found = gatherum.groups.reduce(values, groups, 20, "argmax", fill_value=-1, mode=mode)
+        assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("func", ["max", "argmax"])
+def test_an_invalid_group_is_named(func, threads, settings_restored):
+    gatherum.set_num_threads(threads)
+    groups, values = np.arange(4000) % 7, np.full(4000, np.nan)
+    groups[2500] = 9
+    with chosen_from(SMALL), pytest.raises(IndexError, match=r"position 2500|groups\[2500\]"):
+        gatherum.groups.reduce(values, groups, 7, func)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i2", "i8", "u4", "?"])
+@pytest.mark.parametrize("reduction", ["add", "mean"])
+def test_sums_that_are_counted_apart(reduction, dtype, threads, settings_restored):
+    """One thread folds and the other counts; -0 begins a sum, and a NaN alone keeps its bits."""
+    if not is_reducible(np.dtype(dtype), reduction):
+        pytest.skip("there are no such means")
+    gatherum.set_num_threads(threads)
+    rng = np.random.default_rng([*reduction.encode(), *dtype.encode()])
+    for make, alone in ((_hostile, True), (_finite, True), (_hostile, False), (_zeros, True)):
+        values, data = make(rng, np.dtype(dtype), 3001), _hostile(rng, np.dtype(dtype), 40)
+        groups = rng.integers(0, 30, 3001)
+        if alone:
+            groups[[5, 2000, 3000]] = 35, 36, 37
+            values[2000] = _hostile(rng, np.dtype(dtype), 400)[-1]
+        for include_self in (False, True):
+            how = {"reduction": reduction, "include_self": include_self}
+            expected = reference.scatter_slices(data, groups, values, **how)
+            with chosen_from(SMALL):
+                assert same_bits(expected, gatherum.scatter_slices(data, groups, values, **how))
+                out = np.repeat(data, 2)
+                gatherum.scatter_slices(out[::2], groups, values, out=out[::2], **how)
+                assert same_bits(expected, out[::2].copy())
+                groups[2900] = 40
+                before = out.copy()
+                with pytest.raises(IndexError):
+                    gatherum.scatter_slices(out[::2], groups, values, out=out[::2], **how)
+                assert same_bits(before, out)
+                groups[2900] = 0
+
+
+def _status(core, read, plan, arrays, cut=None, result=True):  # noqa: F811
+    """Call the C function; `cut` is an operand that is given a byte too little."""
+    operands, error = Operands(), Error()
+    memory = {}
+    for name, array in arrays.items():
+        start, before, behind = memory_of(array)
+        memory[name] = Buffer(start, before, behind - (name == cut))
+    for name in ("data", "indices", "updates", "out"):
+        setattr(operands, name, memory[name])
+    if not result:
+        operands.out = Buffer(None, 0, 0)
+    status = core.gatherum_extremes(
+        read(plan),
+        byref(operands),
+        byref(memory["positions"]),
+        c_int64(-1),
+        c_void_p(),
+        byref(error),
+    )
+    return status, error.operand
+
+
+@NEEDS_LIBRARY
+def test_the_c_function_checks_what_it_is_given(core, read):  # noqa: F811
+    values, groups, data = np.arange(8.0).reshape(4, 2), np.array([1, 0, 1, 2]), np.zeros((3, 2))
+    how = {"reduction": "max", "include_self": False, "negative": False}
+    plan = gatherum.plan("scatter_slices", data, groups, values, **how)
+    arrays = {
+        "data": data, "indices": groups, "updates": values, "out": np.empty((3, 2)),
+        "positions": np.empty((3, 2), np.int64),
+    }  # fmt: skip
+    assert _status(core, read, plan, arrays)[0] == OK
+    assert arrays["positions"].tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert arrays["out"].tolist() == [[2, 3], [4, 5], [6, 7]]
+    assert _status(core, read, plan, arrays, result=False)[0] == OK
+    for name in arrays:
+        if name != "data":  # which is not read where a fold leaves it out
+            assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
+    groups[1] = 7
+    assert _status(core, read, plan, arrays)[0] == INVALID_INDEX
+    groups[1] = 0
+    for changed in ({"include_self": True}, {"reduction": "add"}):
+        other = gatherum.plan("scatter_slices", data, groups, values, **how | changed)
+        assert _status(core, read, other, arrays, result=False)[0] == INVALID_PROGRAM
+    assert ctypes.sizeof(Buffer) == 24
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i4", "u8", "?"])
+def test_long_rows_whose_destinations_are_folded_at_once(dtype, settings_restored):
+    """Rows that could be folded into their places are put side by side first."""
+    rng = np.random.default_rng([*dtype.encode()])
+    columns = 131 if dtype == "?" else 35
+    for reduction in ("add", "mul", "max", "min"):
+        if not is_reducible(np.dtype(dtype), reduction):
+            continue
+        data, updates = (_hostile(rng, np.dtype(dtype), (n, columns)) for n in (5, 40))
+        indices = rng.integers(-5, 5, 40)
+        expected = reference.scatter_slices(data, indices, updates, reduction=reduction)
+        for threads in (1, 3):
+            gatherum.set_num_threads(threads)
+            with chosen_from({"far": 0}):
+                call = (data, indices, updates)
+                plan = gatherum.plan("scatter_slices", *call, reduction=reduction)
+                assert plan.algorithm == "counted_groups"
+                assert same_bits(expected, plan.run(*call))
+                out = data.copy()
+                gatherum.scatter_slices(out, indices, updates, reduction=reduction, out=out)
+                assert same_bits(expected, out)
