@@ -44,9 +44,9 @@ def _normalise(*call: object) -> object:
 def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
     attributes = conversion.as_attributes(op, axis, *rest)
     if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits; no shape has so many
-        tuples, rank = OPERATORS[op].tuples, shapes.MAX_RANK
-        low, name = (0 if tuples else -rank), OPERATORS[op].attribute
-        raise errors.out_of_range(op, name, attributes.axis, low, rank)
+        operator, rank = attributes.operator, shapes.MAX_RANK
+        low = 0 if operator.counts_indices else -rank
+        raise errors.out_of_range(op, operator.attribute, attributes.axis, low, rank)
     return op, *attributes.positional
 
 

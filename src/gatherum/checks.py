@@ -36,7 +36,7 @@ def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> N
     """Check the dimension attribute where there are dimensions that it can be one of. That there
     are none is a matter of shapes, which comes after dtypes.
     """
-    if indices if operator.tuples else data:
+    if indices if operator.counts_indices else data:
         operator.resolve(data, indices, axis)
 
 

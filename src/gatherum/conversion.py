@@ -477,7 +477,7 @@ def normalise(
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     operator = OPERATORS[op]
     check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
-    if not (indices if operator.tuples else data).shape:
+    if not (indices if operator.counts_indices else data).shape:
         axis = 0  # every axis is an error here, and the core takes 64 bits
     if operator.scatters:
         updates = as_updates(op, updates, data.dtype)

@@ -49,12 +49,10 @@ class Addressing(NamedTuple):
     shares_back : bool
         Whether the dimensions behind the indexed ones are shared, so that there is one entry
         dimension. Otherwise they are free.
-    resolve : callable
-        Takes the operator's name, the shapes of data and indices, and the attribute. Returns the
-        attribute counted from the front, or raises ValueError.
     moved : callable
-        Takes the same, with the attribute counted from the front. Returns the shape of a gather's
-        result and of a scatter's updates, or raises ValueError where the shapes do not fit.
+        Takes the operator's name, the shapes of data and indices, and the attribute, counted from
+        the front. Returns the shape of a gather's result and of a scatter's updates, or raises
+        ValueError where the shapes do not fit.
     """
 
     name: str
@@ -62,7 +60,6 @@ class Addressing(NamedTuple):
     tuples: bool
     shares_front: bool
     shares_back: bool
-    resolve: Callable[[str, Shape, Shape, int], int]
     moved: Callable[[str, Shape, Shape, int], Shape]
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
@@ -119,13 +116,22 @@ class Operator(NamedTuple):
         return self.addressing.attribute
 
     @property
+    def counts_indices(self) -> bool:
+        """Whether the dimension attribute counts dimensions of the indices, from the front alone;
+        otherwise those of the data, from either end.
+        """
+        return self.attribute == "batch_dims"
+
+    @property
     def tuples(self) -> bool:
         """Whether the last dimension of `indices` is a tuple."""
         return self.addressing.tuples
 
     def resolve(self, data: Shape, indices: Shape, value: int) -> int:
         """Return the dimension attribute counted from the front, or raise ValueError."""
-        return self.addressing.resolve(self.name, data, indices, value)
+        if self.counts_indices:
+            return shapes.check_batch_dims(self.name, indices, value)
+        return shapes.resolve_axis(self.name, data, value)
 
     def moved(self, data: Shape, indices: Shape, axis: int) -> Shape:
         """Return the shape that moves, or raise ValueError: a gather's result, a scatter's
@@ -153,22 +159,29 @@ class Operator(NamedTuple):
         return range(axis, axis + (indices[-1] if self.tuples else 1))
 
 
-def _resolve_axis(op: str, data: Shape, _: Shape, axis: int) -> int:
-    return shapes.resolve_axis(op, data, axis)
-
-
-def _resolve_batch_dims(op: str, _: Shape, indices: Shape, batch_dims: int) -> int:
-    return shapes.check_batch_dims(op, indices, batch_dims)
-
-
-def _slices_moved(_: str, data: Shape, indices: Shape, axis: int) -> Shape:
-    return shapes.slices_shape(data, indices, axis)
-
-
-SLICES = Addressing("a slice", "axis", False, False, False, _resolve_axis, _slices_moved)
-ELEMENTS = Addressing("an element", "axis", False, True, True, _resolve_axis, shapes.elements_shape)
+SLICES = Addressing(
+    name="a slice",
+    attribute="axis",
+    tuples=False,
+    shares_front=False,
+    shares_back=False,
+    moved=shapes.slices_shape,
+)
+ELEMENTS = Addressing(
+    name="an element",
+    attribute="axis",
+    tuples=False,
+    shares_front=True,
+    shares_back=True,
+    moved=shapes.elements_shape,
+)
 TUPLES = Addressing(
-    "what a tuple names", "batch_dims", True, True, False, _resolve_batch_dims, shapes.nd_shape
+    name="what a tuple names",
+    attribute="batch_dims",
+    tuples=True,
+    shares_front=True,
+    shares_back=False,
+    moved=shapes.nd_shape,
 )
 
 _ROWS = (

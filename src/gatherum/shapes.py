@@ -83,7 +83,7 @@ def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
     return batch_dims
 
 
-def slices_shape(data: Shape, indices: Shape, axis: int) -> Shape:
+def slices_shape(_: str, data: Shape, indices: Shape, axis: int) -> Shape:
     """Return ``data[:axis] + indices + data[axis+1:]``: a gather's result, a scatter's updates."""
     return data[:axis] + indices + data[axis + 1 :]
 
