@@ -189,10 +189,6 @@ def test_remedies_are_flags(run, folder):
             "See gatherum gather --help.",
         ),
         (
-            ["gather", "table.npy", "rows.npy", "-o", "x.zarr", "--print"],
-            "--print shows .npy files only. See gatherum gather --help.",
-        ),
-        (
             ["check", "x.json", "--feature-level", "9"],
             "Invalid value for '--feature-level': feature level must be one of 1_0, 2_0, 2_1, "
             "3_0, 3_1, 4_0, 4_1, 5_0, 5_1, 5_2, 6_0, 6_1, 6_2, 6_3, 6_4, got '9'. "
@@ -400,7 +396,7 @@ def test_each_extra_brings_what_its_message_asks_for():
         "zarr": {"zarr"},
         "hdf5": {"h5py"},
         "arrow": {"pyarrow"},
-        "safetensors": {"ml_dtypes"},  # gatherum reads the files itself, but not those dtypes
+        "safetensors": {"ml_dtypes"},  # for reductions of bfloat16 alone
         "peers": {"onnx", "onnxruntime", "numba", "jax"},
     }
 

@@ -1,10 +1,11 @@
-"""Round float64 to the number types that NumPy lacks: to the nearest, ties to even.
+"""Convert between float64 and the number types that NumPy lacks: to the nearest, ties to even.
 
 Conversions elsewhere pass through float32, and so round twice.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,3 +87,29 @@ def rounded(exact: Floats, name: str) -> Rounded:
     signed = negative & ((found != 0) | (to.nan != sign))  # -0 is NaN in some types
     codes = np.where(signed, found | sign, found).astype(to.codes)
     return Rounded(values, codes, stay_finite, have_codes)
+
+
+def widened(codes: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """Return the numbers that codes of the type of a name in `FORMATS` stand for; all are exact."""
+    numbers: NDArray[np.float32] = _numbers(name)[codes]
+    return numbers
+
+
+@cache
+def _numbers(name: str) -> NDArray[np.float32]:
+    """Return what every code of a type stands for."""
+    of = FORMATS[name]
+    bits = 8 * np.dtype(of.codes).itemsize
+    codes = np.arange(1 << bits)
+    if of.first:
+        return np.where(codes == of.nan, np.nan, np.ldexp(1.0, codes + of.least)).astype("f4")
+    size = codes & ((1 << bits - 1) - 1)
+    exponent, fraction = size >> of.fraction, size & ((1 << of.fraction) - 1)
+    whole = fraction + np.where(exponent > 0, 1 << of.fraction, 0)
+    values = np.ldexp(whole.astype(float), np.maximum(exponent, 1) - 1 + of.least - of.fraction)
+    values[size > of.largest] = np.nan
+    values[codes == of.nan] = np.nan
+    if of.infinity is not None:
+        values[size == of.infinity] = np.inf
+    numbers: NDArray[np.float32] = np.where(codes > size, -values, values).astype(np.float32)
+    return numbers

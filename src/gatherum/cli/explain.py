@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -94,21 +93,6 @@ def _load(path: str) -> Array:
         return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
 
 
-def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
-    wrong = click.BadParameter(f"must be a dtype such as float32, got {short(text)}.")
-    try:
-        return np.dtype(text)
-    except TypeError:
-        pass
-    except (ValueError, SyntaxError):  # sizes in it that no dtype has
-        raise wrong from None
-    try:
-        extension: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), text))
-        return extension
-    except (ImportError, AttributeError, TypeError):
-        raise wrong from None
-
-
 @commands.command()
 @click.argument("operator", type=Operator(), metavar="OP")
 @click.option(
@@ -131,13 +115,17 @@ def _dtype(_: click.Context, __: click.Parameter, text: str) -> np.dtype[Any]:
     help="How many leading dimensions data and indices share, by default 0.",
 )
 @click.option(
-    "--dtype", default="float32", show_default=True, callback=_dtype, help="The dtype of the data."
+    "--dtype",
+    default="float32",
+    show_default=True,
+    callback=shared.named_dtype,
+    help="The dtype of the data.",
 )
 @click.option(
     "--index-dtype",
     default="int64",
     show_default=True,
-    callback=_dtype,
+    callback=shared.named_dtype,
     help="The dtype of the indices.",
 )
 @shared.mode

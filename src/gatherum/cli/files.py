@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -17,6 +20,10 @@ from .numbers import short
 from .options import FILE, together
 from .streams import DASH, named, received, scratch, send
 
+if TYPE_CHECKING:
+    from ..files import Stats
+    from ..files.formats.format import Location
+
 
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     from ..files.formats import FORMATS
@@ -25,6 +32,15 @@ def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | No
     if name is not None and name not in names:
         raise click.BadParameter(f"must be one of {', '.join(names)}, got {short(name)}.")
     return name
+
+
+def _number_type(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> np.dtype[Any] | None:
+    from ..files.formats.dtypes import number_type
+    from ..narrow import FORMATS
+
+    return number_type(text) if text in FORMATS else shared.named_dtype(ctx, param, text)
 
 
 _values = click.option(
@@ -45,8 +61,10 @@ _common = together(
     clusters.options,
     shared.no_progress,
     click.option(
-        "--print", "show", is_flag=True, help="Also print the result (.npy output only)."
+        "--cast", callback=_number_type, metavar="DTYPE",
+        help="The dtype of OUT, such as float32; a scatter converts TABLE and UPDATES first.",
     ),
+    click.option("--print", "show", is_flag=True, help="Print the result in place of statistics."),
 )  # fmt: skip
 _gathers = together(
     click.argument("table", type=FILE),
@@ -189,7 +207,7 @@ def _run_on_files(
     operator = OPERATORS[name.removesuffix("_file")]
     show, quiet = options.pop("show"), options.pop("no_progress")
     streams = [role for role, given in _roles(table, indices, updates) if given == DASH]
-    _check_usage(indices, out, options, streams, show=show)
+    _check_usage(indices, out, options, streams)
     on_cluster = clusters.is_wanted(options)
     if options.pop("no_clobber") and out != DASH:
         check_absent(locate(out), "--no-clobber")
@@ -201,12 +219,10 @@ def _run_on_files(
         return
     for option in ("scheduler", "workers"):
         options.pop(option)
-    call = {"progress": bar, **options}
-    if streams or out == DASH:
-        with scratch(options["spill_dir"]) as folder:
-            _run_alone(operator, table, indices, updates, out, call, show=show, folder=folder)
-    else:
-        _run_alone(operator, table, indices, updates, out, call, show=show)
+    operands, call = _roles(table, indices, updates), {"progress": bar, **options}
+    needed = streams or out == DASH or show or options["cast"] is not None
+    with scratch(options["spill_dir"]) if needed else nullcontext("") as folder:
+        _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 
 def _roles(
@@ -216,11 +232,9 @@ def _roles(
 
 
 def _check_usage(
-    indices: str | list[int], out: str, options: dict[str, Any], streams: list[str], *, show: bool
+    indices: str | list[int], out: str, options: dict[str, Any], streams: list[str]
 ) -> None:
     """Refuse options that exclude each other."""
-    if show and not out.endswith(".npy") and out != DASH:
-        raise click.UsageError("--print shows .npy files only.")
     if len(streams) > 1:
         raise click.UsageError(f"{' and '.join(streams)} cannot both be standard input.")
     if streams == ["TABLE"] and options.get("in_place"):
@@ -229,16 +243,19 @@ def _check_usage(
     flag = next(flags, None)
     if flag and (streams or out == DASH):
         raise click.UsageError(f"{flag} needs files, not {DASH}.")
+    for name in ("in_place", "resume", "workers", "scheduler"):
+        if options["cast"] is not None and options.get(name):
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"--cast does not go with {flag}.")
     if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
         raise click.UsageError("--resume needs an array file as INDICES.")
 
 
 def _run_alone(
-    operator: Operator, table: str, indices: str | list[int], updates: tuple[str, ...], out: str,
-    options: dict[str, Any], *, show: bool, folder: str = "",
+    operator: Operator, given: list[tuple[str, str | list[int]]], out: str,
+    options: dict[str, Any], *, show: bool, folder: str,
 ) -> None:  # fmt: skip
-    """Run an operator on this machine; `folder` takes the streams."""
-    from .. import files
+    """Run an operator on this machine; `folder` takes streams and copies in another dtype."""
     from ..files.formats import locate
 
     def operand(role: str, given: str | list[int]) -> Any:
@@ -248,16 +265,51 @@ def _run_alone(
             return as_operand(operator, given)
         return locate(str(given), form) if role == "TABLE" else given
 
-    form = options.pop("format")
-    operands = [operand(*given) for given in _roles(table, indices, updates)]
+    form, cast = options.pop("format"), options.pop("cast")
+    operands = [operand(*one) for one in given]
     target = named(folder, OUTPUT) if out == DASH else locate(out)
     if options.get("in_place"):
         target = operands[0]
-    stats = getattr(files, f"{operator.name}_file")(*operands, target, **options)
-    path = target.file if out == DASH else out
+    run = _run if cast is None else partial(_run_cast, cast, folder)
+    stats = run(operator, operands, target, options)
     if show or (out == DASH and sys.stdout.isatty()):
-        click.echo(str(np.load(path, mmap_mode="r", allow_pickle=False)))
+        from ..files.casts import dtype_of, shown
+
+        like = dtype_of(operands[0], folder) if cast is None else cast
+        click.echo(shown(target, like, folder))
     elif out == DASH:
-        send(path)
+        send(target.file)
     else:
         click.echo(f"{out}: {stats}")
+
+
+def _run(operator: Operator, operands: list[Any], out: Location, options: dict[str, Any]) -> Stats:
+    from .. import files
+
+    stats: Stats = getattr(files, f"{operator.name}_file")(*operands, out, **options)
+    return stats
+
+
+def _run_cast(
+    dtype: np.dtype[Any], folder: str, operator: Operator, operands: list[Any], out: Location,
+    options: dict[str, Any],
+) -> Stats:  # fmt: skip
+    """Run an operator whose output has another dtype: a scatter on copies, a gather on the file."""
+    from ..files.casts import cast_copy, check_kind, copy, dtype_of
+    from ..files.formats import locate
+
+    table, indices, *updates = operands
+    like = dtype_of(table, folder)
+    if operator.scatters:
+        copies = [
+            cast_copy(where, like, dtype, folder, name)
+            for name, where in zip(("table", "updates"), (table, *updates), strict=True)
+        ]
+        return _run(operator, [copies[0], indices, copies[1]], out, options)
+    check_kind(table, like, dtype)
+    # as the table's own format keeps it, or one that keeps types which .npy lacks
+    with_types = "safetensors:picked" if table.format.name == "safetensors" else "npy"
+    picked = locate(os.path.join(folder, f"picked.{with_types}"))
+    stats = _run(operator, operands, picked, options)
+    copy(cast_copy(picked, like, dtype, folder, "cast"), out, memory=options["memory"])
+    return stats

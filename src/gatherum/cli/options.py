@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
+import numpy as np
 
 from ..dtypes import MODES
 from ..reductions import REDUCTIONS
-from .numbers import Integer, number_or_text
+from .numbers import Integer, number_or_text, short
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +30,24 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from None
     return text
+
+
+def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.dtype[Any] | None:
+    """Return the dtype that a text names."""
+    if text is None:
+        return None
+    wrong = click.BadParameter(f"must be a dtype such as float32, got {short(text)}.")
+    try:
+        return np.dtype(text)
+    except TypeError:
+        pass
+    except (ValueError, SyntaxError):  # sizes in it that no dtype has
+        raise wrong from None
+    try:
+        extension: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), text))
+        return extension
+    except (ImportError, AttributeError, TypeError):
+        raise wrong from None
 
 
 # Files may be written FILE:MEMBER, so nothing is asked of the path; shells complete names of files.

@@ -2,14 +2,18 @@
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.conversion import as_narrow, is_integer_zero
+from gatherum.dtypes import Extension
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import BlockStore, Target
+from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.row_requests import Requests
@@ -47,13 +51,33 @@ class Inputs:
         self.fill_value, self.opening = fill_value, opening
         self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
         self.table = sources["table"]
+        if "updates" in sources:
+            self._check_numbers()
         self._laid: dict[str, FlatArray] = {}
         self._fill: NDArray[Any] | None = None
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # or what the operator in memory would raise
-        described = [(source.shape, source.dtype) for source in sources.values()]
+        described = [(source.shape, source.dtype) for source in self.sources.values()]
         made = plan(self.row.name, *described, **attributes)
         self.shape, self.call = made.shape, made.call
+
+    def _check_numbers(self) -> None:
+        """Take bytes for updates where the table has numbers that NumPy and `.npy` files lack.
+
+        Raises
+        ------
+        ImportError
+            A reduction needs ml_dtypes, which is not installed.
+        """
+        dtype, updates = self.table.dtype, self.sources["updates"]
+        name = named_bytes(dtype)
+        if name is not None and self.attributes["reduction"] != "none":
+            raise ImportError(
+                f"{self.table.location}: a reduction of {name} needs ml_dtypes: "
+                "pip install ml_dtypes"
+            )
+        if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
+            self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
 
     def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
         """Return the same call on other indices, of the same shape and dtype.
@@ -91,15 +115,21 @@ class Inputs:
         if self.attributes["mode"] not in ("fill", "drop") or self.row.scatters:
             return np.zeros(1, self.table.dtype)
         beyond = np.array([[1]] if self.row.tuples else [1])
+        name = named_bytes(self.table.dtype)
+        if name is not None and not is_integer_zero(self.fill_value):
+            number = Extension(name, self.table.dtype.itemsize)
+            codes = as_narrow(self.op, "fill_value", self.fill_value, number).codes
+            return codes.reshape(1).view(self.table.dtype)
         one = np.zeros(1, self.table.dtype)
         return apply(self.op, one, beyond, mode="fill", fill_value=self.fill_value)
 
     def flat(self, role: str) -> FlatArray:
         """Return an operand in C order, laid out in a scratch file if it is not."""
         if role not in self._laid:
-            array = self.sources[role].storage.flat(self.opening.spill_dir, self.budget).array
+            source = self.sources[role]
+            array = source.storage.flat(self.opening.spill_dir, self.budget).array
             self.opening.at_end(array.file.close)
-            self._laid[role] = array
+            self._laid[role] = replace(array, dtype=source.dtype)
         return self._laid[role]
 
     def context(self, build: Build) -> Context:

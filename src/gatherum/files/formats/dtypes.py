@@ -4,12 +4,53 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_bytes", "cannot_hold", "is_added", "keeps_values"]
+from gatherum.narrow import FORMATS
+
+__all__ = [
+    "as_bytes",
+    "cannot_hold",
+    "is_added",
+    "is_bytes",
+    "keeps_values",
+    "name_of",
+    "named_bytes",
+    "number_type",
+]
+
+_NUMBER = "number"  # the key in the metadata of bytes that are numbers
+
+
+def number_type(name: str) -> np.dtype[Any]:
+    """Return ml_dtypes's dtype of a name; its bytes, where that is not installed or too old."""
+    try:
+        import ml_dtypes
+
+        extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    except (ImportError, AttributeError):
+        size = np.dtype(FORMATS[name].codes).itemsize
+        return np.dtype((np.void, size), metadata={_NUMBER: name})
+    return extension
+
+
+def named_bytes(dtype: np.dtype[Any]) -> str | None:
+    """Return which numbers the bytes of `number_type` are; None for any other dtype."""
+    return None if dtype.metadata is None else dtype.metadata.get(_NUMBER)
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return a dtype's name, that of the numbers where it is bytes of them."""
+    return named_bytes(dtype) or dtype.name
 
 
 def is_added(dtype: np.dtype[Any]) -> bool:
-    """Whether another package, as ml_dtypes, has added the dtype to NumPy."""
-    return dtype.isbuiltin == 2
+    """Whether another package, as ml_dtypes, has added the dtype to NumPy, or would add it."""
+    return dtype.isbuiltin == 2 or named_bytes(dtype) is not None
+
+
+def is_bytes(dtype: np.dtype[Any], size: int) -> bool:
+    """Whether a dtype is plain bytes of a size, which say not what they are."""
+    plain = dtype.kind == "V" and dtype.names is None and dtype.subdtype is None
+    return plain and not is_added(dtype) and dtype.itemsize == size
 
 
 def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -53,4 +94,4 @@ def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def cannot_hold(what: str, dtype: np.dtype[Any]) -> ValueError:
     """Return the error of a format that has no such elements."""
-    return ValueError(f"{what} cannot hold elements of dtype {dtype}")
+    return ValueError(f"{what} cannot hold elements of dtype {named_bytes(dtype) or dtype}")

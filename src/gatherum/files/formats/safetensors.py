@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.formats.dtypes import cannot_hold
+from gatherum.files.formats.dtypes import cannot_hold, name_of, number_type
 from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
@@ -107,13 +107,11 @@ class Tensor:
         ------
         ValueError
             Elements are smaller than a byte.
-        ImportError
-            The dtype needs `ml_dtypes`, which is not installed.
         """
         if self.code in NATIVE:
             return np.dtype(NATIVE[self.code])
         if self.code in EXTENDED:
-            return _extended(where, self.code)
+            return number_type(EXTENDED[self.code])
         raise ValueError(f"{where}: elements of type {self.code} are not whole bytes")
 
 
@@ -188,7 +186,7 @@ def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> byt
     if name == "__metadata__":
         raise ValueError("a safetensors tensor cannot be named __metadata__")
     code = next((c for c, text in NATIVE.items() if np.dtype(text) == dtype), None)
-    code = code or next((c for c, text in EXTENDED.items() if text == dtype.name), None)
+    code = code or next((c for c, text in EXTENDED.items() if text == name_of(dtype)), None)
     if code is None or dtype.str[0] == ">":
         raise cannot_hold("a safetensors file", dtype)
     nbytes = math.prod(shape) * dtype.itemsize
@@ -196,17 +194,6 @@ def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> byt
     text = json.dumps({name: entry}, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
-
-
-def _extended(where: str, code: str) -> np.dtype[Any]:
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise ImportError(f"{where}: type {code} needs ml_dtypes: pip install ml_dtypes") from None
-    if not hasattr(ml_dtypes, EXTENDED[code]):
-        raise ImportError(f"{where}: type {code} needs a newer ml_dtypes")
-    extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, EXTENDED[code]))
-    return extended
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
-from gatherum.files.formats.dtypes import cannot_hold, keeps_values
+from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.stats import Meter
 from gatherum.regular_files import check_regular, naming, read_regular
 from gatherum.shapes import MAX_RANK
@@ -170,6 +170,8 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
         It has no such type, or one that loses more than byte order and padding.
     """
     zarr = import_bounded().zarr
+    if is_added(dtype):
+        raise cannot_hold("a Zarr array", dtype)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

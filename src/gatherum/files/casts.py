@@ -1,0 +1,150 @@
+"""Files are read as numbers of another dtype, and as a text shows them."""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.budget import Budget
+from gatherum.files.formats import locate
+from gatherum.files.formats.dtypes import is_added, is_bytes, name_of
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.storage import Source
+from gatherum.files.gathers import gather_nd_file
+from gatherum.files.operands import Path, open_all
+from gatherum.files.stats import Meter
+from gatherum.narrow import FORMATS, rounded, widened
+
+__all__ = ["cast_copy", "check_kind", "copy", "dtype_of", "shown"]
+
+STEP = 1 << 16  # elements that are converted together
+WHOLE = 1000  # elements of an array that NumPy prints in full
+EDGE = 3  # elements that it prints at each end of a longer one
+
+
+def cast_copy(
+    where: Path | Location, like: np.dtype[Any], dtype: np.dtype[Any], folder: str, name: str
+) -> Location:
+    """Write a file's array as another dtype to a new file in a folder.
+
+    Parameters
+    ----------
+    where : path or Location
+        The file.
+    like, dtype : dtype
+        What its elements are where they are plain bytes, and what they become.
+    folder, name : str
+        Where to write it, and the beginning of its name.
+
+    Returns
+    -------
+    Location
+        The new file.
+
+    Raises
+    ------
+    ValueError
+        A value has no counterpart in `dtype`.
+    """
+    suffix = "safetensors:cast" if is_added(dtype) else "npy"
+    made = locate(os.path.join(folder, f"{name}.{suffix}"))
+    with _opened(where, folder) as source, open(made.file, "wb") as file:
+        stored = _numbers_in(source, like)
+        check_kind(where, stored, dtype)
+        array = source.storage.flat(folder, Budget.parse("64MiB")).array
+        try:
+            file.write(made.format.checked_header(made, source.shape, dtype))
+            for start in range(0, array.size, STEP):
+                values = array.read(start, min(start + STEP, array.size))
+                file.write(_converted(where, values, stored, dtype).tobytes())
+        finally:
+            array.file.close()
+    return made
+
+
+def dtype_of(where: Path | Location, folder: str) -> np.dtype[Any]:
+    """Return the dtype of a file's array."""
+    with _opened(where, folder) as source:
+        return source.dtype
+
+
+def check_kind(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+    """Raise ValueError where elements of one dtype do not become numbers of another."""
+    source, target = (
+        np.dtype(np.float64) if name_of(kind) in FORMATS else kind for kind in (stored, dtype)
+    )
+    numbers = source.kind in "biufc" and target.kind in "biufc"
+    if not numbers or not np.can_cast(source, target, "same_kind"):
+        found = f"values of dtype {name_of(stored)}"
+        raise ValueError(f"{where}: {found} do not become {name_of(dtype)}")
+
+
+def copy(where: Location, out: Path | Location, **options: Any) -> None:
+    """Write a file's array to another file, of any format that is written."""
+    gather_nd_file(where, np.zeros(0, np.int64), cast(Path, out), **options)
+
+
+def shown(where: Path | Location, like: np.dtype[Any], folder: str) -> str:
+    """Return the array in a file as NumPy prints it; of a long one, only what is shown is read.
+
+    `like`: what its elements are where they are plain bytes.
+    """
+    with _opened(where, folder) as source:
+        stored, shape = _numbers_in(source, like), source.shape
+    whole = math.prod(shape) <= WHOLE
+    indices = np.zeros(0, np.int64)
+    if not whole:
+        edges = [_edges(size) for size in shape]
+        indices = np.stack(np.meshgrid(*edges, indexing="ij"), -1)
+    values = gather_nd_file(where, indices)
+    with np.printoptions(threshold=WHOLE if whole else 0, edgeitems=EDGE):
+        return str(_numbers(values, stored))
+
+
+def _edges(size: int) -> NDArray[np.int64]:
+    """Return the places along a dimension that are shown, and one of those that are left out."""
+    places = np.arange(size)
+    return places if size <= 2 * EDGE else np.r_[places[: EDGE + 1], places[-EDGE:]]
+
+
+@contextmanager
+def _opened(where: Path | Location, folder: str) -> Iterator[Source]:
+    with ExitStack() as stack:
+        opening = Opening(Meter(), Budget.parse("1GiB"), folder, stack.callback)
+        yield open_all({"table": locate(where)}, opening)["table"]
+
+
+def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a file's dtype; `like`, where its own is plain bytes of the same size."""
+    taken = is_added(like) and is_bytes(source.dtype, like.itemsize)
+    return like if taken else source.dtype
+
+
+def _numbers(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in a dtype of NumPy's own."""
+    name = name_of(stored)
+    return widened(values.view(FORMATS[name].codes), name) if name in FORMATS else values
+
+
+def _converted(
+    where: object, values: NDArray[Any], stored: np.dtype[Any], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return values in another dtype, or raise ValueError where it lacks one of them."""
+    values, name = _numbers(values, stored), name_of(dtype)
+    if name in FORMATS:
+        found = rounded(values.astype(np.float64), name)
+        fits, result = found.stay_finite and found.have_codes, found.codes
+    else:
+        with np.errstate(all="ignore"):
+            result = values.astype(dtype)
+        if dtype.kind in "fc":
+            fits = bool((np.isfinite(result) | ~np.isfinite(values)).all())
+        else:
+            fits = bool((result == values).all())
+    if not fits:
+        raise ValueError(f"{where}: has values that {name} has not")
+    return result
