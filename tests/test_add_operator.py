@@ -120,6 +120,9 @@ found = torch.func.vmap(lambda one: gatherum.torch.gather_rows(one, i, 1))(twice
 assert (found[1].numpy() == -taken).all()
 out = torch.empty(2, 2, 2)
 assert gatherum.torch.gather_rows(x.detach(), i, axis=1, out=out) is out
+for function in (gatherum.gather_rows, gatherum.torch.gather_rows):
+    graph = torch.compile(lambda x, i: function(x, i, 1) * 2, fullgraph=True, backend="eager")
+    assert (graph(x.detach(), i).numpy() == 2 * taken).all()
 refused(ValueError, "gather_rows: `axis` must be in [-3, 3), got 5",
         gatherum.torch.gather_rows, x, i, 5)
 """,
