@@ -24,7 +24,7 @@ ROWS = [
     {"plans", "index_reports", "configuration", "verify_cases"},
     {"indices"},
     {"conversion", "programs", "edge_lists"},
-    {"casting", "derivatives"},
+    {"casting", "derivatives", "edge_folds"},
     {"checks", "places"},
     {"refusals", "functions", "elementary"},
     {"frameworks"},

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, native, shapes
+from . import conversion, errors, frameworks, native, shapes
 from .call import Array, ArraySpec
 from .callbacks import shares_memory
 from .checks import check_out
 from .dtypes import MODES, check_movable, is_index, is_reducible
+from .dynamo import follow_tensors
+from .edge_folds import NAME, Fold
 from .edge_lists import Edges, End
 from .names import FoldName, ModeName
 from .reductions import FOLDS, ROWS
-
-NAME = "aggregate"
 
 
 def aggregate(
@@ -38,7 +38,8 @@ def aggregate(
     Parameters
     ----------
     data : array_like
-        The rows, along the first dimension, of a dtype that `reduction` is defined for.
+        The rows, along the first dimension, of a dtype that `reduction` is defined for: what NumPy
+        takes, a tensor or an array of JAX.
     gather_indices : array_like of int
         The row of `data` that each edge comes from, of any shape.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
@@ -64,7 +65,8 @@ def aggregate(
     Returns
     -------
     numpy.ndarray
-        `out`, or a new C-contiguous array of shape ``(size, *data.shape[1:])``.
+        `out`, or a new C-contiguous array of shape ``(size, *data.shape[1:])``; a tensor or an
+        array of JAX of those.
 
     Raises
     ------
@@ -108,6 +110,11 @@ def aggregate(
     ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product makes is the canonical quiet
     one, where NumPy's has the bits that the processor gives it.
 
+    Tensors and arrays of JAX have derivatives, forward and backward, of any order. That of a sum or
+    a mean with respect to `data` goes back along the same edges: an `aggregate` with its ends
+    exchanged. Others, calls in ``torch.func.vmap`` with weights, and calls in ``jax.jit`` store
+    what the edges carry.
+
     Working memory is 12 to 32 bytes an edge, and 4 or 8 for each row of the result and thread.
 
     Examples
@@ -126,6 +133,11 @@ def aggregate(
     reduction = conversion.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
     how = conversion.as_choice(NAME, "mode", mode, MODES)
     negative = conversion.as_boolean(NAME, "negative", negative)
+    operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
+    if run := frameworks.namespace(NAME, operands | {"weights": weights}, "aggregate"):
+        fold = Fold(size, reduction, how, negative)
+        found: NDArray[Any] = run(data, gather_indices, scatter_indices, fold, weights, out)
+        return found
     rows = conversion.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
     sources = End("gather_indices", _as_indices("gather_indices", gather_indices), 0)
@@ -149,6 +161,9 @@ def aggregate(
         lists.fold(program, table, scale, None, empty, result, out is None)
     del pins
     return result if out is None else out
+
+
+follow_tensors(aggregate, "aggregation")
 
 
 def _as_indices(operand: str, value: object) -> Array:

@@ -34,12 +34,16 @@ class Framework(Protocol):
     groups : object
         The functions that `gatherum.groups.protocol.Arrays` names, None where its arrays are to be
         converted for `gatherum.groups`. An adapter may leave it out.
+    aggregate : callable
+        Runs `gatherum.aggregate`: takes the data, both indices, an `edge_folds.Fold`, the weights
+        and `out`. None as for `groups`.
     """
 
     name: str
     modules: tuple[str, ...]
     to_numpy: str
     groups: Any = None
+    aggregate: Any = None
 
     @abstractmethod
     def owns(self, kind: type) -> bool:
@@ -230,12 +234,12 @@ def adapter_of(kind: type) -> Framework | None:
     return adapter if adapter is not None and adapter.owns(kind) else None
 
 
-def namespace(op: str, operands: Mapping[str, object]) -> Any:
-    """Return the functions for groups of the framework of the first operand; None where NumPy is to
-    take it, or to refuse it.
+def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
+    """Return what the adapter of the first operand has for groups, or for `aggregate`; None where
+    NumPy is to take the call, or to refuse it.
     """
     adapter = adapter_of(type(next(iter(operands.values()))))
-    if (found := getattr(adapter, "groups", None)) is not None:
+    if (found := getattr(adapter, name, None)) is not None:
         check_one_framework(op, operands)
     return found
 

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from .. import conversion, native
 from ..call import ArraySpec, Attributes
+from ..edge_folds import NAME, Fold
 from ..frameworks import Framework, source_named
 from ..functions import Functions
 from ..names import OperatorName
 from ..operators import GATHERS
+from . import aggregation, namespace
 from . import errors as jax_errors
-from . import namespace
 from .namespace import places
 from .operands import is_jax, normalise
 from .primitives import Tracer, bind, described, direct, eager
@@ -79,6 +80,15 @@ class JaxAdapter(Framework):
     modules = ("jax", "jaxlib")
     to_numpy = source_named("jax").to_numpy
     groups = namespace
+
+    def aggregate(
+        self, data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: object
+    ) -> Array:
+        """Run `gatherum.aggregate` on an array of JAX."""
+        if out is not None:
+            raise jax_errors.no_jax_out(NAME)
+        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
+        return aggregation.run(data, sources, targets, fold, weights)
 
     def owns(self, kind: type) -> bool:
         """Return whether a type is that of arrays, tracers, or what stands for their shapes."""

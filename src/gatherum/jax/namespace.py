@@ -175,6 +175,13 @@ def subtract(x: Array, y: Array, spare: Array) -> Array:
     return add(x, -y)
 
 
+def product(x: Array, y: Array) -> Array:
+    if jnp.iscomplexobj(x):
+        real = add(x.real * y.real, -(x.imag * y.imag))
+        return jax.lax.complex(real, add(x.real * y.imag, x.imag * y.real))
+    return x * y
+
+
 def multiply(x: Array, y: Array, spare: Array) -> Array:
     return x * y
 

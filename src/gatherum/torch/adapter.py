@@ -10,8 +10,9 @@ from torch import Tensor
 
 from .. import errors
 from ..call import ArraySpec, Attributes
+from ..edge_folds import NAME, Fold
 from ..frameworks import Framework, source_named
-from . import checks, dlpack, namespace
+from . import aggregation, checks, dlpack, namespace
 from .api import call
 
 
@@ -22,6 +23,14 @@ class TorchAdapter(Framework):
     modules = ("torch",)
     to_numpy = source_named("torch").to_numpy
     groups = namespace
+
+    def aggregate(
+        self, data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: Any
+    ) -> Tensor:
+        """Run `gatherum.aggregate` on a tensor."""
+        checks.check_out(NAME, out)
+        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
+        return aggregation.run(data, sources, targets, fold, weights, out)
 
     def owns(self, kind: type) -> bool:
         """Return whether a type is that of tensors, or of what stands for one in a graph."""

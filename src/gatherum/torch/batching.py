@@ -21,7 +21,7 @@ from .ops import LIBRARY, forms, overload, scatter_attributes
 Batched: TypeAlias = tuple[Tensor, int]
 
 
-def _front(tensor: Tensor, dim: int | None, n: int) -> Tensor:
+def front(tensor: Tensor, dim: int | None, n: int) -> Tensor:
     """Return a tensor with the batch in front, repeated without a copy where it has none."""
     return tensor.expand(n, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
@@ -43,7 +43,7 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
     axis = operator.resolve(*shapes, rest[0] if rest else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:
-        data, indices = _front(data, of_data, n), _front(indices, of_indices, n)
+        data, indices = front(data, of_data, n), front(indices, of_indices, n)
         return op(data, indices, axis + 1, *more), 0
     if of_indices is None:
         return op(data.movedim(of_data, 0), indices, axis + 1, *more), 0
@@ -65,10 +65,10 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
     n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], rest[1:]
     one = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
     axis, moved = moved_shape(scatter_attributes(operator.name, *rest), *one)
-    data = _front(data, of_data, n)
-    updates = _stretched(_front(updates, of_updates, n), moved)
+    data = front(data, of_data, n)
+    updates = stretched(front(updates, of_updates, n), moved)
     if operator.addressing.shares_front:
-        indices = _front(indices, of_indices, n)
+        indices = front(indices, of_indices, n)
         return overload(operator.name)(data, indices, updates, axis + 1, *more), 0
     if of_indices is None:
         return overload(operator.name)(data, indices, updates, axis + 1, *more), 0
@@ -80,7 +80,7 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
     return done.movedim(1, axis + 1), 0
 
 
-def _stretched(updates: Tensor, moved: tuple[int, ...]) -> Tensor:
+def stretched(updates: Tensor, moved: tuple[int, ...]) -> Tensor:
     """Stretch the updates of a batch to the shape that moves, behind the batch dimension."""
     missing = len(moved) - (updates.dim() - 1)
     n, own = updates.shape[0], updates.shape[1:]

@@ -199,6 +199,13 @@ def _comparable(x: Tensor) -> Tensor:
     return x.to(torch.int64) if x.dtype in _UNSIGNED else x
 
 
+def product(x: Tensor, y: Tensor) -> Tensor:
+    if x.is_complex():
+        real = x.real * y.real - x.imag * y.imag
+        return torch.complex(real, x.real * y.imag + x.imag * y.real)
+    return x * y
+
+
 def add(x: Tensor, y: Tensor) -> Tensor:
     return x + y
 

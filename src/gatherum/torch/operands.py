@@ -39,7 +39,7 @@ def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -
     if not is_index(array.dtype):
         tuples = op in OPERATORS and OPERATORS[op].tuples
         raise errors.not_an_index_dtype(op, array.dtype, tuples, operand)
-    return _as_tensor(op, operand, array, data)
+    return as_tensor(op, operand, array, data)
 
 
 def as_updates(op: str, value: object, data: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
         else:
             made = torch.from_numpy(found.codes).view(data.dtype)
         return _moved(op, "updates", made, data)
-    return _as_tensor(op, "updates", conversion.as_updates(op, value, kind), data)
+    return as_tensor(op, "updates", conversion.as_updates(op, value, kind), data)
 
 
 def is_symbol(value: object) -> bool:
@@ -140,7 +140,7 @@ def _number(value: object) -> object:
     return value
 
 
-def _as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tensor:
+def as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tensor:
     """Return an array as a tensor of the same memory, or a copy where torch cannot see it."""
     dtype = dtypes.of_name(array.dtype.name)
     if dtype is None:

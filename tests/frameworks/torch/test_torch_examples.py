@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[3]
 PRINTED = {
     "embedding": ["to rounding", "and the same bits on 1, 2 and 7 threads"],
     "message_passing": ["the gradient is finite: True", "compiled, for any number of edges"],
+    "gat": ["are classified right", "on two threads each loss has the same bits"],
     "expert_routing": ["answers and 19 gradients are those of the loop over tokens"],
     "same_loss": ["twice on one thread and twice on two"],
 }

@@ -1,0 +1,230 @@
+"""`gatherum.aggregate` on tensors: ``torch.ops.gatherum.aggregate``, with derivatives.
+
+The gradient of a sum goes back along the same edges: it is an aggregate with its ends exchanged.
+Derivatives of products and extremes are those of a gather, a product and a scatter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import aggregation, conversion, edge_folds, errors
+from ..edge_folds import NAME, Fold
+from . import checks, dtypes, namespace, operands, private
+from .batching import front, stretched
+from .gradients import below_recording, recording, records, redispatched, value_alone
+from .ops import LIBRARY, overload, with_below
+from .scatter_arguments import checked_out
+
+_LINEAR = ("add", "mean")
+_on_arrays: Any = aggregation.aggregate
+
+
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
+def aggregate(
+    data: Tensor,
+    gather_indices: Any,
+    scatter_indices: Any,
+    size: int,
+    reduction: Any,
+    weights: Any = None,
+    *,
+    mode: Any = "raise",
+    negative: bool = True,
+    out: Tensor | None = None,
+) -> Any:
+    """Reduce rows of a tensor into others, edge by edge: see `gatherum.aggregate`."""
+    given = gather_indices, scatter_indices, size, reduction, weights
+    return aggregation.aggregate(data, *given, mode=mode, negative=negative, out=out)
+
+
+def run(
+    data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: Tensor | None
+) -> Tensor:
+    """Run `aggregate` where the data are a tensor."""
+    data = namespace.as_values(NAME, "data", data)
+    sources = namespace.as_groups(NAME, "gather_indices", sources, data)
+    targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
+    if weights is not None:
+        weights = _as_weights(weights, data)
+    edge_folds.check(namespace, data, sources, targets, weights, fold.reduction)
+    how = fold.size, fold.reduction, weights, fold.mode, fold.negative
+    found: Tensor = overload(NAME)(data, sources, targets, *how)
+    return found if out is None else checked_out(NAME, out, found).copy_(found)
+
+
+def _as_weights(value: Any, data: Tensor) -> Tensor:
+    """Return weights as a tensor; Python's numbers take the data's dtype."""
+    if not isinstance(value, Tensor):
+        checks.check_container(NAME, "weights", value)
+        if not dtypes.is_of_numpy(data.dtype):
+            return torch.as_tensor(value, dtype=data.dtype, device=data.device)
+        kind = dtypes.planned(NAME, "data", data.dtype)
+        with errors.for_tensors():
+            array = conversion.as_updates(NAME, value, kind, "weights")
+        value = operands.as_tensor(NAME, "weights", array, data)
+    return namespace.as_values(NAME, "weights", value)
+
+
+def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
+    """View a CPU tensor as an array of NumPy."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    if dtypes.is_of_numpy(plain.dtype):
+        return plain.numpy()  # type: ignore[no-any-return]
+    return plain.view(torch.uint16).numpy().view(kind)  # type: ignore[no-any-return]
+
+
+def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
+            weights: Tensor | None = None, bounds: str = "raise", negative: bool = True
+            ) -> Tensor:  # fmt: skip
+    kind: Any = dtypes.planned(NAME, "data", data.dtype)
+    if not isinstance(kind, np.dtype):  # NumPy has no arrays of it
+        return _composed(data, sources, targets, size, reduction, weights, bounds, negative)
+    tensors = [data, sources, targets, *([] if weights is None else [weights])]
+    checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
+                          tuple(tensors))  # fmt: skip
+    table, *indices = (_array(tensor, kind) for tensor in tensors)
+    scale = indices.pop() if weights is not None else None
+    with errors.for_tensors():
+        found = _on_arrays(table, *indices, size, reduction, scale, mode=bounds, negative=negative)
+    if dtypes.is_of_numpy(data.dtype):
+        return torch.from_numpy(found)
+    return torch.from_numpy(found.view(np.uint16)).view(data.dtype)
+
+
+def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
+              weights: Tensor | None = None, bounds: str = "raise", negative: bool = True
+              ) -> Tensor:  # fmt: skip
+    fold = Fold(size, reduction, bounds, negative)
+    found: Tensor = edge_folds.composed(namespace, data, sources, targets, weights, fold)
+    return found
+
+
+def _shape(data: Tensor, sources: Tensor, targets: Tensor, size: int, *_: Any) -> Tensor:
+    return data.new_empty((size, *data.shape[1:]))
+
+
+_Function: Any = private.recorded_function(lambda ctx: (*ctx.fold, ctx.rows))
+
+
+class _Sum(_Function):  # type: ignore[misc]
+    """A sum or a mean, which is linear in the data and in the weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, data: Tensor, sources: Tensor, targets: Tensor, size: int,
+        reduction: str, weights: Tensor | None, bounds: str, negative: bool,
+    ) -> Any:  # fmt: skip
+        saved = (data, sources, targets, *([] if weights is None else [weights]))
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+        ctx.set_materialize_grads(False)
+        ctx.fold, ctx.rows = Fold(size, reduction, bounds, negative), data.shape[0]
+        call = data, sources, targets, size, reduction, weights, bounds, negative
+        return below_recording(overload(NAME), keyset, call)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return (None,) * 9
+        data, sources, targets, *more = ctx.saved_tensors
+        fold, weights = ctx.fold, more[0] if more else None
+        if fold.reduction == "mean":
+            ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
+            counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
+            counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
+            behind = (1,) * (gradient.dim() - 1)
+            gradient = gradient.to(ones.dtype) / counts.reshape(-1, *behind)
+            data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
+        of_data = of_weights = None
+        if ctx.needs_input_grad[1]:
+            back = fold._replace(size=ctx.rows, reduction="add")
+            factors = None if weights is None else weights.conj()
+            of_data = _again(gradient, targets, sources, factors, back).to(
+                ctx.saved_tensors[0].dtype
+            )
+        if weights is not None and ctx.needs_input_grad[6]:
+            found = edge_folds.of_weights(namespace, gradient, data, sources, targets, fold)
+            of_weights = namespace.sum_to(found, more[0].shape).to(more[0].dtype)
+        return None, of_data, None, None, None, None, of_weights, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            data, sources, targets, *more = ctx.saved_tensors
+            weights = more[0] if more else None
+            if private.transforms_active():
+                data = value_alone(data)
+                weights = None if weights is None else value_alone(weights)
+            parts = []
+            if tangents[1] is not None:
+                parts.append(_again(tangents[1], sources, targets, weights, ctx.fold))
+            if tangents[6] is not None:
+                parts.append(_again(data, sources, targets, tangents[6], ctx.fold))
+            return sum(parts[1:], parts[0]) if parts else None
+
+
+def _again(
+    data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: Fold
+) -> Tensor:
+    how = fold.size, fold.reduction, weights, fold.mode, fold.negative
+    found: Tensor = overload(NAME)(data, sources, targets, *how)
+    return found
+
+
+def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return all arguments of a call, which may leave the last ones out."""
+    return *call, *(None, "raise", True)[len(call) - 5 :]
+
+
+def _recorded(keyset: Any, *given: Any) -> Any:
+    """Record a call where a derivative may be wanted."""
+    transformed, call = private.transforms_active(), _full(given)
+    if not transformed and not records((call[0], call[5])):
+        return redispatched(overload(NAME), keyset, *call)
+    if call[4] not in _LINEAR:
+        return _composed(*call)
+    if not transformed:
+        return _Sum.apply(keyset, *call)
+    private.check_transforms(NAME)
+    with private.single_level():
+        return _Sum.apply(keyset, *call)
+
+
+def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
+    data, sources, targets, *rest = call
+    if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
+        return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *rest), 1
+    weights = _full(call)[5]
+    edges = _shape_of_one(sources, dims[1])
+    data, sources, targets = (
+        front(*each, info.batch_size) for each in zip(call[:3], dims[:3], strict=True)
+    )
+    if weights is not None:
+        weights = stretched(front(weights, dims[5], info.batch_size), edges)
+    size, reduction, _, bounds, negative = _full(call)[3:]
+    fold = Fold(size, reduction, bounds, negative)
+    found = edge_folds.composed(namespace, data, sources, targets, weights, fold, batched=True)
+    return found, 0
+
+
+def _shape_of_one(tensor: Tensor, dim: int | None) -> tuple[int, ...]:
+    shape = tuple(tensor.shape)
+    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
+
+
+_SCHEMA = (
+    "(Tensor data, Tensor gather_indices, Tensor scatter_indices, SymInt size, str reduction, "
+    "Tensor? weights=None, str bounds='raise', bool negative=True) -> Tensor"
+)
+for _name in with_below(NAME):
+    LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+    LIBRARY.impl(_name, _on_cpu, "CPU")
+    LIBRARY.impl(_name, _composed, "CUDA")
+    torch.library.register_fake(f"gatherum::{_name}", _shape, lib=LIBRARY)
+    torch.library.register_vmap(f"gatherum::{_name}", _batched, lib=LIBRARY)
+LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)
