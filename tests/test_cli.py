@@ -581,7 +581,17 @@ def test_completion_is_a_script_for_the_shell(run, name):
     assert f"_GATHERUM_COMPLETE={name}_complete" in out
 
 
-COMMANDS = [*GATHERS, *SCATTERS, "groups", "check", "explain", "verify", "info", "completion"]
+COMMANDS = [
+    *GATHERS,
+    *SCATTERS,
+    "groups",
+    "vectors",
+    "check",
+    "explain",
+    "verify",
+    "info",
+    "completion",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

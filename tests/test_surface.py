@@ -46,6 +46,9 @@ SIGNATURES |= {
     "plan": "(op, data, indices, updates=None, /, **attributes)",
     "explain": "(op, data=None, indices=None, updates=None, /, **attributes)",
     "index_report": "(op, data, indices, /, **attributes)",
+    "vectors": (
+        "(format='npz', op=None, dtype=None, rule=None, seed=0, *, opset=None, feature_level=None)"
+    ),
 }
 OTHERS = {"Accumulator", "Explanation", "IndexReport", "Plan", "Prepared", "__version__"}
 PACKAGE = Path(gatherum.__file__).parent

@@ -56,7 +56,7 @@ inline constexpr int64_t kPrefetchBytes = 1024;
 GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
 // Rows that are read all over a table are fetched in bursts, this far ahead, into the second cache: more
-// lines are on their way at a time than the first cache can wait for, and none of those in use is pushed out
+// lines are fetched at a time than the first cache can wait for, and none of those in use is pushed out
 // of it.
 inline constexpr int64_t kBurst = 16, kBurstAhead = 64;
 

@@ -73,7 +73,7 @@ struct OrderKeys<Fold<V, R>> {
                                      : std::is_same_v<V, Half>  ? static_cast<Bits>(0x0200)
                                                                 : static_cast<Bits>(0x0040)));
 
-  // Between bits and integers in the order of their values; the way there is the way back.
+  // Between bits and integers in the order of their values; the function is its own inverse.
   static GATHERUM_INLINE Key in_order(Bits bits) {
     if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMost));
     if constexpr (std::is_same_v<V, Boolean>) return static_cast<Key>(bits != 0);

@@ -10,6 +10,8 @@ Do both at once, or many times
     the indices of a call once for many runs.
 Inspect a call without running it
     `plan`, `explain`, `index_report`.
+Test others against it
+    `vectors` yields calls with the oracle's answers, each with the rule that it tests.
 Settings
     `set_num_threads`, `get_num_threads`, `set_output_cache_limit`, `get_output_cache_limit`,
     `clear_output_cache`, `config`, `show_config`.
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from .accumulator import Accumulator
     from .aggregation import aggregate
     from .configuration import config, show_config
+    from .conformance import vectors
     from .explanations import Explanation, explain
     from .gathers import gather, gather_elements, gather_nd
     from .index_reports import IndexReport, index_report
@@ -85,6 +88,7 @@ __all__ = [
     "set_num_threads",
     "set_output_cache_limit",
     "show_config",
+    "vectors",
 ]
 
 # The module of each public name.
@@ -114,6 +118,7 @@ _MODULES = {
     "scatter_elements": "scatters",
     "scatter_nd": "scatters",
     "scatter_slices": "scatters",
+    "vectors": "conformance",
 }
 # The subpackages, and what each of them needs.
 _SUBPACKAGES = {

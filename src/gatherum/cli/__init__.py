@@ -3,7 +3,7 @@
 Errors are one line on standard error, with exit status 2 for usage and 1 for data.
 """
 
-from . import checks, explain, files, groups, machine  # noqa: F401  # their commands
+from . import checks, explain, files, groups, machine, vectors  # noqa: F401  # their commands
 from .group import commands, run
 
 __all__ = ["commands", "run"]

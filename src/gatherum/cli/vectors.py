@@ -1,0 +1,52 @@
+"""``gatherum vectors`` writes test vectors for those who build the same operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..operators import OPERATORS
+from .group import commands
+from .numbers import Integer
+
+# As gatherum.conformance has them, which is imported when the command runs; a test compares.
+FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
+
+
+@commands.command()
+@click.argument("folder", type=click.Path(file_okay=False), metavar="DIR")
+@click.option(
+    "--format", "target", type=click.Choice(FORMATS), default="npz", show_default=True,
+    help="Whose files to write, and whose rules to follow.",
+)  # fmt: skip
+@click.option(
+    "--op", type=click.Choice([row.command for row in OPERATORS.values()]),
+    help="One operator; all unless given.",
+)  # fmt: skip
+@click.option("--dtype", default="float32", show_default=True, help="The dtype of the data.")
+@click.option("--rule", metavar="NAME", help="One rule; all unless given.")
+@click.option("--opset", type=Integer(), metavar="N", help="The opset of ONNX.")
+@click.option("--feature-level", metavar="LEVEL", help="The feature level of DirectML.")
+@click.option("--seed", type=Integer(), default=0, show_default=True, help="Of random cases.")
+def vectors(
+    folder: str,
+    target: Any,
+    op: str | None,
+    dtype: str,
+    rule: str | None,
+    opset: int | None,
+    feature_level: str | None,
+    seed: int,
+) -> None:
+    """Write test vectors into DIR: calls with the answers of the oracle, each with its rule.
+
+    Example: gatherum vectors cases --format onnx --op scatter-nd
+    """
+    from ..conformance import write
+
+    count = write(
+        folder, target, op=op, dtype=dtype, rule=rule, seed=seed, opset=opset,
+        feature_level=feature_level,
+    )  # fmt: skip
+    click.echo(f"{folder}: {count} cases")

@@ -1,0 +1,129 @@
+"""Cases as models of DirectML's DxDispatch: initial values, one operator, and its output printed.
+
+DirectML has no reductions and no rule for an index outside of the table, and leaves open which of
+several updates stays: such calls are left out, and so is what the feature level refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gatherum import directml
+from gatherum.operators import OPERATORS
+
+from .case import Array, Call, Case, answer
+from .questions import (
+    described,
+    has_size,
+    is_finite,
+    is_plain,
+    meet,
+    moved_shape,
+    reduction,
+    write_index,
+)
+
+_LEAST_RANK = 4  # which every feature level takes
+_BINDINGS = {"data": "InputTensor", "indices": "IndicesTensor", "updates": "UpdatesTensor"}
+
+
+def adapt(call: Call, *, feature_level: str | None = None, **_: object) -> Call | None:
+    """Return the call if DirectML has it at this feature level."""
+    if not is_plain(call) or reduction(call) != "none" or not OPERATORS[call.operator].directml:
+        return None
+    if not has_size(call) or not is_finite(call):
+        return None
+    updates = call.operands.get("updates")
+    if updates is not None and (updates.shape != moved_shape(call) or meet(call)):
+        return None
+    indices = call.operands["indices"]
+    if indices.dtype.kind == "i" and (indices >= 0).all():  # older levels take no others
+        call = call._replace(operands={**call.operands, "indices": indices.astype(np.uint32)})
+    desc = _desc(call)
+    if desc is None or answer(call)[1]:
+        return None
+    level = directml.FeatureLevel.of(feature_level or max(directml.FeatureLevel))
+    return None if directml.check(desc, level) else call
+
+
+def _desc(call: Call) -> directml.OperatorDesc | None:
+    """Return the operator desc; None where DirectML has no such dtype or shape."""
+    data, indices = call.operands["data"], call.operands["indices"]
+    rank = max(
+        _LEAST_RANK, _rank_of_result(call), *(array.ndim for array in call.operands.values())
+    )
+    try:
+        tensors = {
+            name: directml.BufferTensorDesc(
+                array.dtype.name, (1,) * (rank - array.ndim) + array.shape
+            )
+            for name, array in call.operands.items()
+        }
+    except (TypeError, ValueError):
+        return None
+    axis = call.attributes.get("axis", 0) % data.ndim + rank - data.ndim
+    counts = data.ndim, indices.ndim
+    kind, more = {
+        "gather": (directml.GatherOperatorDesc, (axis, indices.ndim)),
+        "gather_elements": (directml.GatherElementsOperatorDesc, (axis,)),
+        "gather_nd": (directml.GatherNdOperatorDesc, counts),
+        "scatter_elements": (directml.ScatterOperatorDesc, (axis,)),
+        "scatter_nd": (directml.ScatterNdOperatorDesc, counts),
+    }[call.operator]
+    if batch := call.attributes.get("batch_dims", 0):
+        if call.operator != "gather_nd":
+            return None
+        kind, more = directml.GatherNd1OperatorDesc, (*counts, batch)
+    make: Any = kind
+    try:
+        desc: directml.OperatorDesc = make(*tensors.values(), None, *more).with_inferred_output()
+    except ValueError:
+        return None
+    return desc
+
+
+def _rank_of_result(call: Call) -> int:
+    row = OPERATORS[call.operator]
+    return call.operands["data"].ndim if row.scatters else len(moved_shape(call))
+
+
+def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
+    """Write ``NAME.json``, a model, for each case, and an index with the values to be printed."""
+    rows = []
+    for case in cases:
+        assert case.expected is not None
+        with open(os.path.join(folder, f"{case.name}.json"), "w", encoding="utf-8") as file:
+            json.dump(_model(case), file, indent=1)
+            file.write("\n")
+        rows.append(described(case, expected=case.expected.ravel().tolist()))
+    write_index(folder, rows)
+    return len(rows)
+
+
+def _model(case: Case) -> dict[str, Any]:
+    desc = _desc(Call(case.operator, case.attributes, case.operands))
+    assert desc is not None and case.expected is not None
+    resources = {name: _values(array) for name, array in case.operands.items()}
+    size = case.expected.size
+    resources["output"] = _values(case.expected) | {
+        "initialValues": {"valueCount": size, "value": 0}
+    }
+    bindings = {_BINDINGS[name]: name for name in case.operands} | {"OutputTensor": "output"}
+    return {
+        "resources": resources,
+        "dispatchables": {case.name: directml.to_json(desc)},
+        "commands": [
+            {"type": "dispatch", "dispatchable": case.name, "bindings": bindings},
+            {"type": "print", "resource": "output"},
+        ],
+    }
+
+
+def _values(array: Array) -> dict[str, Any]:
+    kind = directml.BufferTensorDesc(array.dtype.name, (1,)).data_type.name
+    return {"initialValuesDataType": kind, "initialValues": array.ravel().tolist()}

@@ -1,0 +1,97 @@
+"""What targets ask of a call: whether updates meet, and whether their order shows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gatherum.operators import OPERATORS
+
+from .case import Array, Call, Case, answer
+
+INDEX = "cases.json"
+
+
+def is_plain(call: Call) -> bool:
+    """Whether the call has no mode, sign rule or start that only this package has."""
+    how = call.attributes
+    own = (how.get("mode", "raise"), how.get("negative", True), how.get("include_self", True))
+    return own == ("raise", True, True)
+
+
+def moved_shape(call: Call) -> tuple[int, ...]:
+    """Return the shape of a gather's result, or of updates that do not broadcast."""
+    row = OPERATORS[call.operator]
+    data, indices = call.operands["data"].shape, call.operands["indices"].shape
+    given = call.attributes.get(row.attribute, 0)
+    return row.moved(data, indices, row.resolve(data, indices, given))
+
+
+def reduction(call: Call) -> str:
+    """Return how updates combine."""
+    found: str = call.attributes.get("reduction", "none")
+    return found
+
+
+def meet(call: Call) -> bool:
+    """Whether two updates go to the same place, or it is not known because an index is wrong."""
+    data, updates = call.operands["data"], call.operands.get("updates")
+    if updates is None:
+        return False
+    ones = np.ones(updates.shape, np.int64)
+    operands = {**call.operands, "data": np.zeros(data.shape, np.int64), "updates": ones}
+    counts, _ = answer(
+        Call(call.operator, {**call.attributes, "reduction": "add", "include_self": True}, operands)
+    )
+    return counts is None or bool((counts > 1).any())
+
+
+def order_shows(call: Call) -> bool:
+    """Whether another order of the updates, the opposite one, has another result."""
+    backward = dict(call.operands)
+    for name in ("indices", "updates"):
+        backward[name] = np.flip(backward[name], 0)
+    result, _ = answer(call)
+    other, _ = answer(call._replace(operands=backward))
+    return result is None or other is None or result.tobytes() != other.tobytes()
+
+
+def arrays_of(call: Call) -> Iterable[Array]:
+    """Return the values that move."""
+    return [array for name, array in call.operands.items() if name != "indices"]
+
+
+def is_finite(call: Call) -> bool:
+    """Whether JSON can write every number."""
+    with np.errstate(all="ignore"):
+        return all(bool(np.isfinite(array).all()) for array in arrays_of(call))
+
+
+def has_size(call: Call) -> bool:
+    """Whether no dimension is empty and no operand a scalar."""
+    return all(array.ndim and array.size for array in call.operands.values())
+
+
+def described(case: Case, **more: Any) -> dict[str, Any]:
+    """Return what an index of cases says of one."""
+    shown = {"name": case.name, "operator": case.operator, "attributes": dict(case.attributes)}
+    shown |= {"rule": case.rule, "source": case.source}
+    return shown | ({"error": case.error} if case.error else {}) | more
+
+
+def write_index(folder: str, rows: list[dict[str, Any]]) -> None:
+    """Write the index of cases."""
+    with open(os.path.join(folder, INDEX), "w", encoding="utf-8") as file:
+        json.dump(rows, file, indent=1)
+        file.write("\n")
+
+
+__all__ = [
+    "arrays_of", "described", "has_size", "is_finite", "is_plain", "meet", "moved_shape",
+    "order_shows",
+    "reduction", "write_index",
+]  # fmt: skip

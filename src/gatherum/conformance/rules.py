@@ -1,0 +1,285 @@
+"""The rules that the cases test: one row for each, with the calls that show it.
+
+To add a rule: a generator of calls, and its row in `RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gatherum.operators import ELEMENTS, SLICES, Operator
+from gatherum.reductions import REDUCTIONS
+
+from .case import Array, Call
+
+SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
+FOLDS = "docs/semantics.md#duplicates-and-reductions"
+_SOME = 3  # rows of small tables
+
+
+class Rule(NamedTuple):
+    """One rule.
+
+    Attributes
+    ----------
+    text : str
+        The rule, in one line.
+    source : str
+        Where the documentation publishes it.
+    calls : callable
+        Takes the operator's row, a dtype and a generator of random numbers; yields calls.
+    """
+
+    text: str
+    source: str
+    calls: Callable[[Operator, np.dtype[Any], np.random.Generator], Iterator[Call]]
+
+
+def items(shape: tuple[int, ...], dtype: np.dtype[Any], first: int = 0) -> Array:
+    """Return distinct small numbers, as far as the dtype has them."""
+    return (np.arange(first, first + int(np.prod(shape))) % 100).reshape(shape).astype(dtype)
+
+
+def made(
+    op: Operator,
+    data: Array,
+    indices: Any,
+    first: int = 50,
+    updates: Array | None = None,
+    **attributes: Any,
+) -> Call:
+    """Return a call; updates are made to fit, beginning with a number."""
+    indices = indices if isinstance(indices, np.ndarray) else np.array(indices, np.int64)
+    operands = {"data": data, "indices": indices}
+    if op.scatters:
+        if updates is None:
+            axis = attributes.get(op.attribute, 0) % max(data.ndim, 1)
+            updates = items(op.moved(data.shape, indices.shape, axis), data.dtype, first)
+        operands["updates"] = updates
+    return Call(op.name, attributes, operands)
+
+
+def pointing(op: Operator, *values: int) -> Any:
+    """Return indices that address the first axis of a table of two dimensions by these values."""
+    if op.addressing is SLICES:
+        return list(values)
+    return [[value, 0] for value in values] if op.tuples else [[value] * 2 for value in values]
+
+
+def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
+    """Return a small table of two columns."""
+    return items((rows, 2), dtype)
+
+
+def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    yield made(op, table(dtype), pointing(op, 2, 0))
+    if not op.tuples:
+        columns = [1, 0] if op.addressing is SLICES else [[1, 0], [0, 1], [1, 1]]
+        yield made(op, table(dtype), columns, axis=1)
+        yield made(op, table(dtype), columns, axis=-1)
+
+
+def _negative(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    yield made(op, table(dtype), pointing(op, -1, -3))
+    yield made(op, table(dtype), pointing(op, -1), negative=False)
+    for mode in ("clip", "wrap"):
+        yield made(op, table(dtype), pointing(op, -2, 1), negative=False, mode=mode)
+
+
+def _unsigned(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    rows = table(dtype, 200)
+    yield made(op, rows, np.array(pointing(op, 199, 128), np.uint8))
+    yield made(op, rows, np.array(pointing(op, -1, 127), np.int8))
+    yield made(op, rows, np.array(pointing(op, 2**64 - 1), np.uint64))
+
+
+def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    for value in (3, -4, 2**31, 2**63 - 1, -(2**63)):
+        yield made(op, table(dtype), pointing(op, 0, value))
+
+
+def _modes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    for mode in ("clip", "wrap", "fill", "drop"):
+        more: dict[str, Any] = {"fill_value": 7} if mode == "fill" and not op.scatters else {}
+        yield made(op, table(dtype), pointing(op, 3, -4, 1, 7, -9), mode=mode, **more)
+
+
+def _components(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.tuples:  # in a flat table both would lie inside
+        yield made(op, table(dtype), [[0, 2]])
+        yield made(op, table(dtype), [[1, -3]])
+        yield made(op, table(dtype), [[0, 2], [1, 1]], mode="clip")
+
+
+def _last(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters:
+        yield made(op, table(dtype), pointing(op, 1, 1, 2, 1))
+        yield made(op, table(dtype), pointing(op, 1, -2))
+
+
+def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    for reduction in REDUCTIONS[1:] if op.scatters else ():
+        for include_self in (True, False):
+            yield made(
+                op, table(dtype), pointing(op, 1, 1, 2, 1), 3, reduction=reduction,
+                include_self=include_self,
+            )  # fmt: skip
+
+
+def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters and dtype.kind == "f":
+        large = 1 / float(np.finfo(dtype).eps) ** 2 if dtype.itemsize > 2 else 2048.0
+        for numbers in ((large, 1, -large, 1), (1, large, 1, -large), (large, 1, 1, 1)):
+            column = np.array(numbers, dtype).reshape(-1, 1)
+            start = np.zeros((_SOME, 2), dtype)
+            yield _folded(op, start, column, "add")
+
+
+def _folded(op: Operator, start: Array, column: Array, reduction: str, **more: Any) -> Call:
+    """Fold a column of values into one row, or one element, of a table."""
+    indices = np.array(pointing(op, *[1] * len(column)), np.int64)
+    shape = op.moved(start.shape, indices.shape, 0)
+    wide = column.reshape(-1, *(1,) * (len(shape) - 1))
+    updates = np.ascontiguousarray(np.broadcast_to(wide, shape))
+    return made(op, start, indices, updates=updates, reduction=reduction, **more)
+
+
+def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters:
+        half = np.dtype(np.float16)
+        for numbers in ((2048, 1, 1), (1, 2**-11, 2**-11), (60000, 60000, -60000)):
+            column = np.array(numbers, half).reshape(-1, 1)
+            yield _folded(op, np.zeros((_SOME, 2), half), column, "add")
+        yield _folded(op, np.ones((_SOME, 2), half), np.full((5, 1), 1.0009765625, half), "mul")
+
+
+def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    """NaN with payloads, both zeros, infinities and the smallest subnormal number, moved."""
+    words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
+    held = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
+    yield made(
+        op, held, pointing(op, 2, 0, 1), updates=None if not op.scatters else _same(op, held)
+    )
+
+
+def _same(op: Operator, held: Array) -> Array:
+    indices = np.array(pointing(op, 2, 0, 1), np.int64)
+    return np.resize(held, op.moved(held.shape, indices.shape, 0))
+
+
+def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters:
+        nan = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
+        for reduction in ("max", "min"):
+            for numbers in ((0.0, -0.0), (-0.0, 0.0), (1.0, nan, 2.0), (np.inf, -np.inf)):
+                column = np.array(numbers, np.float32).reshape(-1, 1)
+                start = np.zeros((_SOME, 2), np.float32)
+                yield _folded(op, start, column, reduction, include_self=False)
+
+
+def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters:
+        for kind in (np.int8, np.uint8, np.int64):
+            most = np.iinfo(kind).max
+            column = np.array([most, most, 2], kind).reshape(-1, 1)
+            for reduction in ("add", "mul", "mean"):
+                yield _folded(op, np.ones((_SOME, 2), kind), column, reduction)
+
+
+def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters:
+        for reduction in ("add", "mul", "max", "min"):
+            for numbers in ((True, True), (False, True), (False, False)):
+                column = np.array(numbers).reshape(-1, 1)
+                start = np.zeros((_SOME, 2), bool)
+                yield _folded(op, start, column, reduction, include_self=False)
+
+
+def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    none = np.zeros((0, 2), np.int64) if op.addressing is not SLICES else np.zeros(0, np.int64)
+    yield made(op, table(dtype), none)
+    if op.addressing is SLICES:
+        yield made(op, np.zeros((_SOME, 0), dtype), [0, 2])
+        yield made(op, np.zeros((_SOME, 0), dtype), [3])  # an error, though nothing would move
+    yield made(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
+
+
+def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    deep = items((2, 1, 2, 1, 2, 1, 1, 2), dtype)
+    if op.addressing is SLICES:
+        yield made(op, table(dtype), np.array(1))
+        yield made(op, table(dtype), [[0, 2], [1, 1]])
+        yield made(op, deep, [1, 0], axis=4)
+    elif op.addressing is ELEMENTS:
+        yield made(op, deep, np.ones(deep.shape, np.int64), axis=4)
+    else:
+        yield made(op, items((4,), dtype), [2])
+        yield made(op, deep, [[1, 0, 1, 0, 1, 0, 0, 1]])
+
+
+def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.addressing is ELEMENTS:
+        yield made(op, table(dtype), [[2]])
+        yield made(op, table(dtype), [[0, 1]], axis=0)
+        yield made(op, table(dtype), [[1, 0, 1]], axis=1)
+    elif op.tuples:
+        yield made(op, items((2, 3, 2), dtype), [[1], [0]])
+        yield made(op, items((2, 3, 2), dtype), [[[1, 2]], [[0, 0]]])
+        yield made(op, table(dtype), np.zeros((1, 0), np.int64))
+
+
+def _batches(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.tuples:
+        cube = items((2, 3, 2), dtype)
+        yield made(op, cube, [[[2]], [[0]]], batch_dims=1)
+        yield made(op, cube, [[[2, 1], [0, 0]], [[1, 0], [-1, -1]]], batch_dims=1)
+        yield made(op, cube, np.ones((2, 3, 1), np.int64), batch_dims=2)
+
+
+def _broadcast(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+    if op.scatters:
+        yield made(op, table(dtype), pointing(op, 2, 0), updates=np.array(9).astype(dtype))
+
+
+def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Iterator[Call]:
+    for _ in range(6):
+        shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 5)))
+        data = items(shape, dtype, int(rng.integers(20)))
+        axis = int(rng.integers(len(shape)))
+        n = shape[axis]
+        if op.addressing is SLICES:
+            indices = rng.integers(-n, n, tuple(rng.integers(1, 4, rng.integers(0, 3))))
+            yield made(op, data, np.array(indices), axis=axis)
+        elif op.addressing is ELEMENTS:
+            yield made(op, data, rng.integers(-n, n, shape), axis=axis)
+        else:
+            k = int(rng.integers(1, len(shape) + 1))
+            columns = [rng.integers(-size, size, 3) for size in shape[:k]]
+            yield made(op, data, np.stack(columns, -1))
+
+
+RULES = {
+    "plain": Rule("Indices count from 0 along the axis that is named.", SHAPES, _plain),
+    "negative": Rule("Values from -n to -1 count from the end, if they may.", INDICES, _negative),
+    "index_types": Rule("Unsigned values never count from the end.", INDICES, _unsigned),
+    "outside": Rule("An index outside of the table is an error.", INDICES, _outside),
+    "modes": Rule("Indices outside are moved, or address nothing, as asked.", INDICES, _modes),
+    "components": Rule("Each component of a tuple is checked by itself.", INDICES, _components),
+    "last_duplicate": Rule("The last of several updates stays.", FOLDS, _last),
+    "reductions": Rule("Updates that meet are combined.", FOLDS, _folds),
+    "order_of_sums": Rule("A sum is a left fold in row-major order.", FOLDS, _order),
+    "halves": Rule("Halves are folded in float32 and rounded once.", FOLDS, _rounding),
+    "moved_bits": Rule("What moves keeps its bits.", FOLDS, _bits),
+    "extremes": Rule("NaN wins, and -0 is below +0.", FOLDS, _extremes),
+    "integers": Rule("Integers wrap around; a mean is rounded down.", FOLDS, _wraps),
+    "truths": Rule("Sums of bools are or, products are and.", FOLDS, _truths),
+    "empty": Rule("Indices are checked although nothing moves.", SHAPES, _empty),
+    "ranks": Rule("Indices have any rank that the shapes allow.", SHAPES, _ranks),
+    "prefixes": Rule("Tuples may be short, and indices smaller than the data.", SHAPES, _prefixes),
+    "batches": Rule("Leading dimensions may be shared.", SHAPES, _batches),
+    "broadcast": Rule("Updates broadcast.", SHAPES, _broadcast),
+    "random": Rule("All of these together, by a seed.", SHAPES, _random),
+}

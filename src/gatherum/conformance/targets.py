@@ -1,0 +1,156 @@
+"""The targets that cases are made for: what each takes, and how its files are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from os import PathLike, fspath, makedirs
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from gatherum import conversion
+from gatherum.operators import OPERATORS, find
+
+from . import dxdispatch, npz, webnn
+from . import onnx as of_onnx
+from .case import Call, Case, answer
+from .rules import RULES
+
+TargetName: TypeAlias = Literal["npz", "onnx", "webnn", "dxdispatch"]
+NAME = "vectors"
+
+
+class Target(NamedTuple):
+    """What there is to know of a target.
+
+    Attributes
+    ----------
+    adapt : callable
+        Takes a call and the options of `vectors`. Returns the call as the target makes it; None
+        where it has no such call, or leaves the answer open.
+    write : callable
+        Takes cases, a folder and the options. Writes the files of the target.
+    """
+
+    adapt: Callable[..., Call | None]
+    write: Callable[..., int]
+
+
+TARGETS = {
+    "npz": Target(npz.adapt, npz.write),
+    "onnx": Target(of_onnx.adapt, of_onnx.write),
+    "webnn": Target(webnn.adapt, webnn.write),
+    "dxdispatch": Target(dxdispatch.adapt, dxdispatch.write),
+}
+
+
+def vectors(
+    format: TargetName = "npz",
+    op: object = None,
+    dtype: DTypeLike | None = None,
+    rule: str | None = None,
+    seed: int = 0,
+    *,
+    opset: int | None = None,
+    feature_level: str | None = None,
+) -> Iterator[Case]:
+    """Yield test cases for those who build the same operators.
+
+    Parameters
+    ----------
+    format : {"npz", "onnx", "webnn", "dxdispatch"}, default "npz"
+        The target. ``"npz"`` has all cases, with this package's answers; the others have those that
+        the target defines, with its own rules: WebNN clamps indices outside of the table.
+    op : str or callable, optional
+        One operator; all of them unless given.
+    dtype : data-type, default float32
+        The dtype of the data, where the rule is not about one.
+    rule : str, optional
+        One rule; all of them unless given.
+    seed : int, default 0
+        Of the random cases.
+    opset : int, optional
+        The opset of ONNX; the newest one unless given.
+    feature_level : str, optional
+        The feature level of DirectML; the newest one unless given.
+
+    Yields
+    ------
+    Case
+        Calls with the results or errors of `gatherum.reference`, which shares no code with the
+        core.
+
+    Raises
+    ------
+    ValueError
+        If `format`, `op` or `rule` is not one of its values.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> case = next(gatherum.vectors(op="scatter_nd", rule="last_duplicate"))
+    >>> case.operands["indices"].tolist(), case.source
+    ([[1, 0], [1, 0], [2, 0], [1, 0]], 'docs/semantics.md#duplicates-and-reductions')
+    >>> case.expected
+    array([[ 0.,  1.],
+           [53.,  3.],
+           [52.,  5.]], dtype=float32)
+    """
+    target = TARGETS[conversion.as_choice(NAME, "format", format, tuple(TARGETS))]
+    rules = RULES if rule is None else (conversion.as_choice(NAME, "rule", rule, tuple(RULES)),)
+    rows = OPERATORS.values() if op is None else (find(op, NAME),)
+    kind = np.dtype(np.float32 if dtype is None else dtype)
+    options = {"opset": opset, "feature_level": feature_level}
+    return _cases(target, list(rules), list(rows), kind, seed, options)
+
+
+def _cases(
+    target: Target,
+    rules: list[str],
+    rows: list[Any],
+    dtype: Any,
+    seed: int,
+    options: dict[str, Any],
+) -> Iterator[Case]:
+    for row in rows:
+        for name in rules:
+            rng = np.random.default_rng([seed, *f"{row.name} {name}".encode()])
+            number = 0
+            for call in RULES[name].calls(row, dtype, rng):
+                adapted = target.adapt(call, **options)
+                if adapted is None:
+                    continue
+                expected, error = answer(adapted)
+                if error in ("TypeError", "ValueError"):
+                    continue  # the dtype has no such reduction
+                title = f"{row.name}_{name}_{number}"
+                yield Case(title, *adapted, expected, error, name, RULES[name].source)
+                number += 1
+
+
+def write(folder: str | PathLike[str], format: TargetName = "npz", **options: Any) -> int:
+    """Write the cases of `vectors` into the files that a target's test runners read.
+
+    Parameters
+    ----------
+    folder : path
+        A folder, made if it is not there.
+    format, **options
+        As of `vectors`.
+
+    Returns
+    -------
+    int
+        How many cases there are.
+
+    Raises
+    ------
+    ImportError
+        If the package of the format is missing: onnx.
+    OSError
+        If a file cannot be written.
+    """
+    cases = vectors(format, **options)
+    makedirs(folder, exist_ok=True)
+    return TARGETS[format].write(cases, fspath(folder), options.get("opset"))

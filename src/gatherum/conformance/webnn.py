@@ -1,0 +1,92 @@
+"""Cases in the form of WebNN's tests in web-platform-tests.
+
+WebNN clamps indices outside of the table. It has no reductions and no empty dimensions, and leaves
+open which of several updates stays: such calls are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from gatherum.operators import OPERATORS
+
+from .case import Array, Call, Case
+from .questions import (
+    described,
+    has_size,
+    is_finite,
+    is_plain,
+    meet,
+    moved_shape,
+    reduction,
+    write_index,
+)
+
+_NAMES = {
+    "gather": "gather", "gather_elements": "gatherElements", "gather_nd": "gatherND",
+    "scatter_elements": "scatterElements", "scatter_nd": "scatterND",
+}  # fmt: skip
+_DATA = ("float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8")
+_INDICES = ("int32", "uint32", "int64")
+
+
+def adapt(call: Call, **_: object) -> Call | None:
+    """Return the call with WebNN's rule for indices, if WebNN has it."""
+    if call.operator not in _NAMES or not is_plain(call) or call.attributes.get("batch_dims"):
+        return None
+    data, indices = call.operands["data"], call.operands["indices"]
+    if data.dtype.name not in _DATA or indices.dtype.name not in _INDICES:
+        return None
+    scalar = call.operator == "gather" and indices.ndim == 0
+    if not (scalar or has_size(call)) or not is_finite(call) or reduction(call) != "none":
+        return None
+    clamped = call._replace(attributes={**call.attributes, "mode": "clip"})
+    updates = call.operands.get("updates")
+    if updates is not None and (updates.shape != moved_shape(call) or meet(clamped)):
+        return None
+    return clamped
+
+
+def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
+    """Write a file of tests for each operator, and an index."""
+    tests: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    rows = []
+    for case in cases:
+        tests[case.operator].append(_test(case))
+        rows.append(described(case))
+    for operator, found in tests.items():
+        with open(os.path.join(folder, f"{operator}.json"), "w", encoding="utf-8") as file:
+            json.dump({"tests": found}, file, indent=1)
+            file.write("\n")
+    write_index(folder, rows)
+    return len(rows)
+
+
+def _test(case: Case) -> dict[str, Any]:
+    name, row = _NAMES[case.operator], OPERATORS[case.operator]
+    names = {key: key if key != "data" else "input" for key in case.operands}
+    arguments: list[dict[str, Any]] = [{names[key]: key} for key in case.operands]
+    if not row.tuples:
+        arguments.append({"options": {"axis": case.attributes.get("axis", 0) % _rank(case)}})
+    assert case.expected is not None
+    return {
+        "name": f"{name} {case.rule}: {case.name}",
+        "graph": {
+            "inputs": {key: _tensor(array) for key, array in case.operands.items()},
+            "operators": [{"name": name, "arguments": arguments, "outputs": "output"}],
+            "expectedOutputs": {"output": _tensor(case.expected)},
+        },
+    }
+
+
+def _rank(case: Case) -> int:
+    return case.operands["data"].ndim
+
+
+def _tensor(array: Array) -> dict[str, Any]:
+    descriptor = {"shape": list(array.shape), "dataType": array.dtype.name}
+    return {"data": array.ravel().tolist(), "descriptor": descriptor}

@@ -1,0 +1,327 @@
+"""Test vectors: the core passes them, each target's files hold them, and mistakes are caught."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum import directml, reference
+from gatherum.cli.vectors import FORMATS
+from gatherum.conformance import TARGETS, vectors, write
+from gatherum.conformance.rules import RULES
+from gatherum.operators import OPERATORS
+from strategies import same_bits
+
+
+def outcome(function, case):
+    try:
+        with np.errstate(all="ignore"):
+            return function(*case.operands.values(), **case.attributes)
+    except (TypeError, ValueError, IndexError) as error:
+        return type(error).__name__
+
+
+def passes(case, result):
+    if case.error or isinstance(result, str):
+        return isinstance(result, str) and result == case.error
+    return same_bits(result, case.expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8", "bool", "complex64"])
+def test_the_core_passes_all_cases(dtype):
+    cases = list(vectors(dtype=dtype))
+    assert len({case.name for case in cases}) == len(cases) > 200
+    assert all(re.fullmatch("[a-z0-9_]+", case.name) for case in cases)
+    for case in cases:
+        assert passes(case, outcome(getattr(gatherum, case.operator), case)), case.name
+
+
+def test_each_rule_has_cases_of_each_kind_of_answer():
+    cases = list(vectors())
+    assert {case.rule for case in cases} == set(RULES)
+    assert {case.operator for case in cases} == set(OPERATORS)
+    assert {case.error for case in cases} == {"", "IndexError"}
+
+
+def test_choices():
+    chosen = list(vectors("npz", gatherum.gather_nd, rule="batches"))
+    assert {(case.operator, case.rule) for case in chosen} == {("gather_nd", "batches")}
+    first, again, other = (
+        [case.operands["indices"].tolist() for case in vectors(rule="random", seed=seed)]
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    for wrong in ({"format": "xml"}, {"op": "take"}, {"rule": "none"}):
+        with pytest.raises(ValueError, match=r"^vectors: `"):
+            vectors(**wrong)
+
+
+def test_the_command_has_the_formats_of_the_library():
+    assert tuple(TARGETS) == FORMATS
+
+
+def test_archives(tmp_path):
+    assert write(tmp_path, op="scatter_nd") == len(list(vectors(op="scatter_nd")))
+    rows = json.loads((tmp_path / "cases.json").read_text())
+    for row, case in zip(rows, vectors(op="scatter_nd"), strict=True):
+        with np.load(tmp_path / f"{row['name']}.npz") as archive:
+            held = {name: archive[name] for name in archive.files}
+        expected = held.pop("expected", None)
+        assert (expected is None) == bool(case.error)
+        assert expected is None or same_bits(expected, case.expected)
+        assert list(held) == list(case.operands)
+        assert row["source"].startswith("docs/semantics.md#")
+
+
+@pytest.mark.parametrize("opset", [11, 13, 16, 18])
+def test_onnx_runs_them_by_its_own_loader(tmp_path, opset):
+    onnx = pytest.importorskip("onnx")
+    from onnx import numpy_helper
+    from onnx.backend.test.loader import load_model_tests
+
+    from gatherum.onnx import backend
+
+    count = write(tmp_path, "onnx", opset=opset)
+    cases = {case.name: case for case in vectors("onnx", opset=opset)}
+    assert len(cases) == count > 50
+    loaded = load_model_tests(data_dir=str(tmp_path), kind="cases")
+    for test in loaded:
+        model = onnx.load(f"{test.model_dir}/model.onnx")
+        onnx.checker.check_model(model)
+        tensors = [read(numpy_helper, onnx, f"{test.model_dir}/test_data_set_0/input_{n}.pb")
+                   for n in range(len(model.graph.input))]  # fmt: skip
+        expected = read(numpy_helper, onnx, f"{test.model_dir}/test_data_set_0/output_0.pb")
+        assert same_bits(backend.run_model(model, tensors)[0], expected), test.name
+    errors = [case for case in cases.values() if case.error]
+    assert {path.name for path in (tmp_path / "errors").iterdir()} == {
+        f"test_{case.name}" for case in errors
+    }
+    assert len(loaded) + len(errors) == count
+    reductions = {case.attributes.get("reduction", "none") for case in cases.values()}
+    assert ("add" in reductions, "max" in reductions) == (opset >= 16, opset >= 18)
+
+
+def read(numpy_helper, onnx, path):
+    tensor = onnx.TensorProto()
+    with open(path, "rb") as file:
+        tensor.ParseFromString(file.read())
+    return numpy_helper.to_array(tensor)
+
+
+def webnn(graph):
+    """Run a graph of one operator as the standard says, which clamps indices."""
+    given = graph["inputs"]
+    data, indices, *updates = (
+        np.array(one["data"], one["descriptor"]["dataType"]).reshape(one["descriptor"]["shape"])
+        for one in given.values()
+    )
+    (step,) = graph["operators"]
+    options = next((part["options"] for part in step["arguments"] if "options" in part), {})
+    axis = options.get("axis", 0)
+    n = data.shape[: indices.shape[-1]] if step["name"].endswith("ND") else data.shape[axis]
+    counted = np.clip(indices, -np.array(n), np.array(n) - 1)
+    at = np.where(counted < 0, counted + np.array(n), counted)
+    if step["name"] == "gather":
+        return np.take(data, at, axis)
+    if step["name"] == "gatherElements":
+        rest = data[tuple(slice(s) if d != axis else slice(None) for d, s in enumerate(at.shape))]
+        return np.take_along_axis(rest, at, axis)
+    if step["name"] == "gatherND":
+        return data[tuple(np.moveaxis(at, -1, 0))]
+    out = data.copy()
+    if step["name"] == "scatterND":
+        out[tuple(np.moveaxis(at, -1, 0))] = updates[0]
+        return out
+    grid = list(np.indices(at.shape))
+    grid[axis] = at
+    out[tuple(grid)] = updates[0]
+    return out
+
+
+def test_webnn(tmp_path):
+    count = write(tmp_path, "webnn")
+    tests = [
+        test
+        for path in sorted(tmp_path.glob("*_*.json")) + [tmp_path / "gather.json"]
+        for test in json.loads(path.read_text())["tests"]
+    ]
+    assert len(tests) == count > 60
+    for test in tests:
+        expected = test["graph"]["expectedOutputs"]["output"]
+        found = webnn(test["graph"])
+        assert found.ravel().tolist() == expected["data"], test["name"]
+        assert list(found.shape) == expected["descriptor"]["shape"], test["name"]
+    assert any("outside" in test["name"] for test in tests)
+
+
+@pytest.mark.parametrize("level", ["6_4", "4_0", "2_0"])
+def test_dxdispatch(tmp_path, level):
+    count = write(tmp_path, "dxdispatch", feature_level=level)
+    rows = json.loads((tmp_path / "cases.json").read_text())
+    assert len(rows) == count > 5
+    for row in rows:
+        model = json.loads((tmp_path / f"{row['name']}.json").read_text())
+        desc = directml.from_json(model["dispatchables"][row["name"]])
+        buffers = {
+            name: np.array(one["initialValues"], one["initialValuesDataType"].lower())
+            for name, one in model["resources"].items()
+            if name != "output"
+        }
+        out = np.zeros(len(row["expected"]), buffers["data"].dtype)
+        bindings = model["commands"][0]["bindings"]
+        tensors = {
+            re.sub(r"(?<!^)(?=[A-Z])", "_", field).lower(): buffers.get(name, out)
+            for field, name in bindings.items()
+        }
+        directml.Device(level).compile(desc).dispatch(**tensors)
+        assert out.tolist() == row["expected"], row["name"]
+
+
+# --- mistakes that backends make, and the rule whose cases catch them
+
+
+def changed(operator, change):
+    """Return an operator that runs the oracle on other operands or attributes."""
+
+    def run(*operands, **attributes):
+        given = dict(zip(("data", "indices", "updates"), operands, strict=False))
+        change(given, attributes)
+        return getattr(reference, operator)(*given.values(), **attributes)
+
+    return run
+
+
+def first_duplicate(given, attributes):
+    if attributes.get("reduction", "none") == "none":
+        for name in ("indices", "updates"):
+            given[name] = np.flip(given[name], 0)
+
+
+def clamped(given, attributes):
+    if attributes.get("mode", "raise") == "raise":
+        attributes["mode"] = "clip"
+
+
+def dropped(given, attributes):
+    if attributes.get("mode", "raise") == "raise":
+        attributes["mode"] = "drop"
+
+
+def as_unsigned(given, attributes):
+    attributes["negative"] = False
+
+
+def as_signed(given, attributes):
+    given["indices"] = given["indices"].astype(f"i{given['indices'].itemsize}")
+
+
+def always_from_the_end(given, attributes):
+    attributes.pop("negative", None)
+
+
+def in_32_bits(given, attributes):
+    given["indices"] = given["indices"].astype(np.int32)
+
+
+def with_the_old_value(given, attributes):
+    attributes.pop("include_self", None)
+
+
+def without_batches(given, attributes):
+    attributes.pop("batch_dims", None)
+
+
+def first_axis(given, attributes):
+    attributes.pop("axis", None)
+
+
+def backward_sums(given, attributes):
+    if attributes.get("reduction") == "add":
+        first_duplicate(given, attributes | {"reduction": "none"})
+
+
+def flushed(given, attributes):
+    given["data"] = given["data"] + np.zeros((), given["data"].dtype)  # -0 becomes 0, NaN is quiet
+
+
+def in_halves(operator):
+    def run(data, indices, updates, **attributes):
+        if data.dtype != np.float16 or attributes.get("reduction") != "add":
+            return getattr(reference, operator)(data, indices, updates, **attributes)
+        for n in range(len(indices)):
+            data = getattr(reference, operator)(
+                data, indices[n : n + 1], updates[n : n + 1], **attributes
+            )
+        return data
+
+    return run
+
+
+def of_flat_places(data, indices, **attributes):
+    if not 0 < indices.shape[-1] == data.ndim or attributes:
+        return reference.gather_nd(data, indices, **attributes)
+    places = (indices * (np.array(data.strides) // data.itemsize)).sum(-1)
+    if ((places < -data.size) | (places >= data.size)).any():
+        raise IndexError
+    return data.ravel()[places]
+
+
+def numbers_over_nan(data, indices, updates, **attributes):
+    if attributes.get("reduction") in ("max", "min"):
+        kept = ~np.isnan(updates)
+        updates = np.where(kept, updates, -np.inf if attributes["reduction"] == "max" else np.inf)
+    return reference.scatter_elements(data, indices, updates.astype(data.dtype), **attributes)
+
+
+def rounded_to_zero(data, indices, updates, **attributes):
+    if attributes.get("reduction") == "mean" and data.dtype.kind == "i":
+        found = reference.scatter_elements(data * 1.0, indices, updates * 1.0, **attributes)
+        return np.trunc(found).astype(data.dtype)
+    return reference.scatter_elements(data, indices, updates, **attributes)
+
+
+MISTAKES = [
+    ("scatter_nd", first_duplicate, "last_duplicate"),
+    ("scatter_elements", first_duplicate, "last_duplicate"),
+    ("gather", clamped, "outside"),
+    ("gather_elements", dropped, "outside"),
+    ("gather_nd", clamped, "components"),
+    ("gather", as_unsigned, "negative"),
+    ("scatter_slices", always_from_the_end, "negative"),
+    ("gather", as_signed, "index_types"),
+    ("gather", in_32_bits, "outside"),
+    ("scatter_nd", with_the_old_value, "reductions"),
+    ("gather_nd", without_batches, "batches"),
+    ("gather_elements", first_axis, "plain"),
+    ("scatter_slices", backward_sums, "order_of_sums"),
+    ("gather", flushed, "moved_bits"),
+    ("scatter_slices", in_halves, "halves"),
+    ("gather_nd", of_flat_places, "components"),
+    ("scatter_elements", numbers_over_nan, "extremes"),
+    ("scatter_elements", rounded_to_zero, "integers"),
+]
+
+
+@pytest.mark.parametrize(("operator", "mistake", "rule"), MISTAKES)
+def test_a_mistake_is_caught_by_the_rule_that_it_breaks(operator, mistake, rule):
+    if mistake is in_halves:
+        wrong = in_halves(operator)
+    elif mistake in (of_flat_places, numbers_over_nan, rounded_to_zero):
+        wrong = mistake
+    else:
+        wrong = changed(operator, mistake)
+    cases = list(vectors(op=operator))
+    caught = {case.rule for case in cases if not passes(case, outcome(wrong, case))}
+    assert rule in caught
+    assert len(caught) < len(RULES) / 2  # it names the mistake, not the operator
+
+
+def test_a_case_says_where_its_rule_is_published():
+    root = Path(__file__).parent.parent
+    for rule in RULES.values():
+        page, _, anchor = rule.source.partition("#")
+        titles = re.findall(r"^## (.+)$", (root / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in [title.lower().replace(" ", "-") for title in titles]
