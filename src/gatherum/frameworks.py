@@ -37,6 +37,10 @@ class Framework(Protocol):
     aggregate : callable
         Runs `gatherum.aggregate`: takes the data, both indices, an `edge_folds.Fold`, the weights
         and `out`. None as for `groups`.
+    prepared : callable
+        Makes what runs a call of `gatherum.prepare`: takes the attributes, the spec of the data,
+        the indices, and what runs the call on arrays of NumPy; returns a function of data, updates,
+        `out` and `fill_value`. None as for `groups`.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Framework(Protocol):
     to_numpy: str
     groups: Any = None
     aggregate: Any = None
+    prepared: Any = None
 
     @abstractmethod
     def owns(self, kind: type) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, lowering, native
+from . import conversion, errors, frameworks, lowering, native
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .callbacks import check_memory, find_refusal
 from .checks import check_out
@@ -59,6 +59,24 @@ class Prepared:
         self._moved = operator.moved(call.data.shape, indices.shape, axis)
         self.shape = call.data.shape if operator.scatters else self._moved
         self._rows = _row_lists(call, indices, axis)
+        self._runners: dict[type, Callable[..., Any]] = {}
+
+    def _runner_of(self, kind: type) -> Callable[..., Any] | None:
+        """Return what runs the call on a framework's arrays of a type, None for those of NumPy."""
+        adapter = frameworks.adapter_of(kind)
+        prepared = getattr(adapter, "prepared", None)
+        if prepared is not None and kind not in self._runners:
+            like = self._call.data
+            made = prepared(self._resolved, like, self.indices, self._on_arrays)
+            self._runners |= dict.fromkeys((kind, *getattr(adapter, "kinds", ())), made)
+        return self._runners.get(kind)
+
+    @property
+    def _resolved(self) -> Attributes:
+        """The attributes of a call with indices that have been checked."""
+        s = self._call
+        mode = s.mode if s.mode in ("fill", "drop") else "raise"
+        return s.attributes._replace(mode=mode, negative=False)
 
     @property
     def nbytes(self) -> int:
@@ -96,6 +114,19 @@ class Prepared:
         TypeError, ValueError
             As the operator would, and where `data` has another shape or dtype. No index is invalid.
         """
+        kind = type(data)
+        run = self._runners.get(kind)
+        if run is None and kind not in frameworks.COMMON:
+            run = self._runner_of(kind)
+        if run is None:
+            return self._on_arrays(data, updates, out=out, fill_value=fill_value)
+        found: NDArray[Any] = run(data, updates, out, fill_value)
+        return found
+
+    def _on_arrays(
+        self, data: ArrayLike, updates: object = None, *, out: Any = None, fill_value: object = 0
+    ) -> NDArray[Any]:
+        """Run the call on arrays of NumPy."""
         s = self._call
         data = conversion.as_array(s.op, "data", data)
         if data.shape != s.data.shape:
@@ -106,11 +137,8 @@ class Prepared:
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
                 return done
-        attributes = s.attributes.keywords | {"negative": False}
-        if s.mode not in ("fill", "drop"):
-            attributes["mode"] = "raise"
         operands = data, self.indices, updates
-        return apply(s.op, *operands, out=out, fill_value=fill_value, **attributes)
+        return apply(s.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
 
     def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
         """Pickle what the call was made of: indices are checked anew, where it is read."""
@@ -236,7 +264,8 @@ def prepare(
         An operator's name (``"scatter_nd"``, or ``"scatter-nd"`` as in the command), or the
         function itself.
     data_like : array_like or (shape, dtype)
-        An array of the data's shape and dtype, or these alone.
+        An array of the data's shape and dtype, a tensor or an array of JAX among them, or these
+        alone.
     indices : array_like of int
         The call's indices. They are copied: what happens to them later changes nothing here.
     **attributes
@@ -260,6 +289,9 @@ def prepare(
 
     Notes
     -----
+    What is prepared takes tensors and arrays of JAX, too, with the operator's derivatives. Prepare
+    it from one where ``torch.compile`` traces the call.
+
     Indices are checked here, and kept as 32-bit integers where they fit. Where a scatter reduces
     rows, of at least 32 bytes, along the first dimensions, their order by destination is kept as
     well: 4 bytes an index and 4 a destination. Every row of the result is then written once, after
@@ -281,9 +313,13 @@ def prepare(
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))
-    found = conversion.as_indices(operator.name, indices)
+    described = frameworks.spec(operator.name, "indices", indices)
+    found = conversion.as_indices(operator.name, indices if is_spec(described) else described)
     made = planned(operator, data_like, found, _updates_like(operator, data_like), {**attributes})
-    return Prepared(made.call, _frozen(made.call, found))
+    result = Prepared(made.call, _frozen(made.call, found))
+    if not is_spec(data_like):
+        result._runner_of(type(data_like))  # a graph that is traced later finds it
+    return result
 
 
 def _prepared_again(
@@ -299,7 +335,10 @@ def _updates_like(operator: Operator, data_like: object) -> object:
         return None
     if is_spec(data_like):
         return (), data_like[1]  # type: ignore[index]  # it is a tuple
-    return (), conversion.as_array(operator.name, "data", data_like).dtype
+    described: Any = frameworks.spec(operator.name, "data", data_like)
+    if not is_spec(described):
+        described = conversion.as_array(operator.name, "data", described)
+    return ArraySpec.contiguous((), described.dtype)
 
 
 def _frozen(s: Call, indices: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from .. import conversion, native
+from .. import conversion, errors, native
 from ..call import ArraySpec, Attributes
 from ..edge_folds import NAME, Fold
 from ..frameworks import Framework, source_named
@@ -80,6 +80,20 @@ class JaxAdapter(Framework):
     modules = ("jax", "jaxlib")
     to_numpy = source_named("jax").to_numpy
     groups = namespace
+
+    def prepared(
+        self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
+    ) -> Callable[..., Array]:
+        """Return what runs a call of `gatherum.prepare` on arrays of JAX."""
+
+        def run(data: Any, updates: object, out: object, fill_value: object) -> Array:
+            if tuple(data.shape) != like.shape:
+                raise errors.other_prepared_shape(attributes.op, like.shape, tuple(data.shape))
+            if data.dtype != like.dtype:
+                raise errors.other_prepared_dtype(attributes.op, like.dtype, data.dtype)
+            return self.call(attributes, data, indices, updates, fill_value, out)
+
+        return run
 
     def aggregate(
         self, data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: object

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from .. import errors
 from ..call import ArraySpec, Attributes
 from ..edge_folds import NAME, Fold
 from ..frameworks import Framework, source_named
-from . import aggregation, checks, dlpack, namespace
+from . import aggregation, checks, dlpack, namespace, prepared
 from .api import call
 
 
@@ -23,6 +24,8 @@ class TorchAdapter(Framework):
     modules = ("torch",)
     to_numpy = source_named("torch").to_numpy
     groups = namespace
+    prepared = prepared.PreparedOnTensors
+    kinds = Tensor, torch.nn.Parameter
 
     def aggregate(
         self, data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: Any

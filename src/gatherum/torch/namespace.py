@@ -133,7 +133,9 @@ def as_values(op: str, operand: str, value: Any) -> Tensor:
 
 
 def as_groups(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor) and torch.compiler.is_compiling():
+        value = torch.as_tensor(value, device=values.device)
+    elif not isinstance(value, Tensor):
         conversion.check_items(op, operand, value)
         with errors.for_tensors():
             value = operands.as_indices(op, value, values, operand)

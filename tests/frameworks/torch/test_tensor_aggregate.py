@@ -184,6 +184,29 @@ def test_lists_and_numbers():
     assert torch.equal(found, torch.tensor([[0.0], [4.5]]))
 
 
+@pytest.mark.parametrize("reduction", ["add", "mean", "max"])
+def test_a_bag_of_embeddings(reduction):
+    """The recipe of docs/groups.md against torch's own, forward and backward."""
+    torch.manual_seed(5)
+    table = torch.randn(9, 4, requires_grad=True)
+    words, offsets = torch.randint(0, 9, (12,)), torch.tensor([0, 3, 3, 8])
+    ends = torch.cat((offsets[1:], torch.tensor([12])))
+    bags = torch.repeat_interleave(torch.arange(4), ends - offsets)
+    weights = torch.rand(12, requires_grad=True) if reduction == "add" else None
+    expected = torch.nn.functional.embedding_bag(
+        words, table, offsets, mode={"add": "sum"}.get(reduction, reduction),
+        per_sample_weights=weights,
+    )  # fmt: skip
+    found = gatherum.aggregate(table, words, bags, 4, reduction, weights)
+    torch.testing.assert_close(found, expected)
+    operands = [table] if weights is None else [table, weights]
+    grads = [torch.autograd.grad(each.square().sum(), operands) for each in (found, expected)]
+    torch.testing.assert_close(*grads)
+    low = gatherum.aggregate(table.bfloat16(), words, bags, 4, reduction,
+                             None if weights is None else weights.bfloat16())  # fmt: skip
+    torch.testing.assert_close(low.float(), expected, atol=0.1, rtol=0.05)
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [

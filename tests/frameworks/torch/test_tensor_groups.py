@@ -129,6 +129,8 @@ def test_groups_may_be_lists_and_arrays():
     values = torch.tensor([1.0, 2.0, 4.0])
     for groups in ([1, 1, 0], np.array([1, 1, 0], "u1"), torch.tensor([1, 1, 0])):
         assert torch.equal(reduce(values, groups), torch.tensor([4.0, 3.0]))
+    made = compiled(lambda values: reduce(values, [1, 1, 0], 2))
+    assert torch.equal(made(values), torch.tensor([4.0, 3.0]))
 
 
 def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
