@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import resource
 import shutil
 import signal
@@ -20,6 +21,7 @@ from gatherum.files.durable import build
 from gatherum.files.durable.interrupt import uninterrupted
 
 MEMORY = "64KiB"
+STARTS_OVER = r"an earlier run came to \d+ %; this one starts over, without resume=True"
 
 
 @pytest.fixture
@@ -253,7 +255,7 @@ def test_resuming_a_completed_in_place_run_changes_nothing(inputs: tuple[str, ..
     assert Path(table).read_bytes() != once
 
 
-@pytest.mark.parametrize("change", ["memory", "mode", "indices"])
+@pytest.mark.parametrize("change", ["mode", "indices"])
 def test_resume_refuses_another_call(
     inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
@@ -268,13 +270,70 @@ def test_resume_refuses_another_call(
     if change == "indices":
         np.save(indices, np.load(indices)[::-1].copy())
     else:
-        call[change] = {"memory": "1MiB", "mode": "wrap"}[change]
+        call[change] = "wrap"
     named = {"mode": "attributes"}.get(change, change)
     with pytest.raises(ValueError, match=f"cannot resume, {named} changed since it was started"):
         files.gather_nd_file(table, indices, out, resume=True, **call)
     assert Path(out).read_bytes() == before
-    files.gather_nd_file(table, indices, out, **call)
+    with pytest.warns(UserWarning, match=STARTS_OVER):
+        files.gather_nd_file(table, indices, out, **call)
     assert np.array_equal(np.load(out), np.load(table)[np.load(indices)[:, 0]])
+
+
+@pytest.mark.parametrize("memory", ["64KiB", "100KiB", "1MiB", "1GiB"])
+def test_resume_with_another_memory_keeps_the_windows(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    table, indices, _, out = inputs
+    monkeypatch.setattr(build, "SYNC_BYTES", 1000)
+    monkeypatch.setattr(gathering, "SPILLED", 10**9)  # window by window
+    with monkeypatch.context() as patch:
+        after_writes(patch, 6, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            files.gather_nd_file(table, indices, out, memory="128KiB")
+    alone = files.gather_nd_file(table, indices, f"{out}.other.npy", memory=memory)
+    stats = files.gather_nd_file(table, indices, out, memory=memory, resume=True)
+    assert np.array_equal(np.load(out), np.load(table)[np.load(indices)[:, 0]])
+    if memory in ("64KiB", "100KiB"):
+        assert stats.bytes_written < alone.bytes_written
+
+
+def test_parts_of_another_memory_that_cannot_be_kept(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, indices, updates, out = inputs
+    monkeypatch.setattr(build, "SYNC_BYTES", 1000)
+    scatter = table, indices, updates
+    with monkeypatch.context() as patch:
+        after_writes(patch, 30, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            files.scatter_nd_file(*scatter, out, reduction="add", memory="64KiB")
+    with pytest.warns(UserWarning, match="this one starts over, as no part of it fits this memory"):
+        files.scatter_nd_file(*scatter, out, reduction="add", memory="1MiB", resume=True)
+    expected = np.load(table)
+    np.add.at(expected, np.load(indices)[:, 0], np.load(updates))
+    assert np.array_equal(np.load(out), expected)
+    assert leftovers(Path(out).parent) == []
+
+
+def test_the_command_says_what_is_lost(
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+    table, indices, _, out = inputs
+    monkeypatch.setattr(build, "SYNC_BYTES", 1000)
+    gather = ["gather-nd", table, indices, "-o", out, "--memory", MEMORY]
+    with monkeypatch.context() as patch:
+        after_writes(patch, 6, lambda: signal.raise_signal(signal.SIGINT))
+        assert cli.run(gather) == 130
+    capfd.readouterr()
+    assert cli.run(gather) == 0
+    text = capfd.readouterr().err
+    assert re.fullmatch(
+        rf"gatherum: warning: {out}.partial: an earlier run came to [1-9]\d* %; this one starts "
+        r"over, without --resume\n",
+        text,
+    )
 
 
 def test_two_runs_on_one_output_do_not_mix(

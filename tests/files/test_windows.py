@@ -65,7 +65,7 @@ print(os.path.exists(path))
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [
         f"{tmp_path / 'journal'}: another run is writing this output",
-        "[{'gatherum': 4, 'n': 1}, {'part': 1}] True",
+        "[{'gatherum': 5, 'n': 1}, {'part': 1}] True",
         "False",
     ]
 

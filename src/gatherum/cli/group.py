@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
@@ -29,7 +30,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn an exception into a line and an exit status."""
-        with _ends_in_a_line(), for_command():
+        with _ends_in_a_line(), for_command(), _warnings_in_lines():
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -52,6 +53,26 @@ def _ends_in_a_line() -> Iterator[None]:
     except Exception as error:
         text = f"internal error, please report it: {type(error).__name__}: {error}"
         raise _stop(text, 1) from error
+
+
+@contextmanager
+def _warnings_in_lines() -> Iterator[None]:
+    """Say warnings of this package in one line each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning, module="gatherum")
+        shown = warnings.showwarning
+
+        def say_or_show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
+            if category is UserWarning:
+                say(f"warning: {message}")
+            else:
+                shown(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = say_or_show
+        yield
 
 
 class Output:

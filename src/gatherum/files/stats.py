@@ -97,6 +97,11 @@ class Meter:
         if self._progress is not None:
             self._progress(min(self._moved, self.expected), self.expected)
 
+    @property
+    def percent(self) -> int:
+        """How much of the expected work is done."""
+        return 100 * min(self._moved, self.expected) // max(1, self.expected)
+
     def stats(self) -> Stats:
         """Return what has been counted so far."""
         return Stats(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import PAGE, byte_view
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.journal import Record
+from gatherum.files.durable.journal import ALL, COLUMNS, WINDOW, Record
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.table import Panel, RowTable, Wanted, ahead
 from gatherum.files.tables.writer import Writer
@@ -107,10 +107,27 @@ class Windows:
                 window = (stop - 1) // self.length * self.length
                 if stop == min(window + self.length, self.requests.count) and wanted is not None:
                     nbytes = (stop - window) * self.row_bytes
-                    do(self.build.finish, self._part(window), nbytes)
+                    part: Record = {WINDOW: [window, stop], COLUMNS: self._columns}
+                    do(self.build.finish, part, nbytes)
 
-    def _part(self, window: int) -> Record:
-        return {"window": window, "columns": self.label}
+    @property
+    def _columns(self) -> Any:
+        return ALL if self.whole else self.label
+
+    def _finished(self) -> list[tuple[int, int]]:
+        """Return the requests that earlier runs have finished, in windows of any sizes."""
+        found: list[tuple[int, int]] = []
+        for record in self.build.records():
+            if WINDOW in record and record[COLUMNS] == self._columns:
+                start, stop = record[WINDOW]
+                found.append((start, stop))
+        joined: list[tuple[int, int]] = []
+        for start, stop in sorted(found):
+            if joined and start <= joined[-1][1]:
+                joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+            else:
+                joined.append((start, stop))
+        return joined
 
     def _pieces(
         self, longest: int, order: Callable[[Ints, Ints | None], Wanted]
@@ -119,8 +136,9 @@ class Windows:
 
         Nothing is wanted of a window that an earlier run has finished.
         """
+        finished = self._finished()
         for start, stop in self.requests.windows(self.length):
-            if self.build.has(self._part(start)):
+            if any(first <= start and stop <= last for first, last in finished):
                 yield start, stop, None, None
                 continue
             numbers, invalid = self.numbers(start, stop)

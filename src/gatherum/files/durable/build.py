@@ -4,13 +4,15 @@ import os
 import shutil
 import stat
 import time
+import warnings
 from collections.abc import Callable
 
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.interrupt import uninterrupted
-from gatherum.files.durable.journal import READY, Journal, Record
+from gatherum.files.durable.journal import PERCENT, READY, Journal, Record
 from gatherum.files.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.stats import Meter
+from gatherum.readers import option
 
 __all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 
@@ -55,7 +57,7 @@ class Build:
     ) -> None:
         self.target, self.partial = target, target + ".partial"
         self.working = self.partial + ".flat" if staged else self.partial
-        self.meter, self._check_inputs = meter, check_inputs
+        self.meter, self._check_inputs, self._resume = meter, check_inputs, resume
         self._pending: list[Record] = []
         self._unsynced, self._synced_at, self._tree_synced = 0, time.monotonic(), 0.0
         self.data: DiskFile | None = None
@@ -72,11 +74,20 @@ class Build:
     def _start_over(self) -> None:
         """Remove an earlier run's files, and only those known to be its own."""
         if self.journal.found:
+            self._warn()
             self._remove_parts()
         for path in self._parts():
             if os.path.lexists(path):
                 raise FileExistsError(f"{path}: exists already and was not made by gatherum")
         self.journal.begin()
+
+    def _warn(self) -> None:
+        """Say what is lost of an earlier run."""
+        if (came := self.journal.progress) and not self.journal.resumed:
+            why = f"without {option('resume=True')}"
+            why = "as no part of it fits this memory" if self._resume else why
+            text = f"{self.partial}: an earlier run came to {came}; this one starts over, {why}"
+            warnings.warn(text, stacklevel=2)
 
     @property
     def replacing(self) -> bool:
@@ -109,7 +120,7 @@ class Build:
         self._check_inputs()
         if self._pending:
             self.sync()
-            self.journal.add(*self._pending)
+            self.journal.add(*self._pending, {PERCENT: self.meter.percent})
         self._pending.clear()
         self._unsynced, self._synced_at = 0, time.monotonic()
 

@@ -15,12 +15,14 @@ from gatherum.files.os_calls import (
 from gatherum.readers import option
 from gatherum.regular_files import naming, open_regular
 
-__all__ = ["READY", "Journal", "Record", "check_readable"]
+__all__ = ["ALL", "COLUMNS", "PERCENT", "READY", "WINDOW", "Journal", "Record", "check_readable"]
 
 Record = dict[str, Any]
-VERSION = 4  # of the records, and of what their numbers mean
+VERSION = 5  # of the records, and of what their numbers mean
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
+WINDOW, COLUMNS, ALL = "window", "columns", "all"  # of whole rows of an output, from start to stop
+MEMORY, PERCENT = "memory", "percent"
 
 
 class Journal:
@@ -55,14 +57,17 @@ class Journal:
             self._lock()
             self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
             earlier = self._read()
+            self.progress = _progress(earlier)
             self.found = bool(earlier)  # an empty file may be anyone's
             self.resumed = resume and self.found
             if self.resumed:
                 self._check_same(earlier, self._first)
+                earlier = self._lasting(earlier)
+                self._known = set(map(_key, earlier))
             else:
                 self._check_not_half_laid(earlier)
                 self._known.clear()
-            self.records = earlier if self.resumed else []
+            self.records = earlier  # until `begin`
         except BaseException:
             self.give_up()
             raise
@@ -111,6 +116,8 @@ class Journal:
     def _check_same(self, earlier: list[Record], first: Record) -> None:
         """Refuse to go on with the work of another call."""
         old, new = dict(earlier[0]), dict(first)
+        for either in (old, new):
+            either.pop(MEMORY, None)  # what follows from it is in `_lasting`
         if READY in earlier and first.get("in_place"):
             # the table is being written: it need not be as it was
             old.pop("table_state", None)
@@ -121,6 +128,25 @@ class Journal:
                 f"(without {option('resume=True')} the run starts over)"
             )
         self._cut(self._whole)
+
+    def _lasting(self, earlier: list[Record]) -> list[Record]:
+        """Return the records of parts that runs with the memory of this one have, too.
+
+        A record of the memory goes before those of a run that has another one. If no part is left
+        of the earlier runs, this one starts over.
+        """
+        memory, found = earlier[0].get(MEMORY), [earlier[0]]
+        for record in [*earlier[1:], {MEMORY: self._first.get(MEMORY)}]:
+            if record.get(MEMORY, memory) != memory:
+                memory = record[MEMORY]
+                found = [found[0], *filter(_is_lasting, found[1:])]
+            found.append(record)
+        del found[-1]
+        if memory != _last_memory(earlier):
+            self.resumed = len(found) > 1
+            if self.resumed:
+                self._append({MEMORY: memory})
+        return found
 
     def _check_not_half_laid(self, earlier: list[Record]) -> None:
         if READY in earlier and earlier[0].get("in_place"):
@@ -202,6 +228,21 @@ def _opened(path: str) -> tuple[int, bool]:
         return open_regular(path, flags | os.O_EXCL), True
     except FileExistsError:
         return open_regular(path, flags), False
+
+
+def _progress(records: list[Record]) -> str:
+    """Return how far a run came, as text; empty if it finished no part."""
+    shares = [record[PERCENT] for record in records if PERCENT in record]
+    return "its end" if READY in records else f"{shares[-1]} %" if shares else ""
+
+
+def _is_lasting(record: Record) -> bool:
+    """Whether a part is the same whatever memory a run has."""
+    return record == READY or (WINDOW in record and record[COLUMNS] == ALL)
+
+
+def _last_memory(records: list[Record]) -> Any:
+    return next((record[MEMORY] for record in reversed(records) if MEMORY in record), None)
 
 
 def _key(record: Record) -> str:
