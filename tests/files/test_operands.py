@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from array import array as typed
 from pathlib import Path
 from typing import Any
 
@@ -122,14 +123,13 @@ def test_an_index_error_is_that_of_the_operator() -> None:
     assert str(caught.value) == str(expected.value)
 
 
-EXPECTED = "the indices must be a path, a NumPy array, or an array of Zarr or h5py, got "
+EXPECTED = "the indices must be a path, an array in memory, or an array of Zarr or h5py, got "
 
 
 @pytest.mark.parametrize(
     ("operand", "line"),
     [
-        ([2, 0], EXPECTED + "list"),
-        (7, EXPECTED + "int"),
+        (None, EXPECTED + "NoneType"),
         (b"i.npy", EXPECTED + "bytes"),
         (np.ma.array([1, 2]), "the indices are a masked array, whose mask would be lost"),
     ],
@@ -138,6 +138,60 @@ def test_what_is_no_operand(operand: Any, line: str) -> None:
     with pytest.raises(TypeError) as caught:
         files.gather_file(np.zeros((3, 2)), operand)
     assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [[2, 0], (1,), range(3), 2, [], [[0], [1]], np.int8(1), typed("i", [3, 1])],
+    ids=repr,
+)
+def test_what_the_functions_take(tmp_path: Path, indices: Any) -> None:
+    table = np.arange(12.0).reshape(4, 3)
+    path, out = put(tmp_path, "t", table), tmp_path / "o.npy"
+    expected = gatherum.gather(table, indices)
+    files.gather_file(path, indices, out)
+    assert bits(np.load(out)) == bits(files.gather_file(path, indices)) == bits(expected)
+    assert bits(files.gather_file(table.tolist(), indices)) == bits(expected)
+    for updates in (7, 2.5, np.float64(3)):
+        found = files.scatter_slices_file(path, indices, updates)
+        assert bits(found) == bits(gatherum.scatter_slices(table, indices, updates))
+
+
+def test_series(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="install pandas: pip install pandas")
+    path = put(tmp_path, "t", np.arange(12.0).reshape(4, 3))
+    indices, updates = pandas.Series([3, 1]), pandas.Series([1.0, 2.0, 3.0])
+    assert files.gather_file(path, indices)[:, 0].tolist() == [9, 3]
+    assert files.scatter_slices_file(path, indices, updates)[1].tolist() == [1, 2, 3]
+    with pytest.raises(TypeError, match="`indices` must not be a masked array"):
+        files.gather_file(path, pandas.Series([3, None], dtype="Int64"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ([1.5], 0),
+        (["a"], 0),
+        ([True, False, True, True], 0),
+        ([[0], [1, 2]], 0),
+        ([2**64], 0),
+        ([0], "a"),
+        ([0], 1j),
+        ([0], [[1], [1, 2]]),
+        ([0], np.float32(1)),
+        ([0], None),
+    ],
+    ids=repr,
+)
+def test_what_the_functions_refuse(call: Any) -> None:
+    table = np.arange(12).reshape(4, 3)
+    with pytest.raises((TypeError, ValueError)) as expected:
+        gatherum.scatter_slices(table, *call)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        files.scatter_slices_file(table, *call)
+    if call[1] != "a" and call[1] is not None:  # a path, and no operand
+        assert str(caught.value) == str(expected.value)
+        assert type(caught.value) is type(expected.value)
 
 
 @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()])

@@ -50,7 +50,8 @@ def gather_file(
     ----------
     table, indices : path or array
         ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, or a Zarr directory; a URL of one,
-        such as ``https://host/x.npy``; or a NumPy array, or an array object of Zarr or h5py.
+        such as ``https://host/x.npy``; or what `gatherum.gather` takes, in this processor's memory;
+        or an array object of Zarr or h5py.
     out : path, optional
         ``x.npy``, ``x.safetensors:tensor`` or a Zarr directory. It appears, or replaces the old
         one, only when it is complete. Without it, the result is returned.

@@ -208,7 +208,9 @@ def _examined(
     folder = str(options["spill_dir"] or tempfile.gettempdir())
     with ExitStack() as stack:
         opening = Opening(Meter(None), budget, folder, stack.callback, storage_options=remote)
-        sources = open_all({role: find(role, one) for role, one in operands.items()}, opening)
+        sources = open_all(
+            {role: find(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
+        )
         entries = sources["groups"]
         if not is_index(entries.dtype):
             raise not_an_index_dtype(REDUCE_FILE, entries.dtype, False, "groups")

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.conversion import is_masked, is_plain
+from gatherum import frameworks
+from gatherum.call import ArraySpec
+from gatherum.conversion import as_array, as_indices, as_updates, is_masked, is_plain, is_weak
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
@@ -21,7 +23,7 @@ from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
 __all__ = ["Held", "Operand", "Path", "find", "open_all"]
 
 Path = str | os.PathLike[str]
-Operand = Any  # a path, a NumPy array, or an array object of Zarr or h5py
+Operand = Any  # a path, what the functions on arrays take, or an array object of Zarr or h5py
 CHUNK = 64 << 10  # bytes of an array without chunks that are taken together
 STORED = {"zarr": ("Array",), "h5py": ("Dataset",)}
 
@@ -39,8 +41,11 @@ class Held:
         return f"the {self.role}"
 
 
-def find(role: str, operand: Operand) -> Location | Held:
+def find(role: str, operand: Operand, op: str = "gather") -> Location | Held:
     """Return where an operand is; nothing is opened.
+
+    Lists, numbers, tensors in this processor's memory and whatever else NumPy makes an array of
+    are operands as they are for the operator `op`. Updates without a dtype wait for the table's.
 
     Raises
     ------
@@ -53,10 +58,26 @@ def find(role: str, operand: Operand) -> Location | Held:
         return Held(role, operand)
     if is_masked(operand):
         raise TypeError(f"the {role} are a masked array, whose mask would be lost")
-    raise TypeError(
-        f"the {role} must be a path, a NumPy array, or an array of Zarr or h5py, "
-        f"got {type(operand).__name__}"
-    )
+    name = "data" if role == "table" else role
+    found = frameworks.spec(op, name, operand)
+    if found is None or isinstance(found, (bytes, bytearray, ArraySpec)):
+        raise TypeError(
+            f"the {role} must be a path, an array in memory, or an array of Zarr or h5py, "
+            f"got {type(operand).__name__}"
+        )
+    if role == "updates" and is_weak(found):
+        return Held(role, Weak(op, found))
+    if role in ("indices", "groups"):
+        return Held(role, as_indices(op, found, name))
+    return Held(role, as_array(op, name, found))
+
+
+@dataclass(frozen=True)
+class Weak:
+    """Python's own values, which take the dtype of the table."""
+
+    op: str
+    values: Any
 
 
 def _is_stored(operand: object) -> bool:
@@ -77,10 +98,14 @@ def open_all(
 
     `in_place`: the table is to be changed.
     """
-    return {
-        role: _open(where, opening, written=in_place and role == "table")
-        for role, where in operands.items()
-    }
+    sources: dict[str, Source] = {}
+    for role, where in operands.items():
+        found = where
+        if isinstance(where, Held) and isinstance(weak := where.array, Weak):
+            updates = as_updates(weak.op, weak.values, sources["table"].dtype)
+            found = Held(role, updates)
+        sources[role] = _open(found, opening, written=in_place and role == "table")
+    return sources
 
 
 def _open(where: Location | Held, opening: Opening, *, written: bool) -> Source:

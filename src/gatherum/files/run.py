@@ -64,7 +64,9 @@ class FileCall:
             spill_dir = os.fspath(self.spill_dir or beside)
             if not os.path.isdir(spill_dir):
                 raise FileNotFoundError(f"{spill_dir}: there is no such directory")
-            operands = {role: find(role, operand) for role, operand in self.operands.items()}
+            operands = {
+                role: find(role, operand, self.op) for role, operand in self.operands.items()
+            }
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
                     where.require()  # raise for a missing package before any work

@@ -103,7 +103,7 @@ def rows(
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"{directory}: there is no such directory")
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    where = find("table", table)
+    where = find("table", table, "rows")
     if isinstance(where, Location):
         where.require()
     options = checked_options(storage_options)
