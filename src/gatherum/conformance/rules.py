@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gatherum.operators import ELEMENTS, SLICES, Operator
+from gatherum.operators import Operator
 from gatherum.reductions import REDUCTIONS
 
 from .case import Array, Call
@@ -62,9 +62,14 @@ def made(
     return Call(op.name, attributes, operands)
 
 
+def takes_slices(op: Operator) -> bool:
+    """Whether each index stands alone and addresses a slice."""
+    return not (op.tuples or op.addressing.shares_back)
+
+
 def pointing(op: Operator, *values: int) -> Any:
     """Return indices that address the first axis of a table of two dimensions by these values."""
-    if op.addressing is SLICES:
+    if takes_slices(op):
         return list(values)
     return [[value, 0] for value in values] if op.tuples else [[value] * 2 for value in values]
 
@@ -77,7 +82,7 @@ def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
 def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
     yield made(op, table(dtype), pointing(op, 2, 0))
     if not op.tuples:
-        columns = [1, 0] if op.addressing is SLICES else [[1, 0], [0, 1], [1, 1]]
+        columns = [[1, 0], [0, 1], [1, 1]] if op.addressing.shares_front else [1, 0]
         yield made(op, table(dtype), columns, axis=1)
         yield made(op, table(dtype), columns, axis=-1)
 
@@ -199,9 +204,8 @@ def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Itera
 
 
 def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
-    none = np.zeros((0, 2), np.int64) if op.addressing is not SLICES else np.zeros(0, np.int64)
-    yield made(op, table(dtype), none)
-    if op.addressing is SLICES:
+    yield made(op, table(dtype), np.zeros(0 if takes_slices(op) else (0, 2), np.int64))
+    if takes_slices(op):
         yield made(op, np.zeros((_SOME, 0), dtype), [0, 2])
         yield made(op, np.zeros((_SOME, 0), dtype), [3])  # an error, though nothing would move
     yield made(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
@@ -209,11 +213,12 @@ def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 
 def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
     deep = items((2, 1, 2, 1, 2, 1, 1, 2), dtype)
-    if op.addressing is SLICES:
+    if takes_slices(op):
+        front = deep.shape[:4] if op.addressing.shares_front else ()
         yield made(op, table(dtype), np.array(1))
         yield made(op, table(dtype), [[0, 2], [1, 1]])
-        yield made(op, deep, [1, 0], axis=4)
-    elif op.addressing is ELEMENTS:
+        yield made(op, deep, np.full((*front, 2), [1, 0]), axis=4)
+    elif op.addressing.shares_back:
         yield made(op, deep, np.ones(deep.shape, np.int64), axis=4)
     else:
         yield made(op, items((4,), dtype), [2])
@@ -221,7 +226,7 @@ def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 
 
 def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
-    if op.addressing is ELEMENTS:
+    if op.addressing.shares_back:
         yield made(op, table(dtype), [[2]])
         yield made(op, table(dtype), [[0, 1]], axis=0)
         yield made(op, table(dtype), [[1, 0, 1]], axis=1)
@@ -250,10 +255,11 @@ def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Ite
         data = items(shape, dtype, int(rng.integers(20)))
         axis = int(rng.integers(len(shape)))
         n = shape[axis]
-        if op.addressing is SLICES:
-            indices = rng.integers(-n, n, tuple(rng.integers(1, 4, rng.integers(0, 3))))
+        if takes_slices(op):
+            front = shape[:axis] if op.addressing.shares_front else ()
+            indices = rng.integers(-n, n, (*front, *rng.integers(1, 4, rng.integers(0, 3))))
             yield made(op, data, np.array(indices), axis=axis)
-        elif op.addressing is ELEMENTS:
+        elif op.addressing.shares_back:
             yield made(op, data, rng.integers(-n, n, shape), axis=axis)
         else:
             k = int(rng.integers(1, len(shape) + 1))
