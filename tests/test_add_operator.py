@@ -101,6 +101,19 @@ refused(IndexError, "gather_rows: index 3 is out of bounds for axis 1 of size 3 
 from gatherum.verify_cases import rows
 assert ("scatter_rows", "float32", "add") in rows()
 """,
+    "vectors": """
+from gatherum.conformance.rules import RULES
+from gatherum.operators import OPERATORS
+def answer(module, call):
+    try:
+        return getattr(module, call.op)(*call.operands.values(), **call.attributes).tobytes()
+    except IndexError as error:
+        return str(error)[:30]
+for rule in RULES.values():
+    for op in ("gather_rows", "scatter_rows"):
+        for call in rule.calls(OPERATORS[op], data.dtype, np.random.default_rng(3)):
+            assert answer(gatherum, call) == answer(reference, call), call
+""",
     "torch": """
 import torch
 import gatherum.torch
@@ -183,8 +196,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_they_are_what_was_meant(tree: Path, name: str) -> None:
-    needed = {"onnx": "onnxscript"}.get(name, name)
-    if name != "files" and not find_spec(needed):
+    needed = {"onnx": "onnxscript", "files": "numpy", "vectors": "numpy"}.get(name, name)
+    if not find_spec(needed):
         pytest.skip(f"install {needed} to test with it")
     run(tree, "-c", GIVEN + CALLS[name])
 
