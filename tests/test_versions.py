@@ -23,6 +23,16 @@ def test_the_page_has_every_requirement() -> None:
     assert sorted(set(asked)) == sorted(f"{name}>={oldest}" for name, oldest, *_ in ROWS)
 
 
+def test_the_page_on_stability_names_the_pythons_and_numpys_of_the_package() -> None:
+    page = (ROOT / "docs" / "stability.md").read_text()
+    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+    (numpy,) = [need.partition(">=")[2] for need in PROJECT["dependencies"]]
+    assert f"CPython {pythons[0]} to {pythons[-1]}, and NumPy from {numpy}." in " ".join(
+        page.split()
+    )
+
+
 def test_what_is_newest_is_not_older_than_what_is_oldest() -> None:
     assert [row for row in ROWS if numbers(row[1]) > numbers(row[3])] == []
 
