@@ -97,6 +97,14 @@ class Grouping:
         except IndexError as error:
             raise self._invalid(error) from None
 
+    def fused(self, name: str, values: Array) -> Array | None:
+        """Return what a transform gives by one call of the framework, None where it has none."""
+        run = getattr(self.xp, "fused", None)
+        try:
+            return None if run is None else run(name, values, self.places)
+        except IndexError as error:
+            raise self._invalid(error) from None
+
     def count(self, start: Array | None = None) -> Array:
         """Return the number of values in each group, `start` or 0 for an empty one.
 

@@ -15,7 +15,9 @@ from gatherum.places import Array
 class Arrays(Protocol):
     """Functions of a framework, besides the operators of its arrays.
 
-    Arithmetic rounds once, whatever a compiler makes of it.
+    Arithmetic rounds once, whatever a compiler makes of it. A framework may have one more,
+    ``fused(name, values, places)``: what a transform gives by one call, with the bits and the
+    derivatives of its composition, or None.
     Those of `gatherum.places.Namespace` with the same names are the same. `spare` is an array whose
     memory may take the result. Derivatives are the framework's own, of exp and log too.
     """

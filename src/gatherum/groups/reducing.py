@@ -304,8 +304,10 @@ def transformed(name: str, values: Array, by: Grouping) -> Array:
     dtype = transformed_dtype(kind)
     _check_result(by, dtype)
     with np.errstate(all="ignore"):
-        made = row.compose(xp.astype(values, xp.dtype(working_dtype(kind))), by)
-        return xp.rounded(made, xp.dtype(dtype))
+        wide = xp.astype(values, xp.dtype(working_dtype(kind)))
+        if (found := by.fused(name, wide)) is not None:
+            return found if found.dtype == xp.dtype(dtype) else xp.rounded(found, xp.dtype(dtype))
+        return xp.rounded(row.compose(wide, by), xp.dtype(dtype))
 
 
 def _grouped(

@@ -10,7 +10,7 @@ private.check_version()  # before anything is used that older ones lack
 # ruff: noqa: E402  # imports behind the check
 from .. import frameworks
 from ..functions import publish
-from . import batching, dlpack, elementary, gradients, groups  # noqa: F401  # they register kernels
+from . import batching, dlpack, elementary, gradients, groups, softmax  # noqa: F401  # they register kernels
 from .adapter import TorchAdapter
 from .api import (
     gather,

@@ -125,6 +125,23 @@ def test_inductor():
         assert torch.equal(made(values, groups), function(values, groups))
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_in_one_op(name):
+    """It keeps its result alone; inside of a transform, where it is composed, it is the same."""
+    values, groups, function = _given(name)
+    found = function(values, groups)
+    assert found.grad_fn is not None
+    assert "Softmax" in type(found.grad_fn).__name__
+    assert torch.equal(torch.func.functionalize(function)(values.detach(), groups), found)
+    weights = torch.randn_like(found)
+    of_steps = torch.func.vjp(lambda values: function(values, groups), values.detach())[1](weights)
+    torch.testing.assert_close(torch.autograd.grad(found, values, weights), of_steps)
+    call = values, groups, name, 3, "scatter_slices", 0, "raise", False
+    torch.library.opcheck(torch.ops.gatherum.group_softmax, call)
+    left_out = transform(torch.ones(3), [0, 7, 0], name, size=1, mode="drop")
+    assert left_out.isnan().tolist() == [False, True, False]
+
+
 def test_groups_may_be_lists_and_arrays():
     values = torch.tensor([1.0, 2.0, 4.0])
     for groups in ([1, 1, 0], np.array([1, 1, 0], "u1"), torch.tensor([1, 1, 0])):
