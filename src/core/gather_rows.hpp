@@ -122,12 +122,12 @@ struct GatherRow {
     }
   }
 
-  // Fetches the row that lies some rows behind the j-th of a block, or in the next block.
+  // Fetches rows that lie some rows behind the j-th of a block, or in the next block.
   struct Fetching {
     GATHERUM_INLINE Fetching(const GatherRow& row, const Block& b, const Block& then)
-        : bytes(std::min(row.nest.block, kPrefetchBytes)),
+        : is_long(row.nest.block > kPrefetchBytes),
+          bytes(std::min(row.nest.block, kPrefetchBytes)),
           step(row.nest.line_loop().data),
-          ahead(rows_ahead(row.nest.block)),
           n(b.n),
           n_then(then.n),
           offsets(b.offsets),
@@ -135,20 +135,27 @@ struct GatherRow {
           data(row.at.data + b.place.data),
           data_then(row.at.data + then.place.data) {}
 
+    // (Of rows of 1536 bytes bursts gain nothing; of 64 bytes, 2M of 2M, they take 1/2.5 of the time.)
     GATHERUM_INLINE void operator()(int j) const {
-      const int k = j + ahead;
-      if (k < n)
-        fetch(data, offsets[k], k);
-      else if (k - n < n_then)
-        fetch(data_then, offsets_then[k - n], k - n);
+      const int64_t rows = int64_t{n} + n_then;
+      if (!is_long)
+        each_of_burst(j, rows, [this](int64_t k) { fetch<FetchTo::second>(k); });
+      else if (const int64_t k = j + rows_ahead(kPrefetchBytes + 1); k < rows)
+        fetch<FetchTo::first>(k);
     }
 
-    GATHERUM_INLINE void fetch(const char* base, int64_t offset, int k) const {
-      if (offset != kInvalid) prefetch_run(base, k * step + offset, bytes);
+    // The k-th row from the block on.
+    template <FetchTo to>
+    GATHERUM_INLINE void fetch(int64_t k) const {
+      const bool in_next = k >= n;
+      if (in_next) k -= n;
+      const int64_t offset = (in_next ? offsets_then : offsets)[k];
+      if (offset != kInvalid) prefetch_run<to>(in_next ? data_then : data, k * step + offset, bytes);
     }
 
+    const bool is_long;
     const int64_t bytes, step;
-    const int ahead, n, n_then;
+    const int n, n_then;
     const int64_t *const offsets, *const offsets_then;
     const char *const data, *const data_then;
   };
