@@ -235,9 +235,10 @@ class FoldLists {
 
   // The i-th row of the lists, `bytes` from the r-th on; those of a later one are fetched.
   GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
-    each_of_burst(i, call_.kept, [&](int64_t k) {
-      prefetch_run<FetchTo::second>(call_.table, number(call_.numbers, k) * call_.table_step + r, bytes);
-    });
+    if (call_.far)
+      each_of_burst(i, call_.kept, [&](int64_t k) {
+        prefetch_run<FetchTo::second>(call_.table, number(call_.numbers, k) * call_.table_step + r, bytes);
+      });
     return call_.table + number(call_.numbers, i) * call_.table_step + r;
   }
 

@@ -167,6 +167,7 @@ struct ListFold {
   const int64_t* bounds;
   const char* table;
   int64_t table_step;
+  bool far;           // the table does not lie in a core's own cache: its rows are fetched
   const char* start;  // null: `fill`, and a destination starts from its first row
   char fill[kWidestBlock];
   char* out;

@@ -115,6 +115,7 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
     const Outcome outcome = check_addressable(*ends.program, ends.indices);
     if (outcome.status != Status::done) return outcome;
   }
+  table_ = sources.program ? table : edges;
   wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
   const int64_t width = wide_ ? 8 : 4;
   const int threads = threads_for(times(edges, 4 * kTupleBytes));
@@ -189,6 +190,7 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
   call.numbers = rows_.get();
   call.edges = edges_.get();
   call.kept = kept_;
+  call.far = distance(table_, call.table_step) > thresholds().own;
   call.destinations = destinations_;
   call.block = block_;
   call.stretches = stretches_;

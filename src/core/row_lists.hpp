@@ -75,7 +75,7 @@ class RowLists {
   bool fold_rows(ListFold& call, const Poll& poll) const;
   bool fold_blocks(const ListFold& call, const Poll& poll) const;
 
-  int64_t destinations_ = 0, block_ = 1, lists_ = 0, kept_ = 0;
+  int64_t destinations_ = 0, block_ = 1, lists_ = 0, kept_ = 0, table_ = 0;
   bool wide_ = false;
   OwnedMemory starts_, rows_, edges_;
   int64_t stretches_ = 0;  // of lists of blocks, as bounds_

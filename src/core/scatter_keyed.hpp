@@ -6,9 +6,10 @@
 //   D[i] = D[i] where K is none; else value(K), folded into D[i] where the fold includes it       write
 //
 // Keys have no rare values and no order of folding, and "none" stands for a counter. What they cannot say is
-// whether a NaN was alone, and so copied as it is: a piece that meets one gives up. The plan guarantees what
-// it does for slabs; the caller, that there is one unit, without columns. Cost: every update read once, by
-// one thread, and a store where a key grows; then the accumulators of all threads once.
+// whether a NaN was alone, and so copied as it is where the fold leaves D out: a piece that meets one gives
+// up. The plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
+// every update read once, by one thread, and a store where a key grows; then the accumulators of all threads
+// once.
 //
 // Beside the keys can stand the numbers of the updates that have them, for the positions of the extremes: of
 // equal keys the first stays.
@@ -73,7 +74,7 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
     const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, now.n, staged.data())
                                     : stage_keys<F, Locates>(updates, step, now.n, staged.data());
     if constexpr (!Locates) {
-      if (nan) call.met_nan->store(true, std::memory_order_relaxed);
+      if (nan && !call.combine.include_self) call.met_nan->store(true, std::memory_order_relaxed);
       if (call.met_nan->load(std::memory_order_relaxed)) return Took::nothing;
     }
     const int64_t* GATHERUM_RESTRICT const offsets = now.offsets;
