@@ -96,3 +96,36 @@ def test_a_mean_does_not_depend_on_the_float_mode(
         found, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
     assert found == expected
     assert expected == bits(apply("scatter_nd", table, indices, updates, **call))
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mean", "max"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_table_that_fits_in_memory_is_reduced_there(
+    tmp_path: Path, reduction: str, dtype: type
+) -> None:
+    """Each file is read once, nothing is spilled, and the bits are those of many buckets."""
+    rng = np.random.default_rng(3)
+    table = rng.random((50, 2)).astype(dtype)
+    indices = rng.integers(-50, 50, (20_000, 1))
+    updates = rng.random((20_000, 2)).astype(dtype)
+    paths = put(tmp_path, "t", table), put(tmp_path, "i", indices), put(tmp_path, "u", updates)
+    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
+    stats = files.scatter_nd_file(*paths, whole, memory="4MiB", reduction=reduction)
+    assert stats.rows == 20_000
+    assert stats.bytes_written == whole.stat().st_size
+    read = sum(Path(path).stat().st_size for path in paths)
+    assert read <= stats.bytes_read <= read + 1000  # parts of headers are read twice
+    files.scatter_nd_file(*paths, parts, memory="64KiB", reduction=reduction)
+    assert whole.read_bytes() == parts.read_bytes()
+    found = files.scatter_nd_file(*paths, memory="4MiB", reduction=reduction)
+    assert found.tobytes() == np.load(whole).tobytes()
+
+
+def test_a_refused_index_leaves_nothing(tmp_path: Path) -> None:
+    paths = put(tmp_path, "t", np.zeros(3)), put(tmp_path, "i", np.array([[1], [3]]))
+    out = tmp_path / "o.npy"
+    with pytest.raises(
+        IndexError, match=r"scatter_nd: index 3 is out of bounds .* \(indices\[1, 0"
+    ):
+        files.scatter_nd_file(*paths, 1.0, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["i.npy", "t.npy"]

@@ -58,7 +58,7 @@ class Inputs:
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # or what the operator in memory would raise
         described = [(source.shape, source.dtype) for source in self.sources.values()]
-        made = plan(self.row.name, *described, **attributes)
+        made = self._plan = plan(self.row.name, *described, **attributes)
         self.shape, self.call = made.shape, made.call
 
     def _check_numbers(self) -> None:
@@ -148,6 +148,32 @@ class Inputs:
         self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
         opening = self.opening
         return Context(requests, self.budget, build, opening.spill_dir, self.meter, opening.at_end)
+
+    def scattered_whole(self) -> NDArray[Any] | None:
+        """Return a scatter's result where the table is flat and all fits in memory, else None.
+
+        The operator in memory needs no order of the updates but their own. Nothing is written until
+        it has checked every index.
+        """
+        storage = self.table.storage
+        if not isinstance(storage, FlatStorage) or storage.fortran:
+            return None
+        moved = sum(source.nbytes for source in self.sources.values()) + 2 * self.table.nbytes
+        empty = not all(source.nbytes for source in self.sources.values())
+        if empty or moved + self._plan.scratch > self.budget.whole:
+            return None
+        self.meter.expect(moved)
+        operands = [self._read_whole(role) for role in self.sources]
+        result: NDArray[Any] = apply(self.op, *operands, **self.attributes)
+        self.meter.chunks_touched += 1
+        self.meter.advance(2 * self.table.nbytes)
+        return result
+
+    def _read_whole(self, role: str) -> NDArray[Any]:
+        array = self.flat(role)
+        found = array.read(0, array.size).reshape(array.shape)
+        self.meter.advance(array.nbytes)
+        return found
 
     def scatter(self, context: Context, target: Target) -> None:
         """Give every changed block of the table to a target."""

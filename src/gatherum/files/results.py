@@ -60,6 +60,8 @@ def _fill_panel(
 def scattered(inputs: Inputs) -> NDArray[Any]:
     """Return a copy of the table with a scatter's updates applied."""
     context = inputs.context(MemoryBuild(inputs.meter))
+    if (whole := inputs.scattered_whole()) is not None:
+        return whole
     table = inputs.table.storage.flat(context.spill_dir, context.budget)
     context.at_end(table.array.file.close)
     result = np.empty(inputs.shape, inputs.table.dtype)

@@ -192,6 +192,12 @@ class Session:
     # ----------------------------------------------------------------- scatter
 
     def _scatter_copy(self, context: Context) -> None:
+        form = self.out.format
+        if not form.staged(self.table) and (result := self.inputs.scattered_whole()) is not None:
+            array = form.create(self.out, self.table.shape, self.table.dtype, context.build)
+            array.write(0, result)
+            form.put(array, self.table, context.build, self.budget.block)
+            return
         target = self.out.format.copy(self.out, self.table, context)
         self.inputs.scatter(context, target)
         target.finish()
