@@ -23,7 +23,8 @@ def refuse(op: str, operand: str, value: object) -> None:
     """
     kind = type(value)
     if found := foreign(kind):
-        is_array = found.source is CUDA or hasattr(kind, "__array__") or adapter_of(kind)
+        is_array = found.source is CUDA or hasattr(kind, "__array__")
+        is_array = is_array or (not found.source.package and adapter_of(kind) is not None)
         instead = found.source.to_numpy.format(operand) if is_array else ""
         raise errors.foreign_array(op, operand, found.name, instead)
     if not issubclass(kind, OURS) and (reading := _reading(value)):

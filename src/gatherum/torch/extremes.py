@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import extremes, native
+from .. import errors, extremes, native
 from ..call import ArraySpec, Call
 from ..places import Places
 from . import addresses, dtypes, private, sizes
@@ -50,7 +50,8 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest:
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [_spec(scatter, name, tensor) for name, tensor in operands.items()]
-    plan = extremes.planned(Call(scatter_attributes(scatter, *how), *specs))
+    with errors.for_tensors():
+        plan = extremes.planned(Call(scatter_attributes(scatter, *how), *specs))
     values = _new(plan.shape, data.dtype)
     positions = _new(plan.shape, torch.int64)
 

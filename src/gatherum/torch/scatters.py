@@ -17,7 +17,8 @@ from torch import Tensor
 from ..call import Attributes
 from ..places import Places
 from ..reductions import ROWS
-from . import extremes, gradients, namespace, operands, private
+from . import checks, extremes, gradients, namespace, operands, private
+from . import errors as torch_errors
 from .ops import overload
 from .scatter_arguments import called, reduction_of, scattered
 
@@ -197,6 +198,9 @@ def extreme(
 
     Its gradient is that of the value there: one scatter. The old value of `out` comes first.
     """
+    eager = not torch.compiler.is_compiling()
+    if out is not None and eager and (checks.is_batched(out) or checks.is_batched(src)):
+        raise torch_errors.out_of_vmap(places.attributes.op)
     differentiated = _differentiated(src, out)
     plain = src.detach()
     if extremes.applies(plain):

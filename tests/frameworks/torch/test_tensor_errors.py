@@ -65,7 +65,8 @@ def test_functions_of_torch_scatter_name_themselves(function, name):
         f"{name}: index 9 is out of bounds for axis 0 of size 4": (
             UPDATES, torch.tensor([[0], [9]]), 4,
         ),
-        f"{name}: `index` must have an integer dtype, got float32": (UPDATES, torch.ones(2), 4),
+        f"{name}: `index` must have an integer dtype, got float32; write "
+        "index.to(torch.int64)": (UPDATES, torch.ones(2), 4),
         f"{name}: `dim_size` must have sizes that are not negative, got (-1,)": (
             UPDATES, ROWS, -1,
         ),
