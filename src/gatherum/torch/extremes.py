@@ -21,7 +21,7 @@ from .ops import LIBRARY, overload, scatter_attributes
 NAME = "extremes"
 _SCHEMA = (
     "(str scatter, Tensor data, Tensor indices, Tensor updates, int axis, str reduction, "
-    "bool include_self, str bounds, bool negative, int none) -> (Tensor, Tensor)"
+    "bool include_self, str bounds, bool negative, SymInt none) -> (Tensor, Tensor)"
 )
 
 
