@@ -198,6 +198,8 @@ def test_cast_of_a_scatter_reduces_in_the_new_dtype(run, installed):
          "Invalid value for '--cast': must be a dtype such as float32, got 'float9'."),
         ("gather table.npy rows.npy --cast float32 --resume", 2,
          "--cast does not go with --resume."),
+        ("gather table.npy rows.npy --cast float32 --workers 2", 2,
+         "--cast does not go with --workers."),
     ],
 )  # fmt: skip
 def test_casts_that_are_refused(run, line, status, message):

@@ -213,6 +213,7 @@ def _run_on_files(
         check_absent(locate(out), "--no-clobber")
     bar = not quiet and sys.stderr.isatty()  # only where a person can see it
     if on_cluster:
+        del options["cast"]  # `_check_usage` has refused it here
         others = as_operand(operator, indices), *updates
         did = clusters.run(operator, table, others, out, options, shown=bar)
         click.echo(f"{out}: {did}")
