@@ -230,6 +230,7 @@ import numpy as np
 import gatherum
 base, indices = np.arange(10), np.broadcast_to(np.int8(-1), (1 << 28, 1))
 data, updates = base[:5], np.ones(1, int)
+gatherum.scatter_nd  # it is imported before the clock starts
 refused = []
 def handler(*_):
     for array in (base, updates):

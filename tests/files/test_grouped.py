@@ -2,16 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from files.storage import bits, get, put
 from gatherum import groups
-from gatherum.cli.groups import FUNCTIONS
 from gatherum.files import reduce_file
-from gatherum.files.grouped import REDUCTIONS_OF
+from gatherum.groups.functions import IN_FILES, FileFunction
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 RANDOM = np.random.default_rng(7)
@@ -22,12 +21,12 @@ ROWS = RANDOM.integers(0, 9, 60)  # group 9 is empty
 EACH = RANDOM.integers(0, 9, (60, 5)).astype(np.uint8)
 
 
-def test_the_command_has_the_functions_of_the_library() -> None:
-    assert tuple(REDUCTIONS_OF) == FUNCTIONS
+def test_type_checkers_know_the_functions() -> None:
+    assert set(get_args(FileFunction)) == set(IN_FILES)
 
 
 @pytest.mark.parametrize("form", ["npy", "zarr3", "hdf5"])
-@pytest.mark.parametrize("func", REDUCTIONS_OF)
+@pytest.mark.parametrize("func", IN_FILES)
 def test_the_bits_are_those_in_memory(tmp_path: Path, func: Any, form: str) -> None:
     values = put(tmp_path, "v", VALUES, form)
     for number, (by, axis) in enumerate(((ROWS, 0), (EACH, 0), (EACH, -1))):
@@ -43,7 +42,7 @@ def test_the_bits_are_those_in_memory(tmp_path: Path, func: Any, form: str) -> N
             assert bits(found) == bits(expected)
 
 
-@pytest.mark.parametrize("func", REDUCTIONS_OF)
+@pytest.mark.parametrize("func", IN_FILES)
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint64, np.complex64])
 def test_dtypes(func: Any, dtype: Any) -> None:
     if func in ("max", "min") and dtype is np.complex64:

@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 
+from ..groups.functions import IN_FILES
 from ..operators import OPERATORS
 from . import options as shared
 from .group import commands
 from .indices import as_operand
 from .numbers import Integer, number_or_text
 from .options import FILE
-
-# As gatherum.files.reduce_file has them, which is imported when the command runs; a test compares.
-FUNCTIONS = ("sum", "prod", "mean", "max", "min", "last", "count")
 
 
 @commands.command()
@@ -25,7 +23,7 @@ FUNCTIONS = ("sum", "prod", "mean", "max", "min", "last", "count")
     "-o", "--out", type=FILE, metavar="OUT", help="The output file; else the result is printed."
 )
 @click.option(
-    "--func", type=click.Choice(FUNCTIONS), default="sum", show_default=True,
+    "--func", type=click.Choice(IN_FILES), default="sum", show_default=True,
     help="What becomes of the values of a group.",
 )  # fmt: skip
 @click.option("--size", type=Integer(), metavar="N", help="How many groups there are.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gatherum.dtypes import accumulator_dtype
 from gatherum.operators import OPERATORS
 from gatherum.reductions import known_to_onnx
 
@@ -62,10 +63,9 @@ def _is_settled(call: Call, dtype: np.dtype[Any]) -> bool:
     """Whether ONNX settles the result of updates that meet."""
     if dtype.kind not in "fc":
         return True
-    if reduction(call) in ("max", "min"):
-        updates = call.operands["updates"]
-        return not bool(np.isnan(updates).any())
-    return dtype.itemsize > 2 and not order_shows(call)
+    if np.isnan(call.operands["updates"]).any() or order_shows(call):
+        return False
+    return accumulator_dtype(dtype, reduction(call)) == dtype
 
 
 def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:

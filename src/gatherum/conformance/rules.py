@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gatherum.dtypes import is_reducible
 from gatherum.operators import Operator
 from gatherum.reductions import REDUCTIONS
 
@@ -178,7 +179,7 @@ def _same(op: Operator, held: Array) -> Array:
 def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
     if op.scatters:
         nan = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
-        for reduction in ("max", "min"):
+        for reduction in REDUCTIONS[1:]:
             for numbers in ((0.0, -0.0), (-0.0, 0.0), (1.0, nan, 2.0), (np.inf, -np.inf)):
                 column = np.array(numbers, np.float32).reshape(-1, 1)
                 start = np.zeros((_SOME, 2), np.float32)
@@ -190,13 +191,13 @@ def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         for kind in (np.int8, np.uint8, np.int64):
             most = np.iinfo(kind).max
             column = np.array([most, most, 2], kind).reshape(-1, 1)
-            for reduction in ("add", "mul", "mean"):
+            for reduction in REDUCTIONS[1:]:
                 yield _folded(op, np.ones((_SOME, 2), kind), column, reduction)
 
 
 def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
     if op.scatters:
-        for reduction in ("add", "mul", "max", "min"):
+        for reduction in (r for r in REDUCTIONS[1:] if is_reducible(np.dtype(bool), r)):
             for numbers in ((True, True), (False, True), (False, False)):
                 column = np.array(numbers).reshape(-1, 1)
                 start = np.zeros((_SOME, 2), bool)

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,14 @@ from gatherum.files.remote import checked_options
 from gatherum.files.run import FileCall
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.groups import errors
-from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.reducing import ALIASES, check_defined, start_of
 from gatherum.names import ModeName
 
-__all__ = ["REDUCTIONS_OF", "reduce_file"]
+__all__ = ["reduce_file"]
 
 REDUCE_FILE = "reduce_file"
-# The functions that are one scatter, and its reduction.
-REDUCTIONS_OF = {
-    "sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min", "last": "none",
-    "count": "add",
-}  # fmt: skip
-FileFunction: TypeAlias = Literal["sum", "prod", "mean", "max", "min", "last", "count"]
 
 
 class _Options(TypedDict, total=False):
@@ -116,7 +110,7 @@ def reduce_file(
     >>> reduce_file(None, np.array([3, 1, 3]), func="count")
     array([0, 1, 0, 2])
     """
-    name = conversion.as_choice(REDUCE_FILE, "func", func, tuple(REDUCTIONS_OF), ALIASES)
+    name = conversion.as_choice(REDUCE_FILE, "func", func, IN_FILES, ALIASES)
     if values is None and name != "count":
         raise errors.no_values_of(REDUCE_FILE, name)
     how = Attributes("scatter_slices", conversion.as_integer(REDUCE_FILE, "axis", axis))
@@ -142,7 +136,7 @@ def reduce_file(
     more = {"out": out, "overwrite": overwrite, "progress": progress}
     updates = np.ones((), dtype) if name == "count" else values
     answer: Stats | NDArray[Any] = found.scatter(
-        start, groups, updates, options | more, REDUCTIONS_OF[name]
+        start, groups, updates, options | more, str(row.reduction)
     )
     return answer
 

@@ -29,6 +29,7 @@ ReduceName: TypeAlias = Literal[
     "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
     "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
 ]  # fmt: skip
+FileFunction: TypeAlias = Literal["sum", "prod", "mean", "max", "min", "last", "count"]
 TransformName: TypeAlias = Literal["normalize", "centre", "softmax", "log_softmax"]
 
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
@@ -55,6 +56,8 @@ class FunctionRow:
         one, else an error.
     ties : str
         Which of several equal values counts, for the documentation; "" where none does.
+    reduction : str or None
+        The reduction, where the function is one scatter of the values, or of ones to be counted.
     """
 
     name: str
@@ -64,6 +67,7 @@ class FunctionRow:
     result: Callable[[AnyDType], AnyDType]
     empty: float | None
     ties: str
+    reduction: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +245,7 @@ _ROWS = (
         result=_same,
         empty=0,
         ties="",
+        reduction="add",
     ),
     FunctionRow(
         name="prod",
@@ -250,6 +255,7 @@ _ROWS = (
         result=_same,
         empty=1,
         ties="",
+        reduction="mul",
     ),
     FunctionRow(
         name="mean",
@@ -259,6 +265,7 @@ _ROWS = (
         result=_same,
         empty=None,
         ties="",
+        reduction="mean",
     ),
     FunctionRow(
         name="var",
@@ -268,6 +275,7 @@ _ROWS = (
         result=_spread_dtype,
         empty=None,
         ties="",
+        reduction=None,
     ),
     FunctionRow(
         name="std",
@@ -277,6 +285,7 @@ _ROWS = (
         result=_spread_dtype,
         empty=None,
         ties="",
+        reduction=None,
     ),
     FunctionRow(
         name="max",
@@ -286,6 +295,7 @@ _ROWS = (
         result=_same,
         empty=None,
         ties="NaN wins; +0 is above -0",
+        reduction="max",
     ),
     FunctionRow(
         name="min",
@@ -295,6 +305,7 @@ _ROWS = (
         result=_same,
         empty=None,
         ties="NaN wins; -0 is below +0",
+        reduction="min",
     ),
     FunctionRow(
         name="argmax",
@@ -304,6 +315,7 @@ _ROWS = (
         result=_always(np.int64),
         empty=None,
         ties=_FIRST_INDEX,
+        reduction=None,
     ),
     FunctionRow(
         name="argmin",
@@ -313,6 +325,7 @@ _ROWS = (
         result=_always(np.int64),
         empty=None,
         ties=_FIRST_INDEX,
+        reduction=None,
     ),
     FunctionRow(
         name="first",
@@ -322,6 +335,7 @@ _ROWS = (
         result=_same,
         empty=None,
         ties="the first index",
+        reduction=None,
     ),
     FunctionRow(
         name="last",
@@ -331,6 +345,7 @@ _ROWS = (
         result=_same,
         empty=None,
         ties="the last index",
+        reduction="none",
     ),
     FunctionRow(
         name="count",
@@ -340,6 +355,7 @@ _ROWS = (
         result=_always(np.int64),
         empty=0,
         ties="",
+        reduction="add",
     ),
     FunctionRow(
         name="any",
@@ -349,6 +365,7 @@ _ROWS = (
         result=_always(np.bool_),
         empty=0,
         ties="",
+        reduction=None,
     ),
     FunctionRow(
         name="all",
@@ -358,6 +375,7 @@ _ROWS = (
         result=_always(np.bool_),
         empty=1,
         ties="",
+        reduction=None,
     ),
     FunctionRow(
         name="logsumexp",
@@ -367,10 +385,12 @@ _ROWS = (
         result=transformed_dtype,
         empty=-np.inf,
         ties="",
+        reduction=None,
     ),
 )
 
 FUNCTIONS = {row.name: row for row in _ROWS}
+IN_FILES = tuple(row.name for row in _ROWS if row.reduction is not None)
 REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
 
 TRANSFORMS = {

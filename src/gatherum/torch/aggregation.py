@@ -14,13 +14,14 @@ from torch import Tensor
 
 from .. import aggregation, conversion, edge_folds, errors
 from ..edge_folds import NAME, Fold
+from ..reductions import FOLDS, ROWS
 from . import checks, dtypes, namespace, operands, private
 from .batching import front, stretched
 from .gradients import below_recording, recording, records, redispatched, value_alone
 from .ops import LIBRARY, overload, with_below
 from .scatter_arguments import checked_out
 
-_LINEAR = ("add", "mean")
+_LINEAR = tuple(name for name in FOLDS if ROWS[name].linear)
 _on_arrays: Any = aggregation.aggregate
 
 
