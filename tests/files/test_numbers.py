@@ -9,7 +9,7 @@ import pytest
 
 from files.storage import put
 from gatherum import files, narrow
-from gatherum.files.formats import dtypes
+from gatherum.files.formats import dtypes, npy
 from gatherum.files.formats.safetensors import EXTENDED, write_header
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes: pip install ml_dtypes")
@@ -165,6 +165,18 @@ def test_a_long_result_is_shown_as_numpy_shows_it(run):
         np.save("long.npy", array)
         every = ",".join(map(str, range(shape[0])))
         assert run(f"gather long.npy --values {every} -o o.npy --print") == (0, f"{array}\n", "")
+
+
+def test_a_long_dimension_is_not_listed(tmp_path):
+    from gatherum.files import casts
+
+    start, size = npy.write_header((1 << 37,), np.dtype(np.int8)), 1 << 37
+    with open(tmp_path / "long.npy", "wb") as file:  # which is sparse
+        file.write(start + b"\1\0\2")
+        file.seek(len(start) + size - 1)
+        file.write(b"\3")
+    shown = casts.shown(tmp_path / "long.npy", np.dtype(np.int8), str(tmp_path))
+    assert shown == "[1 0 2 ... 0 0 3]"
 
 
 def test_cast_of_a_gather(run, installed, tmp_path):

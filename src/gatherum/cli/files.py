@@ -222,7 +222,10 @@ def _run_on_files(
         options.pop(option)
     operands, call = _roles(table, indices, updates), {"progress": bar, **options}
     needed = streams or out == DASH or show or options["cast"] is not None
-    with scratch(options["spill_dir"]) if needed else nullcontext("") as folder:
+    beside = os.path.dirname(os.path.abspath(out))  # where copies in another dtype fit
+    at_out = options["cast"] is not None and out != DASH and os.path.isdir(beside)
+    place = options["spill_dir"] or (beside if at_out else None)
+    with scratch(place) if needed else nullcontext("") as folder:
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 

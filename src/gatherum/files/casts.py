@@ -107,8 +107,7 @@ def shown(where: Path | Location, like: np.dtype[Any], folder: str) -> str:
 
 def _edges(size: int) -> NDArray[np.int64]:
     """Return the places along a dimension that are shown, and one of those that are left out."""
-    places = np.arange(size)
-    return places if size <= 2 * EDGE else np.r_[places[: EDGE + 1], places[-EDGE:]]
+    return np.arange(size) if size <= 2 * EDGE else np.r_[: EDGE + 1, size - EDGE : size]
 
 
 @contextmanager
