@@ -198,7 +198,8 @@ def test_a_plan_made_before_the_package_came_runs(python):
         ("gather", (DATA, np.array([4])), {}, IndexError,
          "gather: index 4 is out of bounds for axis 0 of size 4 (indices[0])"),
         ("gather", (DATA, DATA), {}, TypeError,
-         "gather: `indices` must have an integer dtype, got float64; write indices.to(torch.int64)"),
+         "gather: `indices` must have an integer dtype, got float64; write "
+         "indices.to(torch.int64)"),
         ("gather", (DATA, ROWS), {"axis": 2}, ValueError,
          "gather: `axis` must be in [-2, 2), got 2"),
         ("gather", (DATA, ROWS), {"axis": 1.5}, TypeError,
