@@ -188,11 +188,11 @@ GATHERUM_API gatherum_status gatherum_differentiate(const gatherum_program* prog
 /* Runs the program of a functional scatter with the reduction "max" or "min" and a contiguous output, and
  * writes beside each item of `out` the number of the first update that is the extreme: counted in row-major
  * order of the indices, of each line by itself where an index belongs to one item ("scatter_elements").
- * Zeros of either sign are equal, and so are NaN. Where the fold leaves out the old values, the start of `out`
- * may be null: the positions alone are written. `none`: where the old value is the extreme, or nothing
+ * Zeros of either sign are equal, and so are NaN. Where the fold leaves out the old values, the start of
+ * `out` may be null: the positions alone are written. `none`: where the old value is the extreme, or nothing
  * arrives. `positions` are contiguous int64, as many as there are items. GATHERUM_INVALID_PROGRAM for other
- * programs, GATHERUM_TOO_SMALL where an operand does not hold what is addressed. After an error, what is written
- * means nothing. */
+ * programs, GATHERUM_TOO_SMALL where an operand does not hold what is addressed. After an error, what is
+ * written means nothing. */
 GATHERUM_API gatherum_status gatherum_extremes(const gatherum_program* program,
                                                const gatherum_operands* operands,
                                                const gatherum_buffer* positions, int64_t none,
