@@ -94,7 +94,7 @@ def test_a_row_says_what_steps_along_a_dimension(operator, axis):
 
 
 def test_who_asks_for_an_addressing_asks_for_what_differs():
-    """No `if` about one of the addressings that there are: a new one would fall through it."""
+    """No `if` about one `Addressing` by name: a new one would fall through it."""
     named = r"\b(SLICES|ELEMENTS|TUPLES)\b|\.addressing (is|==|!=|in)\b"
     askers = [path for path in ASKERS if (ROOT / "src") in path.parents]
     found = [path.name for path in askers if re.search(named, path.read_text())]

@@ -242,7 +242,7 @@ def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     _refuse(op, operand, value, held)
     _refuse_text(op, operand, value)
     array = _convert(op, operand, value)
-    if isinstance(value, (int, list, tuple)) and array.dtype.kind in "fO":
+    if isinstance(value, (int, list, tuple)) and array.dtype.kind in "Of":
         if array.size == 0:
             return array.astype(np.int64)
         _refuse_wide(op, operand, np.array(value, object))
