@@ -27,8 +27,7 @@ WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 # Tests that are skipped where a framework is missing.
 FRAMEWORK_TESTS = (
     "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
-    "tests/frameworks/test_types.py",
-    "tests/frameworks/cuda/test_cuda_torch.py",
+    "tests/frameworks/cuda/test_cuda_torch.py", "tests/test_foreign_types.py",
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
     "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
     "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",

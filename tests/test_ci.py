@@ -36,3 +36,8 @@ def test_a_failure_in_either_lane_fails(tmp_path, first, second, status, last):
         ["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (status, last), done.stderr
+
+
+def test_the_folders_of_frameworks_shadow_no_framework():
+    """pytest puts the folder of a test on the path, and ``frameworks`` holds one named ``torch``."""
+    assert list((SCRIPT.parent.parent / "tests" / "frameworks").glob("*.py")) == []
