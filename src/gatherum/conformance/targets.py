@@ -130,14 +130,14 @@ def _cases(
 
 
 def write(folder: str | PathLike[str], format: TargetName = "npz", **options: Any) -> int:
-    """Write the cases of `vectors` into the files that a target's test runners read.
+    """Write the cases of `gatherum.vectors` into the files that a target's test runners read.
 
     Parameters
     ----------
     folder : path
         A folder, made if it is not there.
     format, **options
-        As of `vectors`.
+        As of `gatherum.vectors`.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def scatter_std(
     Parameters
     ----------
     src, index, dim, dim_size
-        As of `scatter`.
+        As of `gatherum.torch.scatter`.
     out : Tensor, optional
         The result, changed in place; its old values are added to the sums of squares.
     unbiased : bool, default True
@@ -59,7 +59,7 @@ def scatter_softmax(src: Tensor, index: Any, dim: int = -1, dim_size: int | None
     Parameters
     ----------
     src, index, dim, dim_size
-        As of `scatter`.
+        As of `gatherum.torch.scatter`.
 
     Returns
     -------
@@ -83,7 +83,8 @@ def scatter_log_softmax(
 ) -> Tensor:
     """Return the logarithm of `scatter_softmax`, ``x - m - log(sum(exp(x - m)))``.
 
-    Parameters, but for `eps`, are those of `scatter`. `eps` changes nothing: no sum is below 1.
+    Parameters, but for `eps`, are those of `gatherum.torch.scatter`. `eps` changes nothing: no sum
+    is below 1.
     """
     op = "scatter_log_softmax"
     src, places = scattered(op, src, index, dim, None, dim_size)
@@ -103,7 +104,7 @@ def scatter_logsumexp(
     Parameters
     ----------
     src, index, dim, dim_size
-        As of `scatter`.
+        As of `gatherum.torch.scatter`.
     out : Tensor, optional
         The result, changed in place: its old values take part.
     eps : float

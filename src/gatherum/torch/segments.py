@@ -40,7 +40,7 @@ def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str
     out : Tensor, optional
         The result; its old values take no part.
     reduce : str, optional
-        As of `scatter`.
+        As of `gatherum.torch.scatter`.
 
     Returns
     -------
@@ -58,17 +58,17 @@ def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str
 
 
 def segment_sum_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
-    """Add up each segment: `segment_csr` with ``reduce="sum"``."""
+    """Add up each segment: `gatherum.torch.segment_csr` with ``reduce="sum"``."""
     return _segmented("segment_sum_csr", src, indptr, out, "sum")
 
 
 def segment_add_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
-    """Add up each segment: `segment_csr` with ``reduce="add"``."""
+    """Add up each segment: `gatherum.torch.segment_csr` with ``reduce="add"``."""
     return _segmented("segment_add_csr", src, indptr, out, "add")
 
 
 def segment_mean_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
-    """Average each segment: `segment_csr` with ``reduce="mean"``."""
+    """Average each segment: `gatherum.torch.segment_csr` with ``reduce="mean"``."""
     return _segmented("segment_mean_csr", src, indptr, out, "mean")
 
 
@@ -78,7 +78,7 @@ def segment_max_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tupl
     Parameters
     ----------
     src, indptr, out
-        As of `segment_csr`.
+        As of `gatherum.torch.segment_csr`.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     src : Tensor
         Values; ``indptr.shape[-1] - 1`` along dimension ``indptr.dim() - 1``.
     indptr : Tensor of integers
-        As of `segment_csr`. Its last value is the size of the result.
+        As of `gatherum.torch.segment_csr`. Its last value is the size of the result.
     out : Tensor, optional
         The result.
 
@@ -160,7 +160,7 @@ def segment_coo(
         Where they go along dimension ``index.dim() - 1``. Dimensions in front broadcast to those of
         `src`. It need not be sorted.
     out, dim_size, reduce
-        As of `scatter`.
+        As of `gatherum.torch.scatter`.
 
     Returns
     -------
@@ -203,7 +203,10 @@ def segment_mean_coo(
 def segment_max_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the largest value that goes to each place, and where it stood: see `scatter_max`."""
+    """Return the largest value that goes to each place, and where it stood.
+
+    See `gatherum.torch.scatter_max`.
+    """
     index, dim = _along("segment_max_coo", src, index)
     return scattered_extreme("segment_max_coo", "max", src, index, dim, out, dim_size)
 
@@ -211,7 +214,10 @@ def segment_max_coo(
 def segment_min_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the smallest value that goes to each place, and where it stood: see `scatter_max`."""
+    """Return the smallest value that goes to each place, and where it stood.
+
+    See `gatherum.torch.scatter_max`.
+    """
     index, dim = _along("segment_min_coo", src, index)
     return scattered_extreme("segment_min_coo", "min", src, index, dim, out, dim_size)
 
