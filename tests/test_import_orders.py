@@ -138,3 +138,19 @@ def test_a_plan_in_the_frame_of_a_thread_that_is_stopped(python):
 @pytest.mark.skipif(not has("torch"), reason="install torch for a function that it keeps")
 def test_a_plan_that_statics_of_torch_keep(python):
     ends_quietly(python, [], OTHERS_KEEP)
+
+
+def test_threads_that_use_a_name_first_keep_its_annotations(python):
+    code = """
+import sys, threading, numpy, gatherum.gathers
+sys.setswitchinterval(1e-6)
+together = threading.Barrier(8)
+def use():
+    together.wait()
+    gatherum.gather
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(bool(gatherum.gather.__annotations__))
+"""
+    assert [python(code).stdout for _ in range(3)] == ["True\n"] * 3

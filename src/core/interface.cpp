@@ -330,11 +330,13 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
                                   gatherum_error* error) noexcept {
   const Program& p = program->value;
   const bool wants_result = at->out.start != nullptr;
-  if (!has_positions(p) || in_place(*at) || (!wants_result && p.combine.include_self))
-    return fail(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
-  // The result and the positions are contiguous: they hold so many items behind their beginning.
   int64_t items = 1;
   for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
+  // An array without items may lie anywhere.
+  const bool wrong = items > 0 && (in_place(*at) || (!wants_result && p.combine.include_self));
+  if (!has_positions(p) || wrong)
+    return fail(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
+  // The result and the positions are contiguous: they hold so many items behind their beginning.
   gatherum_operands contiguous = *at;
   const int64_t bytes = times(items, p.item);
   contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);

@@ -122,5 +122,6 @@ def of_weights(
         fold = fold._replace(negative=False)
     went = xp.gather(fold.gather, gradient, targets)
     edges = tuple(sources.shape)
-    product = xp.reshape(went * xp.conj(came), (*edges, -1)) if 0 not in data.shape[1:] else None
-    return xp.full(edges, 0, data.dtype, data) if product is None else product.sum(-1)
+    if 0 in (*edges, *data.shape[1:]):  # which reshape could not divide
+        return xp.full(edges, 0, data.dtype, data)
+    return xp.reshape(went * xp.conj(came), (*edges, -1)).sum(-1)

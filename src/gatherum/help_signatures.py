@@ -20,11 +20,9 @@ def plain_help(module: Mapping[str, Any]) -> None:
 def plain_signatures(public: object) -> None:
     """Do so for a function, or for the methods of a class."""
     for function in filter(_is_ours, _functions(public)):
-        annotations, function.__annotations__ = function.__annotations__, {}
-        try:
-            bare = inspect.signature(function)
-        finally:
-            function.__annotations__ = annotations
+        found = inspect.signature(function)  # of a wrapper, too; another thread may do the same
+        plain = [one.replace(annotation=one.empty) for one in found.parameters.values()]
+        bare = found.replace(parameters=plain, return_annotation=found.empty)
         vars(function)["__signature__"] = bare
 
 

@@ -50,16 +50,22 @@ def isinf(x: Array) -> Array:
     return _each(np.isinf, x, dtype=np.bool_)
 
 
+def _without_empty_chunks(x: Array) -> Array:
+    """Return the same array: Dask reverses and broadcasts others wrongly."""
+    chunks = tuple(tuple(n for n in along if n) or (0,) for along in x.chunks)
+    return x if chunks == x.chunks else x.rechunk(chunks)
+
+
 def as_values(op: str, operand: str, value: Array) -> Array:
     spec(op, operand, value)
     check_movable(op, operand, value.dtype)
-    return value
+    return _without_empty_chunks(value)
 
 
 def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     if is_dask(value):
         spec(op, operand, value)
-        return value
+        return _without_empty_chunks(value)
     entries = conversion.as_indices(op, value, operand)
     along = [d for d, n in enumerate(values.shape) if entries.shape == (n,)]
     chunks = values.chunks if entries.shape == values.shape else "auto"

@@ -98,3 +98,17 @@ def test_an_entry_that_is_no_group_is_found_when_it_is_computed():
     lazy = reduce(da.from_array(VALUES, chunks=2), GROUPS, 2)
     with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 of size 2"):
         lazy.compute()
+
+
+@pytest.mark.parametrize("func", ALL)
+def test_chunks_may_be_empty(func):
+    """Dask itself reverses and broadcasts such chunks wrongly."""
+    for shape, chunks in (((3, 2), ((2, 0, 1), (2,))), ((3, 1), ((0, 2, 1), (1, 0))),
+                          ((1,), ((1, 0),)), ((0, 2), ((0, 0), (1, 1)))):  # fmt: skip
+        values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        groups = np.arange(shape[0]) % 2
+        expected = outcome(run, reference, values, groups, func, {"size": 2})
+        lazy = da.from_array(values, chunks=-1).rechunk(chunks)
+        for entries in (groups, da.from_array(groups, chunks=-1).rechunk((chunks[0],))):
+            found = outcome(run, gatherum.groups, lazy, entries, func, {"size": 2})
+            assert same(found if isinstance(found, type) else found.compute(), expected)

@@ -236,3 +236,11 @@ def test_refusals(change, kind, message):
     } | change  # fmt: skip
     with pytest.raises(kind, match="^" + re.escape(message)):
         gatherum.aggregate(**arguments)
+
+
+@pytest.mark.parametrize("reduction", FOLDS)
+def test_a_graph_without_edges_has_gradients(reduction):
+    none, data = torch.zeros(0, dtype=torch.int64), torch.ones(3, 2, requires_grad=True)
+    weights = torch.ones(0, requires_grad=True)
+    gatherum.aggregate(data, none, none, 3, reduction, weights=weights).sum().backward()
+    assert (weights.grad.shape, data.grad.tolist()) == ((0,), [[0.0, 0.0]] * 3)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
-from gatherum.torch import extremes, scatter_max, scatter_min
-from gatherum.torch.scatters import scattered_extreme
-from strategies import value_bytes
+torch = pytest.importorskip("torch", reason="install torch to test tensors")
+
+from gatherum.torch import extremes, scatter_max, scatter_min  # noqa: E402
+from gatherum.torch.scatters import scattered_extreme  # noqa: E402
+from strategies import value_bytes  # noqa: E402
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int32", "int64", "uint8"]
 
@@ -93,3 +94,14 @@ def test_transforms_and_graphs():
 class _Extremes(torch.nn.Module):
     def forward(self, src, index):
         return scatter_max(src, index, 1, dim_size=3)
+
+
+@pytest.mark.parametrize("extreme", [scatter_max, scatter_min])
+def test_results_without_items(extreme):
+    none = torch.zeros(0, dtype=torch.int64)
+    for src, index, dim in ((torch.zeros(0), none, -1), (torch.zeros(3, 0), none.new_zeros(3), 0)):
+        values, positions = extreme(src, index, dim)
+        assert values.numel() == positions.numel() == 0
+        assert positions.dtype == torch.int64
+    with pytest.raises(IndexError, match="index 0 is out of bounds"):
+        extreme(torch.zeros(1), none.new_zeros(1), dim_size=0)

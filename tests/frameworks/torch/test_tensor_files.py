@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 from gatherum import files
+
+torch = pytest.importorskip("torch", reason="install torch to test tensors")
 
 
 def test_tensors_are_operands_of_files(tmp_path):
