@@ -54,9 +54,20 @@ def test_choices():
         for seed in (1, 1, 2)
     )
     assert first == again != other
-    for wrong in ({"format": "xml"}, {"op": "take"}, {"rule": "none"}):
+    for wrong in ({"format": "xml"}, {"op": "take"}, {"rule": "none"}, {"opset": 0}, {"seed": -1}):
         with pytest.raises(ValueError, match=r"^vectors: `"):
             vectors(**wrong)
+
+
+def test_a_folder_holds_the_cases_of_one_run(tmp_path):
+    write(tmp_path / "new", op="gather", rule="plain")
+    with pytest.raises(
+        FileExistsError, match=r"new: must be empty, so that no case of another run"
+    ):
+        write(tmp_path / "new", op="gather")
+    with pytest.raises(ValueError, match=r"^vectors: onnx has no case of these choices$"):
+        write(tmp_path / "none", "onnx", op="scatter_slices")
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_command_has_the_formats_of_the_library():

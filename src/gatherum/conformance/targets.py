@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from os import PathLike, fspath, makedirs
+from itertools import chain
+from os import PathLike, fspath, listdir, makedirs
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -101,8 +102,11 @@ def vectors(
     rules = RULES if rule is None else (conversion.as_choice(NAME, "rule", rule, tuple(RULES)),)
     rows = OPERATORS.values() if op is None else (find(op, NAME),)
     kind = np.dtype(np.float32 if dtype is None else dtype)
+    if opset is not None and conversion.as_integer(NAME, "opset", opset) < 1:
+        raise ValueError(f"{NAME}: `opset` must be at least 1, got {opset}")
     options = {"opset": opset, "feature_level": feature_level}
-    return _cases(target, list(rules), list(rows), kind, seed, options)
+    number = conversion.as_size(NAME, "seed", seed)
+    return _cases(target, list(rules), list(rows), kind, number, options)
 
 
 def _cases(
@@ -135,7 +139,7 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     Parameters
     ----------
     folder : path
-        A folder, made if it is not there.
+        A folder that is empty, or not there.
     format, **options
         As of `gatherum.vectors`.
 
@@ -148,9 +152,17 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     ------
     ImportError
         If the package of the format is missing: onnx.
+    ValueError
+        If the target has no such case, or as of `gatherum.vectors`.
     OSError
-        If a file cannot be written.
+        If a file cannot be written, or there are files already.
     """
     cases = vectors(format, **options)
+    if (first := next(cases, None)) is None:
+        raise ValueError(f"{NAME}: {format} has no case of these choices")
     makedirs(folder, exist_ok=True)
-    return TARGETS[format].write(cases, fspath(folder), options.get("opset"))
+    if listdir(folder):
+        raise FileExistsError(
+            f"{fspath(folder)}: must be empty, so that no case of another run stays"
+        )
+    return TARGETS[format].write(chain([first], cases), fspath(folder), options.get("opset"))
