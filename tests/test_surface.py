@@ -195,6 +195,14 @@ def test_a_function_imports_what_it_needs() -> None:
     assert heavy & loaded == set()
 
 
+def test_the_operators_are_imported_together() -> None:
+    """So that another thread imports none in the middle of a fork."""
+    code = "import gatherum as g; g.gather\nprint([name for name in g.__all__ if name in vars(g)])"
+    operators = ["gather", "gather_elements", "gather_nd"]
+    operators += ["scatter_elements", "scatter_nd", "scatter_slices"]
+    assert fresh_python(code) == f"{['__version__', *operators]}\n"
+
+
 def test_every_public_name_has_its_module() -> None:
     names = set(gatherum.__all__) - {"__version__"}
     assert names == set(gatherum._MODULES)

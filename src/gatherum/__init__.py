@@ -120,6 +120,9 @@ _MODULES = {
     "scatter_slices": "scatters",
     "vectors": "conformance",
 }
+# The first operator that is used imports all of them: a child of a fork would wait forever for what
+# another thread of its parent was importing.
+_OPERATORS = ("gathers", "scatters")
 # The subpackages, and what each of them needs.
 _SUBPACKAGES = {
     "cuda": "cuda",
@@ -154,7 +157,10 @@ if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
 
         if name in _SUBPACKAGES:
             return importlib.import_module(f"{__name__}.{name}")
-        found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-        plain_signatures(found)
-        globals()[name] = found
-        return found
+        modules = _OPERATORS if _MODULES[name] in _OPERATORS else (_MODULES[name],)
+        for each, module in _MODULES.items():
+            if module in modules:
+                found = getattr(importlib.import_module(f"{__name__}.{module}"), each)
+                plain_signatures(found)
+                globals()[each] = found
+        return globals()[name]
