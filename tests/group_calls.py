@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import gatherum
 from gatherum.groups import functions
 from strategies import MODES, same_bits, value_bytes
 
@@ -59,3 +60,12 @@ def call(rng):
         "negative": bool(rng.random() < 0.5),
     }
     return shape, entries, more
+
+
+def run(values, groups, func, *, module=gatherum.groups, **more):
+    """Call the function of a name, whichever of the two it is of."""
+    if func in functions.TRANSFORMS:
+        for name in ("ddof", "fill_value"):
+            more.pop(name, None)
+        return module.transform(values, groups, func, **more)
+    return module.reduce(values, groups, func=func, **more)

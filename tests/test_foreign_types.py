@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("mypy")
+pytest.importorskip("mypy", reason="install mypy to ask a type checker")
 ARRAYS = {
     "torch": ("torch", "torch.zeros(3)", "torch.Tensor"),
     "jax": ("jax", "jax.numpy.zeros(3)", "jax.Array"),
@@ -15,7 +15,7 @@ ARRAYS = {
 @pytest.mark.parametrize("library", ARRAYS)
 def test_a_result_has_the_type_of_the_data(library, tmp_path):
     module, made, kind = ARRAYS[library]
-    pytest.importorskip(module)
+    pytest.importorskip(module, reason=f"install {module} to ask for its types")
     program = tmp_path / "program.py"
     program.write_text(
         f"from typing import assert_type\nimport {module}\nimport gatherum\n"

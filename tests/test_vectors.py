@@ -54,7 +54,15 @@ def test_choices():
         for seed in (1, 1, 2)
     )
     assert first == again != other
-    for wrong in ({"format": "xml"}, {"op": "take"}, {"rule": "none"}, {"opset": 0}, {"seed": -1}):
+    for wrong in (
+        {"format": "xml"},
+        {"op": "take"},
+        {"rule": "none"},
+        {"format": "onnx", "opset": 0},
+        {"seed": -1},
+        {"opset": 13},
+        {"format": "onnx", "feature_level": "4_0"},
+    ):
         with pytest.raises(ValueError, match=r"^vectors: `"):
             vectors(**wrong)
 
@@ -89,7 +97,7 @@ def test_archives(tmp_path):
 
 @pytest.mark.parametrize("opset", [11, 13, 16, 18])
 def test_onnx_runs_them_by_its_own_loader(tmp_path, opset):
-    onnx = pytest.importorskip("onnx")
+    onnx = pytest.importorskip("onnx", reason="install onnx to run its models")
     from onnx import numpy_helper
     from onnx.backend.test.loader import load_model_tests
 

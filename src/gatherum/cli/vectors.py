@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ..operators import OPERATORS
+from . import options as shared
 from .group import commands
 from .numbers import Integer
 
@@ -24,7 +25,10 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
     "--op", type=click.Choice([row.command for row in OPERATORS.values()]),
     help="One operator; all unless given.",
 )  # fmt: skip
-@click.option("--dtype", default="float32", show_default=True, help="The dtype of the data.")
+@click.option(
+    "--dtype", default="float32", show_default=True, callback=shared.named_dtype,
+    help="The dtype of the data.",
+)  # fmt: skip
 @click.option("--rule", metavar="NAME", help="One rule; all unless given.")
 @click.option("--opset", type=Integer(), metavar="N", help="The opset of ONNX.")
 @click.option("--feature-level", metavar="LEVEL", help="The feature level of DirectML.")
@@ -33,7 +37,7 @@ def vectors(
     folder: str,
     target: Any,
     op: str | None,
-    dtype: str,
+    dtype: Any,
     rule: str | None,
     opset: int | None,
     feature_level: str | None,

@@ -72,9 +72,9 @@ def vectors(
     seed : int, default 0
         Of the random cases.
     opset : int, optional
-        The opset of ONNX; the newest one unless given.
+        The opset of ONNX; that of the newest of the operators unless given. Only for ``"onnx"``.
     feature_level : str, optional
-        The feature level of DirectML; the newest one unless given.
+        The feature level of DirectML; the newest one unless given. Only for ``"dxdispatch"``.
 
     Yields
     ------
@@ -85,7 +85,7 @@ def vectors(
     Raises
     ------
     ValueError
-        If `format`, `op` or `rule` is not one of its values.
+        If an argument is not one of its values, or not for this format.
 
     Examples
     --------
@@ -102,6 +102,12 @@ def vectors(
     rules = RULES if rule is None else (conversion.as_choice(NAME, "rule", rule, tuple(RULES)),)
     rows = OPERATORS.values() if op is None else (find(op, NAME),)
     kind = np.dtype(np.float32 if dtype is None else dtype)
+    for name, value, of in (
+        ("opset", opset, "onnx"),
+        ("feature_level", feature_level, "dxdispatch"),
+    ):
+        if value is not None and format != of:
+            raise ValueError(f"{NAME}: `{name}` is for format {of!r}, got {format!r}")
     if opset is not None and conversion.as_integer(NAME, "opset", opset) < 1:
         raise ValueError(f"{NAME}: `opset` must be at least 1, got {opset}")
     options = {"opset": opset, "feature_level": feature_level}

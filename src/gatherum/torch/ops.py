@@ -8,7 +8,6 @@ takes the other word for its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from inspect import signature
 from typing import Any, TypeAlias
 
@@ -73,16 +72,14 @@ def below(op: Any) -> Any:
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
 
 
-# Every kernel takes what a schema says, in its order. The attributes of the last calls are kept:
-# making them takes 5 % of a small call.
-_kept = lru_cache(maxsize=256, typed=True)(Attributes)
+# Every kernel takes what a schema says, in its order.
 
 
 def gather_attributes(
     op: str, axis: int = 0, bounds: str = "raise", negative: bool = True, fill_value: Any = 0
 ) -> Attributes:
     """Return the attributes of a gather from an op's arguments, which may leave some out."""
-    return _kept(op, axis, bounds, negative)
+    return Attributes(op, axis, bounds, negative)
 
 
 def scatter_attributes(
@@ -94,7 +91,7 @@ def scatter_attributes(
     negative: bool = True,
 ) -> Attributes:
     """Return the attributes of a scatter from an op's arguments, which may leave some out."""
-    return _kept(op, axis, bounds, negative, reduction, include_self)
+    return Attributes(op, axis, bounds, negative, reduction, include_self)
 
 
 def fill_of(rest: tuple[Any, ...]) -> Any:

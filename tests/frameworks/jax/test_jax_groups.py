@@ -6,14 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from group_calls import call, outcome, values_of
+from group_calls import call, outcome, run, values_of
 
 jax = pytest.importorskip("jax", reason="install jax to test its arrays")
 
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
-import gatherum  # noqa: E402
 from gatherum.groups import functions, reduce, transform  # noqa: E402
 from gatherum.reference import groups as reference  # noqa: E402
 from strategies import DATA_DTYPES, same_bits  # noqa: E402
@@ -40,15 +39,6 @@ def flushed(array):
     least = jnp.finfo(array.dtype).tiny
     with np.errstate(all="ignore"):
         return np.where(np.abs(array) < least, np.zeros((), array.dtype), array)
-
-
-def run(values, groups, func, *, module=gatherum.groups, **more):
-    """Call the function of a name, whichever of the two it is of."""
-    if func in functions.TRANSFORMS:
-        for name in ("ddof", "fill_value"):
-            more.pop(name, None)
-        return module.transform(values, groups, func, **more)
-    return module.reduce(values, groups, func=func, **more)
 
 
 @pytest.mark.parametrize("func", ALL)

@@ -8,11 +8,10 @@ import pytest
 from tensors import array_of, compiled, tensor_of, torch
 from torch.autograd import gradcheck, gradgradcheck
 
-import gatherum
 from gatherum.groups import functions, reduce, transform
 from gatherum.reference import groups as reference
 from gatherum.torch import elementary
-from group_calls import call, outcome, values_of
+from group_calls import call, outcome, run, values_of
 from strategies import DATA_DTYPES, same_bits
 
 pytestmark = [
@@ -24,15 +23,6 @@ DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name not in
 ALL = (*functions.REDUCES, *functions.TRANSFORMS)
 WHOLE = ("argmax", "argmin", "count", "any", "all")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
-
-
-def run(values, groups, func, *, module=gatherum.groups, **more):
-    """Call the function of a name, whichever of the two it is of."""
-    if func in functions.TRANSFORMS:
-        for name in ("ddof", "fill_value"):
-            more.pop(name, None)
-        return module.transform(values, groups, func, **more)
-    return module.reduce(values, groups, func=func, **more)
 
 
 @pytest.mark.parametrize("func", ALL)
