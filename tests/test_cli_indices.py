@@ -271,6 +271,31 @@ def test_standard_input(run, stdin, arguments, content, expected):
     assert np.load("out.npy").tolist() == expected.tolist()
 
 
+def test_groups_of_streams(run, stdin, monkeypatch):
+    shop = np.array([0, 2, 2, 0])
+    np.save("shop.npy", shop)
+    summed = "[[ 9. 11. 13.]\n [ 0.  0.  0.]\n [ 9. 11. 13.]]\n"
+    for arguments, content, expected in (
+        ("- shop.npy", npy(TABLE), summed),
+        ("table.npy -", npy(shop), summed),
+        ("table.npy -", b"0 2 2 0", summed),
+        ("- --func count", b"0 2 2 0", "[2 0 2]\n"),
+    ):
+        stdin(content)
+        assert run("groups", *arguments.split()) == (0, expected, "")
+    stdin(npy(shop))
+    with monkeypatch.context() as patch:
+        stream = io.TextIOWrapper(io.BytesIO())
+        patch.setattr(sys, "stdout", stream)
+        assert run("groups", "-", "--func", "count", "-o", "-", "--no-clobber")[::2] == (0, "")
+        assert stream.buffer.getvalue() == npy(np.array([2, 0, 2]))
+    message = "VALUES and GROUPS cannot both be standard input. See gatherum groups --help."
+    assert run("groups", "-", "-") == (2, "", f"gatherum: {message}\n")
+    stdin(b"0 x")
+    message = "standard input, line 1: expected integers, got '0 x'"
+    assert run("groups", "table.npy", "-") == (1, "", f"gatherum: {message}\n")
+
+
 def test_standard_input_that_is_something_else(run, stdin, tmp_path):
     before = sorted(tmp_path.iterdir())
     for arguments, content, message in (

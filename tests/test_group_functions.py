@@ -183,6 +183,10 @@ REFUSED = [
         "groups.reduce: `fill_value` must be an integer where the result is int64, got 1.5",
     ),
     (
+        "reduce", ([1, 2], [0, 0], 1, "max"), {"fill_value": np.nan}, ValueError,
+        "groups.reduce: `fill_value` must be an integer where the result is int64, got nan",
+    ),
+    (
         "reduce", (3, [0]), {}, ValueError,
         "groups.reduce: `values` must have at least 1 dimension, got 0",
     ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .call import Array
-from .dtypes import DType
+from .dtypes import AnyDType, DType, Extension
 
 # How far each kind of plain Python value reaches: bool < int < float < complex.
 KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -57,6 +58,17 @@ def kind_rank(dtype: DType) -> int | None:
     if is_extension(dtype):
         return 1 if is_integer(dtype) else 2
     return KIND_RANK.get(dtype.kind)
+
+
+@lru_cache
+def has_nan(dtype: AnyDType) -> bool:
+    """Whether values of the dtype may be NaN: not those of some types of 4 and 6 bits."""
+    if isinstance(dtype, Extension):
+        return True
+    if (kind_rank(dtype) or 0) < 2:
+        return False
+    item = np.asarray(np.nan).astype(dtype)
+    return bool(np.isnan(item))
 
 
 def keeps_kind(found: DType, wanted: DType) -> bool:

@@ -92,6 +92,12 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
         (([b"x"], [0]), {}, TypeError, "`func` 'sum' is not defined for dtype |S1"),
         (([1.0], [4]), {"size": 3}, IndexError,
          "index 4 is out of bounds for axis 0 of size 3 (groups[0])"),
+        (([1.0], [2**63 - 1]), {}, ValueError,
+         "the result, shape (9223372036854775808,) of dtype float64, has more bytes than can be "
+         "addressed"),
+        (([1.0], [0]), {"size": 2**62}, ValueError,
+         "the result, shape (4611686018427387904,) of dtype float64, has more bytes than can be "
+         "addressed"),
         (([1.0], [-1]), {}, IndexError,
          "index -1 is out of bounds for axis 0 of size 0 (groups[0])"),
         (([1.0], [0]), {"fill_value": "x"}, ValueError,

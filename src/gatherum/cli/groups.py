@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -10,10 +11,13 @@ import click
 from ..groups.functions import IN_FILES
 from ..operators import OPERATORS
 from . import options as shared
-from .group import commands
+from .group import OUTPUT, commands
 from .indices import as_operand
 from .numbers import Integer, number_or_text
 from .options import FILE
+from .streams import DASH, named, received, scratch, send
+
+ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each value
 
 
 @commands.command()
@@ -46,24 +50,45 @@ from .options import FILE
 def groups(values: str, groups: str | None, out: str | None, **options: Any) -> None:
     """Reduce the VALUES of each group, whose numbers are in GROUPS.
 
-    With --func count the groups alone are needed.
+    GROUPS is an array file, or a .csv, .tsv or .txt file of numbers. With --func count the groups
+    alone are needed.
 
     Example: gatherum groups prices.npy shop.npy -o means.npy --func mean
     """
+    if groups is None and options["func"] != "count":
+        raise click.UsageError("Missing argument 'GROUPS'.")
+    if values == groups == DASH:
+        raise click.UsageError("VALUES and GROUPS cannot both be standard input.")
+    quiet, keep = options.pop("no_progress"), options.pop("no_clobber")
+    options["progress"] = not quiet and sys.stderr.isatty()
+    streams = DASH in (values, groups, out)
+    with scratch(options["spill_dir"]) if streams else nullcontext("") as folder:
+        _run(values, groups, out, options, keep=keep, folder=folder)
+
+
+def _run(
+    values: str, groups: str | None, out: str | None, options: dict[str, Any], *, keep: bool,
+    folder: str,
+) -> None:  # fmt: skip
+    """Reduce, and print the statistics or the result; `folder` takes streams."""
     from .. import files
     from ..files.formats import locate
     from ..files.run import check_absent
 
-    if groups is None:
-        if options["func"] != "count":
-            raise click.UsageError("Missing argument 'GROUPS'.")
-        numbers, source = values, None
+    def operand(role: str, given: str) -> Any:
+        if given == DASH:
+            return received(folder, ENTRIES, role)
+        return given if role == "VALUES" else as_operand(ENTRIES, given, role)
+
+    if keep and out not in (None, DASH):
+        check_absent(locate(str(out)), "--no-clobber")
+    source = None if groups is None else operand("VALUES", values)
+    numbers = operand("GROUPS", values if groups is None else groups)
+    target = named(folder, OUTPUT) if out == DASH else out
+    result = files.reduce_file(source, numbers, target, **options)
+    if target is None:
+        click.echo(str(result))
+    elif out == DASH:
+        send(target.file)
     else:
-        numbers, source = groups, values
-    quiet, keep = options.pop("no_progress"), options.pop("no_clobber")
-    if keep and out is not None:
-        check_absent(locate(out), "--no-clobber")
-    bar = not quiet and sys.stderr.isatty()
-    found: Any = as_operand(OPERATORS["gather"], numbers, "GROUPS")
-    result = files.reduce_file(source, found, out, progress=bar, **options)
-    click.echo(str(result) if out is None else f"{out}: {result}")
+        click.echo(f"{out}: {result}")

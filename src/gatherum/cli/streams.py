@@ -41,7 +41,7 @@ def received(folder: str, operator: Operator, role: str) -> Location | Array:
     stream: IO[bytes] = sys.stdin.buffer
     with naming(INPUT):
         start = stream.read(6)
-        if role != "INDICES" or start == b"\x93NUMPY":
+        if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
             found = named(folder, INPUT)
             with open(found.file, "wb") as file:
                 file.write(start)

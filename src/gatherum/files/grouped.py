@@ -124,6 +124,7 @@ def reduce_file(
     row = FUNCTIONS[name]
     check_defined(REDUCE_FILE, row, name, found.dtype)
     dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
+    shapes.check_result(REDUCE_FILE, found.shape, dtype)
     one_group = Grouping.of(REDUCE_FILE, "groups", np.zeros(1, np.int64), (1,), 0)
     start = start_of(row, dtype, one_group, np.zeros((), dtype), fill_value)
     if start is None:

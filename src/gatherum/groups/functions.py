@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gatherum.casting import kind_rank
-from gatherum.dtypes import AnyDType, Extension, accumulator_dtype, is_reducible
+from gatherum.casting import has_nan
+from gatherum.dtypes import AnyDType, accumulator_dtype, is_reducible
 from gatherum.places import Array
 
 from .grouping import Grouping
@@ -115,17 +115,6 @@ def _spread_dtype(dtype: AnyDType) -> AnyDType:
     if dtype.kind == "c":
         return np.dtype(f"f{dtype.itemsize // 2}")
     return transformed_dtype(dtype)
-
-
-@lru_cache
-def has_nan(dtype: AnyDType) -> bool:
-    """Whether values of the dtype may be NaN: not those of some types of 4 and 6 bits."""
-    if isinstance(dtype, Extension):
-        return True
-    if (kind_rank(dtype) or 0) < 2:
-        return False
-    item = np.asarray(np.nan).astype(dtype)
-    return bool(np.isnan(item))
 
 
 def not_a_number(dtype: AnyDType) -> complex:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gatherum import conversion, indices, shapes
 from gatherum.call import Array
+from gatherum.casting import has_nan
 from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
     Shape,
@@ -20,7 +21,6 @@ from gatherum.errors import (
 )
 
 from . import errors
-from .functions import has_nan
 from .groupies_dtypes import (
     TRUTHS,
     WHOLE,

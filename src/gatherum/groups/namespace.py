@@ -8,6 +8,7 @@ import numpy as np
 
 from gatherum import conversion, elementary, indices, native
 from gatherum.call import Array, Attributes
+from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, DType, check_movable
 from gatherum.errors import Shape
 
@@ -41,7 +42,8 @@ def dtype(of: AnyDType) -> DType:
 
 
 def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
-    if not (isinstance(value, (float, complex)) and value != value):  # noqa: PLR0124  # complex, too
+    is_nan = isinstance(value, (float, complex)) and value != value  # noqa: PLR0124  # complex, too
+    if not (is_nan and has_nan(of)):
         return conversion.fill_item(op, of, value)
     nan = np.zeros((), dtype(of))  # a copy of longdouble would have other bytes behind its number
     nan[()] = value

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gatherum import conversion, frameworks, shapes
+from gatherum.casting import has_nan
 from gatherum.dtypes import MODES, AnyDType, is_index
 from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
 from gatherum.names import ModeName
@@ -23,7 +24,6 @@ from .functions import (
     ReduceName,
     TransformName,
     TransformRow,
-    has_nan,
     not_a_number,
     transformed_dtype,
     working_dtype,

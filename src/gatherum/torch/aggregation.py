@@ -52,7 +52,8 @@ def run(
     targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
     if weights is not None:
         weights = _as_weights(weights, data)
-    edge_folds.check(namespace, data, sources, targets, weights, fold.reduction)
+    with errors.for_tensors():
+        edge_folds.check(namespace, data, sources, targets, weights, fold.reduction)
     how = fold.size, fold.reduction, weights, fold.mode, fold.negative
     found: Tensor = overload(NAME)(data, sources, targets, *how)
     return found if out is None else checked_out(NAME, out, found).copy_(found)

@@ -33,10 +33,14 @@ def inference_tensor(op: str, operand: str) -> RuntimeError:
     )
 
 
-def no_broadcast(op: str, operand: str, found: Shape, other: str, expected: Shape) -> ValueError:
+def no_broadcast(
+    op: str, operand: str, found: Shape, other: str, expected: Shape, dim: int | None
+) -> ValueError:
+    """`dim` is a dimension along which the shape that was found would fit."""
+    behind = "" if dim is None else f"; write dim={dim} for one entry for each slice there"
     return ValueError(
         f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
-        f"got {found}"
+        f"got {found}{behind}"
     )
 
 

@@ -322,6 +322,14 @@ SRC = torch.tensor([[1.0, 2], [3, 4]])
          "scatter: `index` must have a shape that broadcasts to (2, 2), that of `src`, got (3,)",
          lambda: room.scatter(SRC, [0, 1, 2])),
         (ValueError,
+         "scatter_max: `index` must have a shape that broadcasts to (2, 4), that of `src`, got "
+         "(2,); write dim=0 for one entry for each slice there",
+         lambda: room.scatter_max(torch.ones(2, 4), [0, 1])),
+        (ValueError,
+         "segment_coo: `index` must have a shape that broadcasts to (2, 4), that of `src`, got "
+         "(4,)",
+         lambda: room.torch_scatter.segment_coo(torch.ones(2, 4), [0, 1, 2, 3])),
+        (ValueError,
          "scatter: `reduce` must be one of 'any', 'sum', 'add', 'mul', 'max', 'amax', 'min', "
          "'amin', 'mean', got 'median'",
          lambda: room.scatter(SRC, [0, 1], reduce="median")),

@@ -215,7 +215,8 @@ def test_a_bag_of_embeddings(reduction):
         ({"scatter_indices": [0, 9]}, IndexError,
          "aggregate: index 9 is out of bounds for axis 0 of size 3 (scatter_indices[1])"),
         ({"weights": torch.ones(2, dtype=torch.float64)}, TypeError,
-         "aggregate: `weights` must have the dtype of `data`, float32, got float64"),
+         "aggregate: `weights` must have the dtype of `data`, float32, got float64; "
+         "write weights.to(data.dtype)"),
         ({"weights": torch.ones(3)}, ValueError, "aggregate: `weights` must"),
         ({"scatter_indices": [0]}, ValueError,
          "aggregate: `scatter_indices` must have shape (2,), got (1,)"),
