@@ -20,7 +20,7 @@ import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files
 from gatherum.files import batches as ahead
-from gatherum.files import opened, stream
+from gatherum.files import lookups, opened, stream
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
@@ -75,7 +75,7 @@ def test_the_next_batch_is_read_ahead() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many indices each call gathers; batches are taken once they fill the space."""
     noted: list[int] = []
-    gathered, take = stream.gathered, ahead.Batches.take
+    gathered, take = lookups.gathered, ahead.Batches.take
 
     def counted(inputs: Any) -> Any:
         noted.append(math.prod(inputs.sources["indices"].shape))
@@ -87,7 +87,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             self._changed.wait_for(lambda: not self._asking or self._ended)
         return take(self, wait)
 
-    monkeypatch.setattr(stream, "gathered", counted)
+    monkeypatch.setattr(lookups, "gathered", counted)
     monkeypatch.setattr(ahead.Batches, "take", slow)
     return noted
 

@@ -2,6 +2,7 @@
 
 from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_file
 from gatherum.files.grouped import reduce_file
+from gatherum.files.handle import Table, TableStats, open
 from gatherum.files.scatters import scatter_elements_file, scatter_nd_file, scatter_slices_file
 from gatherum.files.stats import Stats
 from gatherum.files.stream import rows
@@ -9,9 +10,12 @@ from gatherum.help_signatures import plain_help
 
 __all__ = [
     "Stats",
+    "Table",
+    "TableStats",
     "gather_elements_file",
     "gather_file",
     "gather_nd_file",
+    "open",
     "reduce_file",
     "rows",
     "scatter_elements_file",

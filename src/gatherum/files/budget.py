@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "size_of"]
 
 SMALLEST = 64 << 10
 LARGEST = 1 << 60
@@ -12,6 +12,32 @@ UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 UNITS |= {f"{u}b": n for u, n in UNITS.items() if u in "kmgt" and u}
 UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+
+
+def size_of(name: str, given: object) -> int:
+    """Read a number of bytes, such as ``"512MiB"``, for the argument `name`.
+
+    Raises
+    ------
+    TypeError
+        It is neither a str nor an int.
+    ValueError
+        It is not a size, or 1 EiB and more.
+    """
+    if isinstance(given, str):
+        match = _SIZE.fullmatch(given)
+        if match is None or match[2].lower() not in UNITS:
+            raise ValueError(f"{name} must be a size such as '512MiB', got {given!r:.60}")
+        # more digits than any size has: as a float they might be infinite
+        number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
+        total = int(number * UNITS[match[2].lower()])
+    elif isinstance(given, int) and not isinstance(given, bool):
+        total = given
+    else:
+        raise TypeError(f"{name} must be a str or an int, got {type(given).__name__}")
+    if total >= LARGEST:
+        raise ValueError(f"{name} must be less than 1 EiB")
+    return total
 
 
 @dataclass(frozen=True)
@@ -49,21 +75,9 @@ class Budget:
         >>> Budget.parse("1.5 GiB").total
         1610612736
         """
-        if isinstance(memory, str):
-            match = _SIZE.fullmatch(memory)
-            if match is None or match[2].lower() not in UNITS:
-                raise ValueError(f"memory must be a size such as '512MiB', got {memory!r:.60}")
-            # more digits than any size has: as a float they might be infinite
-            number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
-            total = int(number * UNITS[match[2].lower()])
-        elif isinstance(memory, int) and not isinstance(memory, bool):
-            total = memory
-        else:
-            raise TypeError(f"memory must be a str or an int, got {type(memory).__name__}")
+        total = size_of("memory", memory)
         if total < SMALLEST:
             raise ValueError(f"memory must be at least 64 KiB, got {total} bytes")
-        if total >= LARGEST:
-            raise ValueError("memory must be less than 1 EiB")
         return cls(total)
 
     def check_item(self, name: object, nbytes: int) -> None:

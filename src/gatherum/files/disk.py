@@ -3,7 +3,7 @@
 import errno
 import os
 import tempfile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ __all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages
 PAGE = 4096  # bytes that a disk reads at least
 LONGEST_TRANSFER = 1 << 30
 WRITE_BEHIND = 1 << 20
+FEW_SCRATCH = 1 << 20  # bytes for a few rows that share pages
+ADVISE = getattr(os, "posix_fadvise", None)
+WILL_NEED = getattr(os, "POSIX_FADV_WILLNEED", 0)
 
 
 class StoredRows(NamedTuple):
@@ -108,19 +111,38 @@ class DiskFile:
         if numbers.size == 0:
             return 0
         flat = np.frombuffer(byte_view(into), np.uint8)
-        status, error, position, until, nbytes, runs = native.read_file_rows(
-            self.fd,
-            stored,
-            np.ascontiguousarray(numbers),
-            places if places is None else np.ascontiguousarray(places),
-            flat,
-            waste,
-            once,
-            scratch,
+        numbers = np.ascontiguousarray(numbers)
+        places = places if places is None else np.ascontiguousarray(places)
+        found = native.read_file_rows(self.fd, stored, numbers, places, flat, waste, once, scratch)
+        self.meter.read(found[4])
+        if found[0] != "done":
+            self._raise_failed(found)
+        return found[5]
+
+    def read_few(
+        self,
+        stored: StoredRows,
+        numbers: NDArray[np.int64],
+        places: NDArray[np.int64] | None,
+        flat: NDArray[np.uint8],
+    ) -> bool:
+        """Read a few rows as `read_rows` does; return False where a number is no row's.
+
+        All arrays are contiguous; `flat` is the bytes of the rows. Nothing was written then.
+        """
+        found = native.read_file_rows(
+            self.fd, stored, numbers, places, flat, self.waste, False, FEW_SCRATCH
         )
-        self.meter.read(nbytes)
-        if status == "done":
-            return runs
+        if found[0] == "outside":
+            return False
+        self.meter.read(found[4])
+        if found[0] != "done":
+            self._raise_failed(found)
+        return True
+
+    def _raise_failed(self, found: tuple[str, int, int, int, int, int]) -> NoReturn:
+        """Raise the error for what the core returned of rows that it could not read."""
+        status, error, position, until, _, _ = found
         if status == "truncated":
             raise self._truncated(position, until)
         if status == "failed":
@@ -128,6 +150,13 @@ class DiskFile:
         if status == "outside":
             raise OSError(f"{self.path}: request {position} is for a row that does not exist")
         raise MemoryError(f"{self.path}: no memory to read rows into")
+
+    def expect(self, stored: StoredRows, numbers: NDArray[np.int64]) -> None:
+        """Let the system begin to read rows, all at the same time, and return at once."""
+        if ADVISE is None:
+            return
+        for number in numbers.tolist():
+            ADVISE(self.fd, stored.base + number * stored.stride, stored.item, WILL_NEED)
 
     def cached_share(self, offsets: NDArray[np.int64]) -> float:
         """Return the share of some positions that is in the page cache; 0 if unknown."""

@@ -88,10 +88,18 @@ class Inputs:
         other.sources, other.opening, other._laid = sources, opening, {}
         return other
 
-    def is_like(self, indices: Source) -> bool:
-        """Whether `again` takes these indices."""
+    def is_call(
+        self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
+    ) -> bool:
+        """Whether `again` makes this call of these indices."""
         mine = self.sources["indices"]
-        return (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
+        same = (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
+        return (
+            same
+            and self.op == op
+            and self.fill_value is fill_value
+            and self.attributes is attributes
+        )
 
     def check_unchanged(self) -> None:
         """Raise OSError when an operand changed since it was opened."""

@@ -14,21 +14,34 @@ from gatherum.files.opened import Inputs
 from gatherum.files.tables.table import Panel, RowTable
 from gatherum.files.windows import best_order
 
-__all__ = ["gathered", "scattered"]
+__all__ = ["as_items", "gathered", "scattered"]
 
 
-def gathered(inputs: Inputs) -> NDArray[Any]:
-    """Return what a gather takes from its table."""
-    context = inputs.context(MemoryBuild(inputs.meter))
-    result, fill = np.empty(inputs.shape, inputs.table.dtype), inputs.fill()
-    if result.size == 0:
+def gathered(inputs: Inputs, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return what a gather takes from its table, in `out` where one is given.
+
+    `out` has the shape and dtype of the result. It is not touched where an index is refused.
+    """
+    context, fill = inputs.context(MemoryBuild(inputs.meter)), inputs.fill()
+    direct = out is not None and out.flags.c_contiguous
+    result = out if direct and out is not None else np.empty(inputs.shape, inputs.table.dtype)
+    if result.size == 0 or direct:
         context.requests.check(context.budget.entries)
+    if result.size == 0:
         return result
     context.meter.expect(result.nbytes)
     rows = result.reshape(context.requests.count, -1)
     for panel, table in inputs.panels(context.requests.depth):
         _fill_panel(context, table, rows, panel, fill)
-    return result
+    if out is None or direct:
+        return result
+    as_items(out)[...] = as_items(result)
+    return out
+
+
+def as_items(array: NDArray[Any]) -> NDArray[Any]:
+    """View records as bytes: NumPy copies them field by field, without what lies between."""
+    return array.view(np.dtype((np.void, array.itemsize))) if array.dtype.names else array
 
 
 def _fill_panel(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,15 +18,15 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
-from gatherum.files.opened import Inputs
+from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.remote import checked_options
-from gatherum.files.results import gathered
+from gatherum.files.results import as_items
 from gatherum.files.stats import Meter
 from gatherum.files.tables.table import stopped_early
 from gatherum.names import ModeName
 
-__all__ = ["rows"]
+__all__ = ["rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
 SHARE = 32  # of the memory, for the rows of small batches that one call gathers
@@ -119,13 +118,21 @@ def _opened(
         budget, spill_dir, options = means
         opening = Opening(Meter(), budget, spill_dir, stack.callback, storage_options=options)
         table = open_all({"table": where}, opening)["table"]
-        nbytes, most = _bytes_of_a_row(table, attributes["axis"]), budget.total // SHARE
-        if nbytes >= PAGE:
-            most = min(most, CACHED)
-        reader = Reader(table, attributes, fill_value, opening)
-        with Batches(iter(batches), nbytes, most) as asked:
-            yield from _ahead(asked, reader.read, table.opened.stop)
-        table.opened.check_unchanged()
+        yield from rows_of(Lookups(table, opening), batches, attributes, fill_value)
+
+
+def rows_of(
+    lookups: Lookups, batches: Iterable[Any], attributes: dict[str, Any], fill_value: object
+) -> Generator[NDArray[Any], None, None]:
+    """Yield the rows of each batch from an opened table."""
+    table, budget = lookups.table, lookups.opening.budget
+    nbytes, most = _bytes_of_a_row(table, attributes["axis"]), budget.total // SHARE
+    if nbytes >= PAGE:
+        most = min(most, CACHED)
+    reader = Reader(lookups, attributes, fill_value)
+    with Batches(iter(batches), nbytes, most) as asked:
+        yield from _ahead(asked, reader.read, table.opened.stop)
+    table.opened.check_unchanged()
 
 
 def _ahead(
@@ -148,12 +155,9 @@ def _ahead(
 class Reader:
     """Gathers groups of batches from one table."""
 
-    def __init__(
-        self, table: Source, attributes: dict[str, Any], fill_value: object, opening: Opening
-    ) -> None:
-        self.table, self.opening = table, opening
+    def __init__(self, lookups: Lookups, attributes: dict[str, Any], fill_value: object) -> None:
+        self.table, self.lookups = lookups.table, lookups
         self.attributes, self.fill_value = attributes, fill_value
-        self.inputs: Inputs | None = None
         self.checked, self.done = time.monotonic(), 0
 
     def read(self, group: Group) -> GroupRows:
@@ -179,15 +183,7 @@ class Reader:
 
     def gather(self, indices: NDArray[Any]) -> NDArray[Any]:
         """Gather the rows of one array of indices."""
-        with ExitStack() as stack:  # the call closes the files that it opens
-            own = replace(self.opening, at_end=stack.callback)
-            operand = open_all({"indices": find("indices", indices)}, own)
-            sources = {"table": self.table, **operand}
-            if self.inputs is not None and self.inputs.is_like(sources["indices"]):
-                self.inputs = self.inputs.again(sources, own)
-            else:
-                self.inputs = Inputs("gather", sources, self.attributes, self.fill_value, own)
-            return gathered(self.inputs)
+        return self.lookups.gather("gather", indices, self.attributes, self.fill_value)
 
 
 def _bytes_of_a_row(table: Source, axis: int) -> int:
@@ -202,9 +198,7 @@ def _cut(rows: NDArray[Any], group: Group, axis: int) -> list[NDArray[Any]]:
     """Return the rows of each batch, in memory of its own."""
     before, after = rows.shape[:axis], rows.shape[axis + 1 :]
     ends = list(accumulate(indices.size for indices in group))
-    # As bytes: NumPy copies records field by field, without what lies between them.
-    raw = rows.view(np.dtype((np.void, rows.itemsize))) if rows.dtype.names else rows
-    parts = np.split(raw, ends[:-1], axis)
+    parts = np.split(as_items(rows), ends[:-1], axis)
     return [
         np.array(part, order="C").view(rows.dtype).reshape(before + indices.shape + after)
         for part, indices in zip(parts, group, strict=True)

@@ -1,0 +1,6 @@
+"""A Table is a handle of a table that stays open, for one lookup after another."""
+
+from gatherum.files.handle.counts import TableStats
+from gatherum.files.handle.table import Table, open
+
+__all__ = ["Table", "TableStats", "open"]

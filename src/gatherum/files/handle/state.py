@@ -1,0 +1,194 @@
+"""What is open of a table: its file, and how its rows are read."""
+
+import tempfile
+import time
+import weakref
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import conversion, errors, frameworks
+from gatherum.dtypes import MODES
+from gatherum.files.budget import Budget
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.handle.row_cache import RowCache
+from gatherum.files.handle.row_reads import OtherReads, reads_of
+from gatherum.files.lookups import Lookups
+from gatherum.files.operands import Held, Operand, open_all
+from gatherum.files.stats import Meter
+from gatherum.indices import first_invalid, resolve
+from gatherum.plans import plan
+
+__all__ = ["RELOAD", "State"]
+
+Ints = NDArray[np.int64]
+BUDGET = Budget(1 << 30)
+FEW = 4096  # rows of a call that go to where they belong at once; more are planned first
+FILLED = 8 << 20  # bytes of rows that are put into the cache together
+NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: here, at a URL
+INT64 = np.dtype(np.int64)
+FILLING = ("fill", "drop")
+RELOAD = "Table.reload opens it again"
+
+
+def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
+    """Whether attributes need no check, and an invalid index gives zeros if it gives anything."""
+    if mode != "raise":
+        if type(mode) is not str or mode not in MODES:
+            return False
+        if mode in FILLING and (type(fill_value) is not int or fill_value != 0):
+            return False
+    return negative is True or negative is False
+
+
+def _numbers_of(indices: NDArray[Any]) -> Ints | None:
+    """Return indices as a flat, contiguous array of int64; None for dtypes that do not fit."""
+    kind = indices.dtype
+    if kind is not INT64:
+        if kind.kind not in "iu" or (kind.kind == "u" and kind.itemsize == INT64.itemsize):
+            return None
+        indices = indices.astype(INT64)
+    if indices.ndim != 1:
+        indices = indices.reshape(-1)
+    return indices if indices.flags.c_contiguous else indices.copy()
+
+
+class State:
+    """An opened table, which is closed when nothing uses it any more.
+
+    Parameters
+    ----------
+    where : Location or Held
+        The table.
+    cache : int
+        Bytes of the row cache, 0 for none.
+    options : mapping
+        What fsspec's filesystems take.
+    """
+
+    def __init__(self, where: Location | Held, cache: int, options: Mapping[str, Any]) -> None:
+        with ExitStack() as stack:
+            opening = Opening(
+                Meter(), BUDGET, tempfile.gettempdir(), stack.callback, storage_options=options
+            )
+            self.table = open_all({"table": where}, opening)["table"]
+            # a call that still runs keeps the files open that it reads
+            weakref.finalize(self, stack.pop_all().close).atexit = False
+        self.lookups, self.meter = Lookups(self.table, opening), opening.meter
+        self.cache: RowCache | None = None
+        self.reads = reads_of(self.table, self.lookups)
+        if cache and self.reads is not None:
+            self.cache = RowCache(
+                cache, self.table.shape[0], self.table.nbytes // self.table.shape[0]
+            )
+        kept = self.cache is not None or not isinstance(self.reads, OtherReads)
+        self._quick = kept and self.reads is not None
+        self._row_shape = self.table.shape[1:]
+        remote = isinstance(where, Location) and where.remote is not None
+        self._pause, self._due = FAR if remote else NEAR, 0.0
+
+    def check(self) -> None:
+        """Raise OSError where the table was replaced, removed or written since it was opened."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        try:
+            self.table.opened.check_unchanged()
+        except OSError as error:
+            error.add_note(RELOAD)
+            raise
+        self._due = now + self._pause
+
+    def cached(self) -> tuple[int, int, int]:
+        """Return hits and misses of the row cache, and the bytes of its rows."""
+        cache = self.cache
+        return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.nbytes)
+
+    def numbers(self, indices: Operand) -> Ints:
+        """Return the rows that indices name, sorted, each once; raise as a gather of them."""
+        values = conversion.as_indices("gather", frameworks.spec("gather", "indices", indices))
+        plan("gather", (self.table.shape, self.table.dtype), values)
+        size = self.table.shape[0]
+        found = first_invalid(values, (size,), "raise", True, False)
+        if found is not None:
+            raise errors.index_out_of_bounds("gather", found.value, 0, size, found.where, "raise")
+        return np.unique(resolve(values.reshape(-1), size, "raise", True)[0])
+
+    def are_resident(self, indices: NDArray[Any], axis: object) -> bool:
+        """Whether a gather of these rows is most likely served from memory."""
+        reads, plain = self.reads, type(axis) is int and axis == 0
+        if reads is None or not plain or indices.dtype.kind not in "iu" or indices.size > FEW:
+            return False
+        numbers = indices.reshape(-1).astype(INT64)
+        inside = (numbers >= 0) & (numbers < self.table.shape[0])
+        return reads.are_resident(numbers[inside])
+
+    def expect(self, numbers: Ints) -> None:
+        """Let the system begin to read rows."""
+        if self.reads is not None:
+            self.reads.expect(numbers)
+
+    def fill(self, numbers: Ints) -> None:
+        """Read rows into the row cache."""
+        item = self.table.nbytes // max(1, self.table.shape[0])
+        step = max(1, min(FEW, FILLED // item))
+        flat = np.empty(step * item, np.uint8)
+        for at in range(0, numbers.size, step):
+            self._read(numbers[at : at + step], None, flat)
+
+    def rows(
+        self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any
+    ) -> NDArray[Any] | None:
+        """Return the rows that a few indices name; None where the call needs all its checks."""
+        if indices.size > FEW or not self._quick or not _is_plain(mode, negative, fill_value):
+            return None
+        shape, numbers = indices.shape + self._row_shape, _numbers_of(indices)
+        result = np.empty(shape, self.table.dtype) if out is None else out
+        if numbers is None or not (out is None or self._receives(out, shape, indices)):
+            return None
+        flat: NDArray[np.uint8] = result.reshape(-1).view(np.uint8)
+        if self._read(numbers, None, flat) or self._read_resolved(numbers, mode, negative, flat):
+            return result
+        return None
+
+    def _receives(self, out: object, shape: tuple[int, ...], indices: NDArray[Any]) -> bool:
+        """Whether rows can be read to where `out` has them."""
+        return (
+            type(out) is np.ndarray
+            and out.shape == shape
+            and out.dtype == self.table.dtype
+            and out.flags.carray
+            and not np.may_share_memory(out, indices)
+        )
+
+    def _read_resolved(
+        self, numbers: Ints, mode: str, negative: bool, flat: NDArray[np.uint8]
+    ) -> bool:
+        """Read rows where some indices are negative or invalid; False where one is refused."""
+        positions, invalid = resolve(numbers, self.table.shape[0], mode, negative)
+        if invalid is None:
+            return self._read(positions, None, flat)
+        if mode not in FILLING:
+            return False
+        places = np.flatnonzero(~invalid)
+        flat.reshape(numbers.size, -1)[invalid] = 0
+        return self._read(positions[places], places, flat)
+
+    def _read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read rows by their numbers, from the cache if it has them; False for no rows."""
+        reads, cache = self.reads, self.cache
+        assert reads is not None
+        if cache is None:
+            return reads.read(numbers, places, flat)
+        missing = cache.lookup(numbers, places, flat)
+        if missing is None or missing is False:
+            return missing is None
+        wanted = numbers[missing]
+        to = missing if places is None else places[missing]
+        if not reads.read(wanted, to, flat):
+            return False
+        cache.insert(wanted, to, flat)
+        return True

@@ -1,0 +1,59 @@
+"""A table that stays open is gathered from, for one array of indices after another."""
+
+import threading
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.opened import Inputs
+from gatherum.files.operands import Operand, find, open_all
+from gatherum.files.receivers import Receiver
+from gatherum.files.results import gathered
+
+__all__ = ["Lookups"]
+
+
+class Lookups:
+    """Calls on one opened table; threads may share it.
+
+    Parameters
+    ----------
+    table : Source
+        The opened table.
+    opening : Opening
+        The settings that it was opened with.
+    """
+
+    def __init__(self, table: Source, opening: Opening) -> None:
+        self.table, self.opening = table, opening
+        # Readers of chunks prepare for one call at a time.
+        flat = isinstance(table.storage, FlatStorage)
+        self._turn: AbstractContextManager[object] = nullcontext() if flat else threading.RLock()
+        self._last: Inputs | None = None
+
+    def gather(
+        self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object,
+        out: object = None,
+    ) -> NDArray[Any]:  # fmt: skip
+        """Return what one of the three gathers takes, in `out` where one is given."""
+        with self._turn, ExitStack() as stack:  # the call closes the files that it opens
+            own = replace(self.opening, at_end=stack.callback)
+            where = find("indices", indices, op)
+            if isinstance(where, Location):
+                where.require()
+            sources = {"table": self.table, **open_all({"indices": where}, own)}
+            last = self._last
+            if last is not None and last.is_call(op, attributes, fill_value, sources["indices"]):
+                inputs = last.again(sources, own)
+            else:
+                inputs = Inputs(op, sources, attributes, fill_value, own)
+            self._last = inputs
+            if out is None:
+                return gathered(inputs)
+            receiver = Receiver(op, out, inputs.shape, self.table.dtype)
+            receiver.check_apart(self.table.location, where)
+            return gathered(inputs, receiver.array)

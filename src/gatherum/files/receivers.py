@@ -1,0 +1,64 @@
+"""The `out` of a call receives its result: an array, or a tensor in this processor's memory."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import callbacks, conversion, errors, frameworks
+from gatherum.call import ArraySpec
+from gatherum.checks import check_out
+from gatherum.errors import Shape
+from gatherum.files.formats.dtypes import name_of
+
+__all__ = ["Receiver"]
+
+
+class Receiver:
+    """The memory that a result goes to, checked as the `out` of the operators in memory.
+
+    Parameters
+    ----------
+    op : str
+        The operator's name.
+    out : ndarray or tensor
+        What the caller gave.
+    shape, dtype
+        Those of the result.
+    """
+
+    def __init__(self, op: str, out: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.op = op
+        found = frameworks.spec(op, "out", out)
+        if isinstance(found, ArraySpec):
+            spec = found
+            if str(found.dtype) == name_of(dtype):  # NumPy has no name for it, or another
+                spec = ArraySpec(found.shape, dtype, found.strides)
+            check_out(op, shape, dtype, spec)
+            self.array = _bytes_of(op, out).view(dtype).reshape(shape)
+            return
+        array = np.asarray(conversion.as_out(op, found))
+        check_out(op, shape, dtype, ArraySpec.of(array))
+        if getattr(out, "requires_grad", False):
+            raise ValueError(f"{op}: `out` must not require a gradient; write out.detach()")
+        self.array = array
+
+    def check_apart(self, *operands: object) -> None:
+        """Raise ValueError where it is read-only or shares memory with an operand."""
+        given: list[Any] = [getattr(where, "array", None) for where in operands]
+        data, indices = (x if conversion.is_plain(x) else NOTHING for x in given)
+        callbacks.check_memory(self.op, data, indices, None, self.array)
+
+
+NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+def _bytes_of(op: str, tensor: Any) -> NDArray[np.uint8]:
+    """Return the bytes of a tensor of a dtype that NumPy lacks, as bfloat16."""
+    torch = sys.modules.get("torch")
+    plain = torch is not None and isinstance(tensor, torch.Tensor) and not tensor.requires_grad
+    if not plain or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise errors.out_not_an_array(op, tensor)
+    found: NDArray[np.uint8] = tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()
+    return found
