@@ -125,8 +125,9 @@ _by_module = {source.name: source for source in _SOURCES}
 _by_module["jaxlib"] = _by_module["jax"]
 # Arrays on a CUDA device of any other framework, known by the protocols that their types have.
 CUDA = Source("cuda", "copy it to the host first", "its framework's stack", "cuda")
-# Arrays and values of NumPy and of Python, whatever module has made a type of its own of them.
-OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex)
+# Arrays and values of NumPy and of Python, whatever module has made a type of its own of them, and
+# specs.
+OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex, ArraySpec)
 # Types that are no framework's, wherever they come from.
 COMMON = frozenset((*OURS, bool, type(None)))
 
