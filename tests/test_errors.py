@@ -695,6 +695,14 @@ def test_every_sentence_is_tested():
         "not_a_picture",  # test_explain.py
         "no_derivative",  # test_derivatives.py
         "no_inverse",  # test_operators.py
+        "not_quantized",  # test_quantized_errors.py
+        "not_a_scale",
+        "not_a_result",
+        "other_bits",
+        "not_a_block",
+        "no_zero_points",
+        "other_scales",
+        "other_zero_points",
         "no_values_of",  # files/test_grouped.py
         "not_defined",  # test_group_functions.py
         "other_groups",

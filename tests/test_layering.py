@@ -19,7 +19,7 @@ ROWS = [
     {"files"},
     {"jax", "torch"},
     {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
-    | {"aggregation", "groups", "prepared"},
+    | {"aggregation", "groups", "prepared", "quantized"},
     {"accumulator_state", "callbacks", "extremes"},
     {"plans", "index_reports", "configuration", "verify_cases"},
     {"indices"},

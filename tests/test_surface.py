@@ -33,6 +33,10 @@ SIGNATURES |= {
         "(data, gather_indices, scatter_indices, size, reduction, weights=None, *, mode='raise', "
         "negative=True, out=None)"
     ),
+    "gather_quantized": (
+        "(data, indices, scales, zero_points=None, *, axis=0, quantize_axis=-1, block_size, "
+        "bits=None, dtype='float32', mode='raise', negative=True)"
+    ),
     "prepare": "(op, data_like, indices, /, **attributes)",
     "set_num_threads": "(n)",
     "get_include": "()",

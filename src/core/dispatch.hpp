@@ -21,6 +21,7 @@ void add_gradient_kernels(Kernels& all);
 void add_extreme_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_elementary_kernels(Kernels& all);
+void add_quantized_kernels(Kernels& all);
 
 // Calls f with the width of an item as a constant. The plan chooses the kernels that ask for these
 // widths only.

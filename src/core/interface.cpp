@@ -9,6 +9,7 @@
 #include "gradients.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
+#include "quantized.hpp"
 #include "row_lists.hpp"
 #include "row_reads.hpp"
 
@@ -96,6 +97,33 @@ bool fold_of(const gatherum_fold& f, FoldType& type) {
   type.item = f.item;
   const bool moves = how.reduction == Reduction::none;
   return f.item >= 0 && (moves || (has_meaning(how.value, how.reduction) && bytes_of(how.value) == f.item));
+}
+
+bool quantized_of(const gatherum_quantized& c, QuantizedGather& q) {
+  q = {};
+  if (!find_name(c.value, q.codes.type) || !find_name(c.scale, q.scale) || !find_name(c.result, q.result))
+    return false;
+  q.codes.bits = c.bits;
+  q.codes.packed = c.packed != 0 && c.bits != 8;
+  q.data = static_cast<const char*>(c.data);
+  q.scales = static_cast<const char*>(c.scales);
+  q.zeros = static_cast<const char*>(c.zero_points);
+  q.zero = c.zero;
+  q.out = static_cast<char*>(c.out);
+  q.numbers = c.rows;
+  q.count = c.count;
+  q.outer = c.before[0];
+  q.outer_quantized = c.before[1];
+  q.outer_behind = c.before[2];
+  q.rows = c.gathered;
+  q.inner = c.behind[0];
+  q.quantized = c.behind[1];
+  q.behind = c.behind[2];
+  q.outer_block = c.blocks[0];
+  q.row_block = c.blocks[1];
+  q.block = c.blocks[2];
+  q.scale_line = c.scale_line;
+  return has_meaning(q);
 }
 
 // Runs body(type), which cannot fail but for want of memory.
@@ -264,6 +292,16 @@ gatherum_status gatherum_map(const char* function, const char* value, const void
   const int threads = threads_for(2 * n * item);
   const bool finished = run_tasks((n + kPiece - 1) / kPiece, threads, poll_of(poll), map);
   return finished ? GATHERUM_OK : GATHERUM_INTERRUPTED;
+}
+
+gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gatherum_poll* poll) noexcept {
+  QuantizedGather found;
+  if (!quantized_of(*call, found)) return GATHERUM_INVALID_PROGRAM;
+  const QuantizedBytes needed = bytes_of(found);
+  if (needed.data > call->data_bytes || needed.scales > call->scales_bytes || needed.out > call->out_bytes ||
+      (found.zeros != nullptr && needed.zeros > call->zero_points_bytes))
+    return GATHERUM_TOO_SMALL;
+  return run_quantized(found, poll_of(poll)) ? GATHERUM_OK : GATHERUM_INTERRUPTED;
 }
 
 gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,

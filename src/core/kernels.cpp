@@ -166,6 +166,7 @@ const Kernels& kernels() {
     add_extreme_kernels(all);
     add_list_kernels(all);
     add_elementary_kernels(all);
+    add_quantized_kernels(all);
     return all;
   }();
   return table;

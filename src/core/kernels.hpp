@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "nest.hpp"
 
@@ -216,6 +217,53 @@ inline bool has_elementary(Value value) {
          value == Value::float64;
 }
 
+// What quantized values are: integers or small floats, of so many bits; packed ones lie 8 / bits in a byte.
+enum class CodeType : uint8_t { uint8, int8, float8_e4m3fn, float8_e5m2 };
+enum class ScaleType : uint8_t { float32, float16, bfloat16, float8_e8m0fnu };
+constexpr const char* name_of(CodeType t) {
+  constexpr const char* kNames[] = {"uint8", "int8", "float8_e4m3fn", "float8_e5m2"};
+  return static_cast<size_t>(t) < std::size(kNames) ? kNames[static_cast<size_t>(t)] : nullptr;
+}
+constexpr const char* name_of(ScaleType t) {
+  constexpr const char* kNames[] = {"float32", "float16", "bfloat16", "float8_e8m0fnu"};
+  return static_cast<size_t>(t) < std::size(kNames) ? kNames[static_cast<size_t>(t)] : nullptr;
+}
+constexpr int64_t bytes_of(ScaleType t) {
+  return t == ScaleType::float32 ? 4 : t == ScaleType::float8_e8m0fnu ? 1 : 2;
+}
+struct Codes {
+  CodeType type;
+  int bits;
+  bool packed;
+  int64_t in_byte() const { return packed ? 8 / bits : 1; }
+};
+
+// A gather of quantized rows (dequantize.hpp). A dimension before the rows, they themselves, or `quantized`
+// is cut into blocks that share a scale; the blocks of the other two have one item.
+struct QuantizedGather {
+  const char* data;
+  const char* scales;
+  const char* zeros;  // null: all are `zero`
+  float zero;
+  Codes codes;
+  ScaleType scale;
+  Value result;
+  char* out;
+  const int64_t* numbers;  // of the rows, `count` of them
+  int64_t count, rows, row_block;
+  int64_t outer, outer_quantized, outer_behind, outer_block;  // the dimensions before the rows
+  int64_t inner, quantized, behind, block;                    // a row: x, y and z
+  int64_t scale_line;                                         // the last dimension of the scales
+
+  // The number of scales' rows before those of `a`, a place in the dimensions before the rows.
+  int64_t scale_outer(int64_t a) const {
+    if (outer_block == 1) return a;
+    const int64_t z = a % outer_behind, y = a / outer_behind % outer_quantized;
+    const int64_t blocks = (outer_quantized + outer_block - 1) / outer_block;
+    return (a / outer_behind / outer_quantized * blocks + y / outer_block) * outer_behind + z;
+  }
+};
+
 struct Kernels {
   const char* level;
   // Returns false when a raise-mode index was invalid; the output is then unfinished. `streams`: rows, which
@@ -274,6 +322,8 @@ struct Kernels {
                          int64_t shares, char* scratch);
   // n items of float16, bfloat16, float32 or float64; `to` may be `from`.
   void (*elementary)(Elementary, Value, const char* from, char* to, int64_t n);
+  // Runs [begin, end) of a gather of quantized rows: `inner` of them for each number and place before it.
+  void (*dequantize)(const QuantizedGather&, int64_t begin, int64_t end);
   // Lists of rows: `stage` numbers the ends of the edges of a piece and counts them, and returns false when
   // it met an invalid index; `place` puts them in their lists; `weights` puts [begin, end) of the weights in
   // their order; `fold` folds the lists of destinations [begin, end), with weights in that order; `items`

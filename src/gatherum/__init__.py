@@ -8,6 +8,8 @@ Put back, and combine what meets: set, add, mul, max, min, mean
 Do both at once, or many times
     `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts
     the indices of a call once for many runs.
+Take from a quantized array
+    `gather_quantized` takes slices and dequantizes them in one pass.
 Inspect a call without running it
     `plan`, `explain`, `index_report`.
 Test others against it
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     )
     from .plans import Plan, plan
     from .prepared import Prepared, prepare
+    from .quantized import gather_quantized
     from .scatters import scatter_elements, scatter_nd, scatter_slices
 
 __all__ = [
@@ -75,6 +78,7 @@ __all__ = [
     "gather",
     "gather_elements",
     "gather_nd",
+    "gather_quantized",
     "get_include",
     "get_library",
     "get_num_threads",
@@ -102,6 +106,7 @@ _MODULES = {
     "gather": "gathers",
     "gather_elements": "gathers",
     "gather_nd": "gathers",
+    "gather_quantized": "quantized",
     "IndexReport": "index_reports",
     "index_report": "index_reports",
     "clear_output_cache": "native",

@@ -1,6 +1,6 @@
 """The compiled core, as `native` uses it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -171,6 +171,24 @@ def make_lists(
     numbered: bool,
 ) -> Any: ...
 def map(function: str, value: str, from_: Array, to: Array) -> None: ...
+def dequantize(
+    data: Array,
+    scales: Array,
+    zero_points: Array | None,
+    rows: Array,
+    out: Array,
+    value: str,
+    scale: str,
+    result: str,
+    bits: int,
+    packed: bool,
+    zero: float,
+    before: Sequence[int],
+    gathered: int,
+    behind: Sequence[int],
+    blocks: Sequence[int],
+    scale_line: int,
+) -> None: ...
 def new_result(dtype: object, shape: tuple[int, ...]) -> Any: ...
 def set_callbacks(
     normalise: Callable[..., Any],

@@ -50,8 +50,7 @@ def resolve(
     """
     if values.dtype == np.int64 and not first_invalid(values, (size,), "raise", False, False):
         return values, None
-    numbers, count = _number(OPERATORS["gather"], (size,), values, 0, mode, negative)
-    positions = numbers.reshape(values.shape)
+    positions, count = number_rows(values, size, mode, negative)
     if not count:
         return positions, None
     invalid = positions < 0
@@ -71,6 +70,16 @@ def number_entries(
     row-major order; -1 where the entry is invalid and the mode does not bring it into the data.
     """
     return _number(operator, space, indices, axis, mode, negative)[0]
+
+
+def number_rows(
+    values: NDArray[Any], size: int, mode: str, negative: bool
+) -> tuple[NDArray[np.int64], int]:
+    """Return what index values address in a dimension of that size, in an array of its own, and
+    how many address nothing: those have -1.
+    """
+    numbers, invalid = _number(OPERATORS["gather"], (size,), values, 0, mode, negative)
+    return numbers.reshape(values.shape), invalid
 
 
 def first_invalid(

@@ -45,6 +45,7 @@ RowLists = _core.RowLists
 make_lists = _core.make_lists
 new_result = _core.new_result
 map_items = _core.map
+dequantize = _core.dequantize
 call = _core.call
 run = _core.run
 call_memory = _core.call_memory

@@ -134,6 +134,32 @@ GATHERUM_API gatherum_status gatherum_first_invalid(const gatherum_program* prog
 GATHERUM_API gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to,
                                           int64_t n, const gatherum_poll* poll) GATHERUM_NOEXCEPT;
 
+/* A gather of quantized rows: (value - zero point) * scale of the rows that `rows` numbers, computed in
+ * float32 and rounded once. The gathered dimension has `gathered` rows; those before it are `before[0]`,
+ * `before[1]` and `before[2]`, those behind it `behind[0]`, `behind[1]` and `behind[2]`, each the product of
+ * dimensions. `before[1]`, `gathered` or `behind[1]` is cut into blocks that share a scale: `blocks` has
+ * their sizes, 1 where none are shared. Everything is contiguous. */
+typedef struct gatherum_quantized {
+  const void *data, *scales, *zero_points; /* zero_points null: `zero` for all of them */
+  void* out;
+  int64_t data_bytes, scales_bytes, zero_points_bytes, out_bytes;
+  const char* value;  /* "uint8", "int8", "float8_e4m3fn" or "float8_e5m2", of the data and zero points */
+  const char* scale;  /* "float32", "float16", "bfloat16" or "float8_e8m0fnu" */
+  const char* result; /* "float32", "float16" or "bfloat16" */
+  int32_t bits;       /* 8; for integers also 2 and 4 */
+  int32_t packed;     /* not 0: 8 / bits values lie in a byte, the first in the lowest bits */
+  float zero;
+  const int64_t* rows; /* `count` numbers, which must not change meanwhile; others than rows give zeros */
+  int64_t count;
+  int64_t before[3], gathered, behind[3], blocks[3];
+  int64_t scale_line; /* the scales' last dimension; packed zero points begin a new byte with it */
+} gatherum_quantized;
+
+/* GATHERUM_INVALID_PROGRAM: it has no meaning. GATHERUM_TOO_SMALL: an operand does not hold what it
+ * addresses. `poll` may be null. */
+GATHERUM_API gatherum_status gatherum_dequantize(const gatherum_quantized* call,
+                                                 const gatherum_poll* poll) GATHERUM_NOEXCEPT;
+
 /* A fold that goes on: a scatter whose updates come in batches, with the bits of one call on all of them. The
  * caller keeps an accumulator (`sum_bytes` bytes) and a count (an int64) for each of the n elements of the
  * data, in C order; the counts begin at 0. */

@@ -16,6 +16,7 @@
 #include "plan_table.hpp"
 #include "positional.hpp"
 #include "programs.hpp"
+#include "quantized.hpp"
 #include "tensors.hpp"
 
 namespace gatherum {
@@ -74,6 +75,7 @@ NB_MODULE(_core, m) {
   bind_folds(m);
   bind_lists(m);
   bind_elementary(m);
+  bind_quantized(m);
   bind_memory_calls(m);
   m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });

@@ -1,5 +1,5 @@
-"""The reference runs the six operators, `aggregate`, and in `groups` the functions over groups, as
-plain loops, from their definitions.
+"""The reference runs the six operators, `aggregate`, `gather_quantized`, and in `groups` the
+functions over groups, as plain loops, from their definitions.
 
 This is the oracle that the compiled core is tested against. It is slow, it
 imports NumPy alone and it shares no code with the rest of the package. Items
@@ -14,8 +14,9 @@ shape or an attribute out of range, IndexError for an index.
 
 from . import groups, operators
 from .operators import *  # noqa: F403
+from .quantized import gather_quantized
 
-__all__ = ["groups"]
+__all__ = ["gather_quantized", "groups"]
 __all__ += operators.__all__
 
 

@@ -1,0 +1,234 @@
+"""`gather_quantized`: its contract, and how it runs on arrays of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .. import conversion, errors, frameworks, native, shapes
+from .. import indices as resolved
+from ..call import Array
+from ..dtypes import is_index
+from ..names import ModeName
+from ..plans import apply
+from .formats import NAME, ResultName, name_of, result_dtype
+from .spec import Attributes, Spec, as_attributes, spec_of
+
+
+def gather_quantized(
+    data: ArrayLike,
+    indices: ArrayLike,
+    scales: ArrayLike,
+    zero_points: ArrayLike | None = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: ResultName | DTypeLike = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> NDArray[Any]:
+    """Take slices of a quantized array along one axis, and dequantize them.
+
+    ``out = (values - zero_points) * scales`` of what `gather` takes, in one pass: only the slices
+    that the indices name are read.
+
+    Parameters
+    ----------
+    data : array_like
+        The quantized values, of uint8, int8 or a type of ml_dtypes: float8_e4m3fn, float8_e5m2,
+        uint4, int4, uint2, int2.
+    indices : array_like of int
+        The numbers of the slices, of any shape, 0-d included.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    scales : array_like
+        A factor for each block of values, of float32, float16, bfloat16 or float8_e8m0fnu. It has
+        the shape of the values, but on `quantize_axis` one entry for each `block_size`, rounded up.
+    zero_points : array_like, optional
+        What is taken from the values of each block, of `data`'s dtype, packed as `data` is, and of
+        the shape of `scales`. Without them it is 0 for signed and small types and for floats, and
+        ``2 ** (bits - 1)`` for uint8, as in ONNX Runtime's text. Floats take none.
+    axis : int, default 0
+        The axis along which `indices` counts.
+    quantize_axis : int, default -1
+        The axis whose blocks share a scale.
+    block_size : int
+        How many values share a scale, at least 1. The last block may be shorter. The size of the
+        axis, or any larger number, is one scale for all of it.
+    bits : {2, 4, 8}, optional
+        How many bits a value has. With 4 or 2, each byte of uint8 or int8 holds 2 or 4 values,
+        which follow each other along the last axis, the first in the lowest bits.
+    dtype : {"float32", "float16", "bfloat16"}, default "float32"
+        The dtype of the result.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat out-of-bounds indices, as in `gather`: ``"fill"`` and ``"drop"`` give zeros.
+    negative : bool, default True
+        Whether values from -n to -1 count from the end of a dimension of size n.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new C-contiguous array of `dtype` and the shape
+        ``values.shape[:axis] + indices.shape + values.shape[axis + 1:]``.
+
+    Raises
+    ------
+    TypeError
+        If an attribute is not an integer, `negative` is not a boolean, a dtype is not one of those
+        above, `indices` is not of an integer dtype, `zero_points` has another dtype than `data` or
+        is given for floats, or an operand is not an array, masked, or of another framework.
+    ValueError
+        If an attribute is out of its range or not one of its values, or the shapes do not fit.
+    IndexError
+        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
+        dimension has size 0. It names the first one in row-major order of `indices`.
+
+    See Also
+    --------
+    gather : The slices as they are.
+
+    Notes
+    -----
+    Values, zero points and scales are exact in float32, and so is the difference. The product is
+    rounded to float32, and then to `dtype`, to nearest even. A NaN is the canonical quiet one. The
+    bits are the same on any number of threads and on every machine.
+
+    `data`, `scales` and `zero_points` are read where they lie if they are C-contiguous. Of other
+    arrays the slices are gathered first.
+
+    The counterpart is ONNX Runtime's GatherBlockQuantized
+    (https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> table = np.array([[1, 2, 3, 4], [-5, 6, -7, 8]], np.int8)
+    >>> scales = np.array([[0.5, 1.0], [2.0, 0.25]], np.float32)
+    >>> gatherum.gather_quantized(table, [1, 0], scales, block_size=2)
+    array([[-10.  ,  12.  ,  -1.75,   2.  ],
+           [  0.5 ,   1.  ,   3.  ,   4.  ]], dtype=float32)
+
+    Two values of 4 bits in each byte, and a zero point for each row:
+
+    >>> packed = np.array([[0x21, 0x43], [0x65, 0x87]], np.uint8)
+    >>> zeros = np.array([[1], [5]], np.uint8)
+    >>> ones = np.ones((2, 1), np.float16)
+    >>> gatherum.gather_quantized(packed, 1, ones, zeros, block_size=4, bits=4, dtype="float16")
+    array([0., 1., 2., 3.], dtype=float16)
+    """
+    attributes = as_attributes(axis, quantize_axis, block_size, bits, dtype, mode, negative)
+    operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zero_points}
+    if run := frameworks.namespace(NAME, operands, "quantized"):
+        found: NDArray[Any] = run(attributes, data, indices, scales, zero_points)
+        return found
+    frameworks.check_one_framework(NAME, operands)
+    table = conversion.as_array(NAME, "data", data)
+    factors = conversion.as_array(NAME, "scales", scales)
+    zeros = None if zero_points is None else conversion.as_array(NAME, "zero_points", zero_points)
+    chosen = conversion.as_indices(NAME, indices)
+    spec = spec_of(
+        attributes,
+        (table.shape, name_of(table.dtype)),
+        (factors.shape, name_of(factors.dtype)),
+        None if zeros is None else (zeros.shape, name_of(zeros.dtype)),
+    )
+    return run_on_arrays(attributes, spec, table, chosen, factors, zeros)
+
+
+def run_on_arrays(
+    attributes: Attributes,
+    spec: Spec,
+    data: Array,
+    indices: Array,
+    scales: Array,
+    zero_points: Array | None,
+) -> Array:
+    """Run a call that has been checked, but for its indices."""
+    if not is_index(indices.dtype):
+        raise errors.not_an_index_dtype(NAME, indices.dtype, False)
+    shapes.check_rank(NAME, "`indices`", indices.ndim)
+    dtype = result_dtype(spec.result)
+    if not isinstance(dtype, np.dtype):
+        raise errors.no_values(NAME, dtype)
+    shape = spec.result_shape(indices.shape)
+    shapes.check_result(NAME, shape, dtype)
+    rows = resolve_rows(indices, spec.axis, spec.rows, attributes.mode, attributes.negative)
+    out: Array = native.new_result(dtype, shape)
+    dequantize(spec, data, rows, scales, zero_points, out)
+    return out
+
+
+def resolve_rows(
+    indices: Array, axis: int, size: int, mode: str, negative: bool
+) -> NDArray[np.int64]:
+    """Return the row of each index in an array of its own, -1 where there is none, or raise
+    IndexError.
+    """
+    if size == 0 and indices.size and mode not in ("fill", "drop"):
+        value = int(indices.flat[0])
+        raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)
+    rows, invalid = resolved.number_rows(indices, size, mode, negative)
+    if invalid and mode == "raise":
+        found = resolved.first_invalid(indices, (size,), mode, negative, False)
+        value, where = (0, None) if found is None else (found.value, found.where)
+        if indices.dtype.kind == "u":
+            value %= 1 << 8 * indices.dtype.itemsize
+        raise errors.index_out_of_bounds(NAME, value, axis, size, where, mode)
+    return rows
+
+
+def dequantize(
+    spec: Spec,
+    data: Array,
+    rows: NDArray[np.int64],
+    scales: Array,
+    zero_points: Array | None,
+    out: Array,
+) -> None:
+    """Write rows that are numbered to a contiguous array."""
+    if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
+        spec, data, rows, scales, zero_points = _gathered(spec, data, rows, scales, zero_points)
+    codes = spec.codes
+    pins = conversion.pinned(data, scales, zero_points)
+    native.dequantize(
+        data,
+        scales,
+        zero_points,
+        rows,
+        out,
+        value=codes.value,
+        scale=spec.scale,
+        result=spec.result,
+        bits=codes.bits,
+        packed=codes.in_byte > 1,
+        zero=codes.zero,
+        **spec.sizes(),
+    )
+    del pins
+
+
+def _gathered(
+    spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
+) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
+    """Return a call on the rows alone, in arrays of their own."""
+    axis, block = spec.axis, 1
+    if spec.codes.in_byte > 1 and axis == len(spec.values) - 1:  # a row is a part of each byte
+        zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
+        return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
+    flat = rows.reshape(-1)
+    taken = np.maximum(flat, 0)
+    blocks = taken // spec.block if spec.quantize_axis == axis else taken
+    count = flat.size if spec.rows else 0
+    taken, blocks = taken[:count], blocks[:count]
+    numbers = np.where(flat < 0, -1, np.arange(flat.size))
+    values = (*spec.values[:axis], count, *spec.values[axis + 1 :])
+    if spec.quantize_axis != axis:
+        block = spec.block
+    found = spec._replace(values=values, block=block)
+    zeros = None if zero_points is None else apply("gather", zero_points, blocks, axis=axis)
+    slices = apply("gather", data, taken, axis=axis)
+    return found, slices, numbers, apply("gather", scales, blocks, axis=axis), zeros
