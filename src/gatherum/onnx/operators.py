@@ -1,4 +1,6 @@
-"""`FamilyOp` is what the six operators share in ONNX's evaluator: versions, limits, messages."""
+"""What operators share in ONNX's evaluator: `NodeOp` messages, and `FamilyOp`, of the six, versions
+and limits.
+"""
 
 from __future__ import annotations
 
@@ -55,14 +57,52 @@ def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[s
     return faults
 
 
-class FamilyOp(OpRun):
+class NodeOp(OpRun):
+    """An operator of gatherum in ONNX's evaluator, whose messages name the node and its inputs.
+
+    Attributes
+    ----------
+    op : str
+        The name of gatherum's function.
+    names : tuple of str
+        What its inputs are called.
+    """
+
+    op: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ("data", "indices", "updates")
+
+    def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
+        """Run the node; a TypeError keeps its own message, which ONNX would wrap in another."""
+        try:
+            result: tuple[Array, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
+        except TypeError as wrapped:
+            if isinstance(wrapped.__cause__, TypeError):
+                raise wrapped.__cause__ from None
+            raise
+        return result
+
+    def _worded(self, error: Exception) -> str:
+        """Return the function's message with the node and the input's name in the model."""
+        text = str(error).removeprefix(f"{self.op}: ")
+        for name in self.names:
+            if text.startswith(f"`{name}` "):
+                text = self._input(name) + text.removeprefix(f"`{name}`")
+        return self._said(text)
+
+    def _input(self, name: str) -> str:
+        return f"input `{name}` ({self.onnx_node.input[self.names.index(name)]!r})"
+
+    def _said(self, text: str) -> str:
+        return f"{self.onnx_node.op_type} ({_place(self.onnx_node)}): {text}"
+
+
+class FamilyOp(NodeOp):
     """One operator of the family; its subclasses, ``Name_N``, are its versions.
 
     ONNX's evaluator finds classes given to it by operator name alone. Therefore the class that
     bears the name makes an instance of the version that the model's opset asks for.
     """
 
-    op: ClassVar[str]
     since: ClassVar[int] = 0
     negative: ClassVar[bool] = True
 
@@ -104,16 +144,6 @@ class FamilyOp(OpRun):
                 f"only {', '.join(map(str, known))}"
             )
         return known[since]
-
-    def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
-        """Run the node; a TypeError keeps its own message, which ONNX would wrap in another."""
-        try:
-            result: tuple[Array, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
-        except TypeError as wrapped:
-            if isinstance(wrapped.__cause__, TypeError):
-                raise wrapped.__cause__ from None
-            raise
-        return result
 
     def _run(
         self, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
@@ -185,22 +215,13 @@ class FamilyOp(OpRun):
 
     def _worded(self, error: Exception) -> str:
         """Return the functions' message with the node and the input's name in the model."""
+        if not isinstance(error, IndexError):
+            return super()._worded(error)
         text = str(error).removeprefix(f"{self.op}: ")
-        if isinstance(error, IndexError):
-            text = f"{self._input('indices')}: {text}"
-            if not self.negative and ": index -" in text:
-                text += "; negative indices begin with opset 11"
-        for name in ("data", "indices", "updates"):
-            if text.startswith(f"`{name}` "):
-                text = self._input(name) + text.removeprefix(f"`{name}`")
+        text = f"{self._input('indices')}: {text}"
+        if not self.negative and ": index -" in text:
+            text += "; negative indices begin with opset 11"
         return self._said(text)
-
-    def _input(self, name: str) -> str:
-        position = ("data", "indices", "updates").index(name)
-        return f"input `{name}` ({self.onnx_node.input[position]!r})"
-
-    def _said(self, text: str) -> str:
-        return f"{self.onnx_node.op_type} ({_place(self.onnx_node)}): {text}"
 
 
 def _place(node: onnx.NodeProto) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..shapes import nd_shape
-from .operators import Array, FamilyOp
+from .contrib import GatherBlockQuantized
+from .operators import Array, FamilyOp, NodeOp
 
 
 class Gather(FamilyOp):
@@ -195,14 +196,15 @@ FAMILY: dict[str, type[FamilyOp]] = {
 }
 
 
-def reference_ops() -> list[type[FamilyOp]]:
-    """Return the six operators for ``ReferenceEvaluator(model, new_ops=reference_ops())``.
+def reference_ops() -> list[type[NodeOp]]:
+    """Return the operators for ``ReferenceEvaluator(model, new_ops=reference_ops())``.
 
     Returns
     -------
     list of OpRun classes
-        One an operator: Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND.
-        Each makes the version that the model's opset asks for.
+        One an operator: Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND,
+        each of which makes the version that the model's opset asks for; and GatherBlockQuantized
+        of the domain com.microsoft.
 
     Raises
     ------
@@ -231,4 +233,4 @@ def reference_ops() -> list[type[FamilyOp]]:
     >>> session.run(None, {"table": table, "ids": np.array([4, -5])})[0].tolist()
     [[12.0, 13.0, 14.0], [0.0, 1.0, 2.0]]
     """
-    return list(FAMILY.values())
+    return [*FAMILY.values(), GatherBlockQuantized]

@@ -1,0 +1,115 @@
+"""GatherBlockQuantized of ONNX Runtime's operators, for ONNX's evaluator.
+
+Its text is that of ``docs/ContribOperators.md`` in ONNX Runtime's repository.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx
+
+from ..quantized import gather_quantized
+from .operators import Array, NodeOp
+
+DOMAIN = "com.microsoft"
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+_DATA = ("int4", "uint4", "uint8", *_FLOAT8)
+_SCALES = ("float32", "float16", "bfloat16")
+_INDICES = ("int32", "int64")
+_LEAST_BLOCK = 16
+
+
+class GatherBlockQuantized(NodeOp):
+    """Slices of quantized `data`, dequantized. Invalid indices give zeros, as its text says."""
+
+    op_domain = DOMAIN
+    op = "gather_quantized"
+    names = ("data", "indices", "scales", "zero_points")
+    defaults: ClassVar = {"gather_axis": 0, "quantize_axis": 1, "block_size": 128, "bits": 4}
+
+    def __init__(
+        self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
+    ) -> None:
+        super().__init__(onnx_node, run_params, schema)
+        given = list(onnx_node.input)
+        if not 3 <= len(given) <= 4 or "" in given[:3]:
+            raise ValueError(
+                self._said(f"must have 3 or 4 inputs ({', '.join(self.names)}), got {given}")
+            )
+        for attribute in onnx_node.attribute:
+            if attribute.name not in self.defaults:
+                known = ", ".join(sorted(self.defaults))
+                raise ValueError(self._said(f"has no attribute `{attribute.name}` ({known})"))
+            if attribute.type != onnx.AttributeProto.INT:
+                raise ValueError(self._said(f"`{attribute.name}` must be INT"))
+
+    def _run(
+        self,
+        data: Array,
+        indices: Array,
+        scales: Array,
+        zero_points: Array | None = None,
+        **attributes: Any,
+    ) -> tuple[Array]:
+        found = self.defaults | attributes
+        try:
+            self._require_types(data, indices, scales)
+            block = self._block_size(data, found)
+            return (
+                gather_quantized(
+                    data,
+                    indices,
+                    _stretched(data, scales, found["quantize_axis"]),
+                    zero_points,
+                    axis=found["gather_axis"],
+                    quantize_axis=found["quantize_axis"],
+                    block_size=block,
+                    bits=None if data.dtype.name in _FLOAT8 else found["bits"],
+                    dtype=scales.dtype.name,
+                    mode="fill",
+                ),
+            )
+        except (TypeError, ValueError) as error:
+            raise type(error)(self._worded(error)) from error
+
+    def _require_types(self, data: Array, indices: Array, scales: Array) -> None:
+        rows = ("data", data, _DATA), ("indices", indices, _INDICES), ("scales", scales, _SCALES)
+        for name, operand, types in rows:
+            if operand.dtype.name not in types:
+                raise TypeError(
+                    f"`{name}` must be one of {', '.join(types)}, got {operand.dtype.name}"
+                )
+
+    def _block_size(self, data: Array, found: dict[str, Any]) -> int:
+        """Return the number of values of a block by the rules of the text."""
+        block: int = found["block_size"]
+        if data.dtype.name == "uint8" and found["gather_axis"] not in (0, -data.ndim):
+            raise ValueError(f"`gather_axis` must be 0 for uint8, got {found['gather_axis']}")
+        if data.dtype.name in _FLOAT8 and block == 0:  # a block for the whole axis
+            return int(max((1, *data.shape)))
+        if block < _LEAST_BLOCK or block & (block - 1):
+            raise ValueError(
+                f"`block_size` must be a power of 2 from {_LEAST_BLOCK} on, got {block}"
+            )
+        return block
+
+    def _worded(self, error: Exception) -> str:
+        text = super()._worded(error)
+        return text.replace(": `axis` ", ": `gather_axis` ")
+
+
+def _stretched(data: Array, scales: Array, axis: int) -> Array:
+    """Return the scales of float8, of which one may stand for all of a dimension."""
+    if (
+        data.dtype.name not in _FLOAT8
+        or scales.ndim != data.ndim
+        or not -data.ndim <= axis < data.ndim
+    ):
+        return scales
+    shape = list(data.shape)
+    shape[axis] = scales.shape[axis]
+    if any(have not in (1, want) for have, want in zip(scales.shape, shape, strict=True)):
+        return scales
+    return np.broadcast_to(scales, shape)
