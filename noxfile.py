@@ -27,7 +27,8 @@ WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 # Tests that are skipped where a framework is missing.
 FRAMEWORK_TESTS = (
     "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
-    "tests/frameworks/cuda/test_cuda_torch.py", "tests/test_foreign_types.py",
+    "tests/frameworks/cuda/test_cuda_torch.py", "tests/frameworks/cuda/test_device_trial.py",
+    "tests/test_foreign_types.py",
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
     "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
     "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",
@@ -149,6 +150,26 @@ def cuda(session: nox.Session) -> None:
             "TSAN_OPTIONS": "halt_on_error=1",
         },
     )  # fmt: skip
+
+
+# What has CUB's sorts, and the NVRTC of PyTorch for CUDA 13.0, which finds the compiled kernels.
+SORTS = "cuda-cccl[minimal-cu13]>=1.1"
+NVRTC = "nvidia-cuda-nvrtc==13.0.*"
+
+
+@nox.session(default=False, python="3.12")
+def device(session: nox.Session) -> None:
+    """Make the kit of a first run on a GPU without a network; ``--`` gives tests/device/pack.py's.
+
+    The Python is the device's: ``--force-python`` names another.
+    """
+    install(session, "[cuda]", *group("test"), SORTS, NVRTC)
+    wheels = Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    fetch = "python", "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"
+    session.run(*fetch, "-d", str(wheels), SORTS)
+    packed = wheel(session), *wheels.glob("*.whl")
+    session.run("python", "tests/device/pack.py", *map(str, packed), *session.posargs)
 
 
 @nox.session(name="wheel", default=False)

@@ -1,18 +1,26 @@
-"""CUB's stable radix sort, by `cuda.compute`, for arrays whose framework has no sort of its own."""
+"""CUB's stable radix sort, by `cuda.compute`, for arrays whose framework has no sort of its own.
+
+Its sorters take seconds to compile, for each pair of widths. They are kept beside the compiled
+kernels, as bytes that `cuda.compute` makes of them.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
+import warnings
+from functools import cache
+from importlib import import_module, metadata
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from . import disk
 from . import errors as cuda_errors
-from .driver import open_driver
+from .driver import open_compiler, open_driver
 
 # A sorter is shared by all calls of the same types, and holds the pointers of the last one.
 _sorting = Lock()
+_ADDRESS = 256
 
 
 class _Array:
@@ -52,10 +60,7 @@ def radix_sort(
     stream: int,
 ) -> tuple[Any, Any]:
     """Sort pairs of scratch memory; the results are in scratch memory of the same framework."""
-    try:
-        compute = import_module("cuda.compute")
-    except (ImportError, RuntimeError) as why:  # a RuntimeError: libraries that it loads
-        raise cuda_errors.no_cuda_sort() from why
+    driver = open_driver()
     found = [framework.allocate(count * width, device, stream) for width in widths]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths[0]),
@@ -63,11 +68,71 @@ def radix_sort(
         "d_in_values": _Array(payload.address, count, widths[1]),
         "d_out_values": _Array(found[1].address, count, widths[1]),
     }
-    with _sorting, open_driver().on(device):
-        sorter = compute.make_radix_sort(**operands, order=compute.SortOrder.ASCENDING)
+    with _sorting, driver.on(device):
+        sorter = _loaded(widths, driver.architecture(device))
         more = {"num_items": count, "begin_bit": 0, "end_bit": bits, "stream": _Stream(stream)}
         nbytes = sorter(temp_storage=None, **operands, **more)
         nbytes = max(nbytes, 1)  # without an address the next call would only ask for the size
         scratch = framework.allocate(nbytes, device, stream)
         sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
     return found[0], found[1]
+
+
+@cache
+def _loaded(widths: tuple[int, int], architecture: str) -> Any:
+    """Return a sorter for devices of an architecture; the current one has to be."""
+    return _compute().deserialize(code(widths, architecture))
+
+
+def code(widths: tuple[int, int], architecture: str) -> bytes:
+    """Return the bytes of a sorter, from disk where they are there; it needs no device.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Bytes of a key and of what is moved with it.
+    architecture : str
+        As compilers call it: ``"sm_90"``.
+
+    Returns
+    -------
+    bytes
+        What `cuda.compute.deserialize` takes.
+    """
+    compute = _compute()
+
+    def compile_() -> bytes:
+        # No one reads there. With arrays that have no address, like `cuda.compute.ProxyArray`, it
+        # would compile a sort of keys alone.
+        keys, values = (_Array(_ADDRESS, 1, width) for width in widths)
+        sorter = compute.make_radix_sort(
+            d_in_keys=keys,
+            d_out_keys=keys,
+            d_in_values=values,
+            d_out_values=values,
+            order=compute.SortOrder.ASCENDING,
+            compute_capability=int(architecture.removeprefix("sm_")),
+        )
+        found: bytes = compute.serialize(sorter)
+        return found
+
+    package = f"cuda-cccl {metadata.version('cuda-cccl')}"
+    parts = "radix_sort", package, open_compiler().version(), architecture, *map(str, widths)
+    return disk.compiled(parts, compile_, ".sort")
+
+
+@cache
+def _compute() -> Any:
+    """Return `cuda.compute`, or raise ImportError: without libraries that it loads its import
+    warns, and its functions are not there.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            compute = import_module("cuda.compute")
+        except (ImportError, RuntimeError) as why:  # a RuntimeError: a library is not found
+            raise cuda_errors.no_cuda_sort(why) from why
+    if not hasattr(compute, "deserialize"):
+        reason = caught[0].message if caught else "it has no function deserialize"
+        raise cuda_errors.no_cuda_sort(reason)
+    return compute

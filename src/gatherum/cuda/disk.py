@@ -50,7 +50,7 @@ def _folder() -> Path:
     return (root if root.is_absolute() else Path("~/.cache").expanduser()) / "gatherum" / "cuda"
 
 
-def compiled(parts: Iterable[str], compile_: Callable[[], bytes]) -> bytes:
+def compiled(parts: Iterable[str], compile_: Callable[[], bytes], suffix: str = ".cubin") -> bytes:
     """Return what `compile_` returns, from disk where it is there.
 
     Parameters
@@ -59,6 +59,8 @@ def compiled(parts: Iterable[str], compile_: Callable[[], bytes]) -> bytes:
         All that the result depends on: the source, the options, the architecture, the compiler.
     compile_ : callable
         Compiles.
+    suffix : str
+        Of the file's name.
 
     Returns
     -------
@@ -67,7 +69,7 @@ def compiled(parts: Iterable[str], compile_: Callable[[], bytes]) -> bytes:
     """
     if (where := folder()) is None:
         return compile_()
-    path = where / f"{_name(parts)}.cubin"
+    path = where / f"{_name(parts)}{suffix}"
     if (code := _read(path)) is None:
         code = compile_()
         _write(path, code)

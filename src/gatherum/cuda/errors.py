@@ -9,6 +9,13 @@ def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
     )
 
 
+def on_rocm(op: str, version: str) -> TypeError:
+    return TypeError(
+        f"{op}: `data` must be on an NVIDIA GPU, got a tensor of torch for ROCm {version}, which "
+        'calls AMD\'s devices "cuda", too; write data.cpu()'
+    )
+
+
 def no_cuda_out(op: str) -> TypeError:
     return TypeError(
         f"{op}: `out` must be None for arrays on a CUDA device, except for tensors of torch; the "
@@ -39,15 +46,16 @@ def no_capture(op: str) -> RuntimeError:
 
 def no_cuda_package(missing: str) -> ImportError:
     return ImportError(
-        f"gatherum.cuda: {missing} is not installed; write pip install cuda-bindings "
-        "nvidia-cuda-nvrtc"
+        f"gatherum.cuda: {missing} is not installed; write pip install 'cuda-bindings>=13,<14' "
+        "'nvidia-cuda-nvrtc>=13,<14'"
     )
 
 
-def no_cuda_sort() -> ImportError:
+def no_cuda_sort(why: object) -> ImportError:
     return ImportError(
-        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
-        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
+        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute cannot be "
+        f"imported ({why}); write pip install 'cuda-cccl[minimal-cu13]>=1.1', or give arrays of "
+        "torch or CuPy"
     )
 
 

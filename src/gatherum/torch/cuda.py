@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..call import ArraySpec, Attributes
 from ..cuda import cub, execute
+from ..cuda import errors as cuda_errors
 from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
 from ..cuda.views import View
@@ -113,6 +114,8 @@ def run(
 ) -> Tensor:
     """Run one call on dense tensors of one CUDA device, and return the result, or `out`."""
     op = attributes.op
+    if torch.version.hip is not None:
+        raise cuda_errors.on_rocm(op, torch.version.hip)
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)

@@ -1,4 +1,4 @@
-"""CuPy's arrays, by a small CuPy of the host's memory; CUB's sort, by a small one of its own."""
+"""CuPy's arrays, by a small CuPy of the host's memory."""
 
 import ctypes
 import sys
@@ -12,8 +12,7 @@ import pytest
 import gatherum
 import gatherum.cuda
 from cases import CASES
-from gatherum.cuda import adapter, cub
-from gatherum.cuda.protocols import Protocols
+from gatherum.cuda import adapter
 from strategies import same_bits
 
 
@@ -228,71 +227,3 @@ def test_the_kernels_and_the_sort(on_shim, cupy):
     found = gatherum.scatter_slices(data, index, cupy.array(updates), reduction="add")
     expected = gatherum.scatter_slices(data.values, index.values, updates, reduction="add")
     assert same_bits(found.values, expected)
-
-
-def test_cub(machine, monkeypatch):
-    made, ran = [], []
-
-    def make(*, d_in_keys, d_out_keys, d_in_values, d_out_values, order):
-        made.append(order)
-
-        def sort(*, temp_storage, num_items, begin_bit, end_bit, stream, **arrays):
-            assert machine.contexts
-            if temp_storage is None:
-                return 1000
-            values = {
-                name: np.frombuffer((ctypes.c_char * array.nbytes).from_address(
-                    array.__cuda_array_interface__["data"][0]), array.dtype)
-                for name, array in arrays.items()
-            }  # fmt: skip
-            order = np.argsort(values["d_in_keys"], kind="stable")
-            values["d_out_keys"][...] = values["d_in_keys"][order]
-            values["d_out_values"][...] = values["d_in_values"][order]
-            ran.append(
-                (temp_storage.nbytes, num_items, begin_bit, end_bit, stream.__cuda_stream__())
-            )
-            return None
-
-        return sort
-
-    library = SimpleNamespace(make_radix_sort=make, SortOrder=SimpleNamespace(ASCENDING="up"))
-    monkeypatch.setattr(cub, "import_module", lambda name: library)
-    framework = Protocols()
-    keys, payload = np.array([3, 1, 3, 0], np.uint32), np.arange(4, dtype=np.uint64)
-    given = [framework.allocate(a.nbytes, 0, 40) for a in (keys, payload)]
-    for memory, array in zip(given, (keys, payload), strict=True):
-        ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
-    found = framework.sort(*given, 4, (4, 8), 2, 0, 40)
-    assert ctypes.string_at(found[0].address, 16) == np.array([0, 1, 3, 3], np.uint32).tobytes()
-    assert ctypes.string_at(found[1].address, 32) == np.array([3, 1, 0, 2], np.uint64).tobytes()
-    assert (made, ran) == (["up"], [(1000, 4, 0, 2, (0, 40))])
-
-
-def test_cub_never_asks_twice_for_the_size(machine, monkeypatch):
-    storages = []
-
-    def sort(*, temp_storage, **_):
-        storages.append(temp_storage)
-        return 0
-
-    library = SimpleNamespace(
-        make_radix_sort=lambda **_: sort, SortOrder=SimpleNamespace(ASCENDING="up")
-    )
-    monkeypatch.setattr(cub, "import_module", lambda name: library)
-    framework = Protocols()
-    framework.sort(*(framework.allocate(4, 0, 40) for _ in range(2)), 1, (4, 4), 1, 0, 40)
-    assert [None if s is None else s.nbytes for s in storages] == [None, 1]
-
-
-@pytest.mark.parametrize("why", [ModuleNotFoundError, RuntimeError])
-def test_without_cub_one_sentence_says_what_to_install(machine, monkeypatch, why):
-    def no_module(name):
-        raise why(name)
-
-    monkeypatch.setattr(cub, "import_module", no_module)
-    with pytest.raises(ImportError) as caught:
-        Protocols().sort(None, None, 4, (4, 4), 2, 0, 40)
-    assert str(caught.value) == (
-        "gatherum.cuda: this scatter sorts its updates by destination, and cuda.compute is not "
-        "installed; write pip install 'cuda-cccl[minimal-cu13]', or give arrays of torch or CuPy"
-    )

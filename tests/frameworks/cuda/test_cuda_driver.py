@@ -111,8 +111,8 @@ for functions in (gatherum, gatherum.cuda):
 def test_without_the_packages_one_sentence_says_what_to_install(python):
     found = python(WITHOUT)
     sentence = (
-        "gatherum.cuda: cuda.bindings is not installed; write pip install cuda-bindings "
-        "nvidia-cuda-nvrtc\n"
+        "gatherum.cuda: cuda.bindings is not installed; write pip install "
+        "'cuda-bindings>=13,<14' 'nvidia-cuda-nvrtc>=13,<14'\n"
     )
     assert (found.stdout, found.stderr) == (2 * sentence, "")
 

@@ -206,6 +206,16 @@ def test_tensors_of_the_host_are_none_of_this_room():
     )
 
 
+def test_tensors_of_rocm_are_refused(as_cuda, monkeypatch):
+    monkeypatch.setattr(torch.version, "hip", "7.1.25424")
+    with pytest.raises(TypeError) as caught:
+        call("gather", *example("gather"))
+    assert str(caught.value) == (
+        "gather: `data` must be on an NVIDIA GPU, got a tensor of torch for ROCm 7.1.25424, which "
+        'calls AMD\'s devices "cuda", too; write data.cpu()'
+    )
+
+
 @pytest.mark.parametrize("widths", [(4, 4), (4, 8), (8, 4)])
 def test_the_sort_is_stable(as_cuda, widths):
     random = np.random.default_rng(3)

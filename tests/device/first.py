@@ -1,0 +1,172 @@
+"""Runs the checks that need a GPU, in the order of what they tell, within a few minutes.
+
+    nox -s device                                     # here: makes build/device, and says so
+    python3 tests/device/first.py build/device OUT    # there: on a machine with a GPU
+
+It needs no network: what the machine lacks comes from the kit that `pack.py` made. Each step has
+its own limit, a failed one does not end the run, and each writes one line: ok, or what failed. OUT
+gets ``report.md`` (the table), ``log.txt`` (all that the steps printed) and ``bench.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+TREE = Path(__file__).parents[2]
+CALLS = "tests/device/five_calls.py"
+GPU_TESTS = "tests/frameworks/cuda/test_cuda_gpu.py"
+# What is warned of by the packages of that machine is none of our errors.
+PYTEST = ("-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "--tb=short", GPU_TESTS)
+SANITIZER = ("compute-sanitizer", "--error-exitcode", "9", "--tool")
+# Seconds of the whole run that the end of it keeps for itself.
+RESERVE = 5
+
+
+class Step(NamedTuple):
+    """A command, its limit in seconds, and the environment variables of its own."""
+
+    name: str
+    limit: int
+    command: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class Outcome(NamedTuple):
+    """What came of a step; no `problem` means ok."""
+
+    step: Step
+    seconds: float
+    problem: str
+    last: str
+
+
+def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
+    """Return the steps; those that tell the most come first."""
+    waits = (("CUDA_LAUNCH_BLOCKING", "1"),)
+    few = (("GATHERUM_EXAMPLES", "10"),)
+    later = "far or inductor"
+    others = f"not ({later} or cases or every_shape)"
+    bench = ("benchmarks/cuda_bench.py", "--scale", str(scale), "--rounds", "7")
+    return [
+        Step("versions", 60, (*python, "tests/device/versions.py")),
+        Step("five calls", 90, (*python, CALLS), waits),
+        Step("memcheck", 100, (*SANITIZER, "memcheck", *python, CALLS)),
+        Step("racecheck", 100, (*SANITIZER, "racecheck", *python, CALLS)),
+        Step("cases", 90, (*python, *PYTEST, "-k", "cases")),
+        Step("properties", 90, (*python, *PYTEST, "-k", "every_shape"), few),
+        Step("far offsets, inductor", 90, (*python, *PYTEST, "-k", later)),
+        Step("verify", 90, (*python, "-m", "gatherum", "verify", "--device", "cuda")),
+        Step("protocols, CUB, streams, graphs", 90, (*python, *PYTEST, "-k", others)),
+        Step("benchmark", 120, (*python, *bench, "--json", str(out / "bench.json"))),
+    ]
+
+
+def main() -> int:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kit", type=Path, help="the folder that `nox -s device` made")
+    parser.add_argument("out", type=Path, help="the folder for the report and the logs")
+    parser.add_argument("--minutes", type=float, default=9.0, help="of the whole run")
+    parser.add_argument("--python", default=sys.executable, help="the command that runs Python")
+    parser.add_argument("--scale", type=float, default=0.1, help="of the benchmark")
+    options = parser.parse_args()
+    deadline = time.monotonic() + 60 * options.minutes - RESERVE
+    out = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        variables = installed(options.kit, Path(folder))
+        outcomes = []
+        for step in steps(tuple(shlex.split(options.python)), out, options.scale):
+            outcomes.append(run(step, deadline - time.monotonic(), variables, out / "log.txt"))
+            print(line(outcomes[-1]), flush=True)
+            (out / "report.md").write_text(report(outcomes), encoding="utf-8")
+    return int(any(outcome.problem for outcome in outcomes))
+
+
+def installed(kit: Path, folder: Path) -> dict[str, str]:
+    """Unpack the kit into a folder; return the variables with which Python finds it."""
+    site, cache = folder / "site", folder / "kernels"
+    wheels = sorted(map(str, kit.glob("*.whl")))
+    pip = "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(site)
+    if wheels:
+        subprocess.run([sys.executable, *pip, *wheels], check=True)
+    with tarfile.open(kit / "kernels.tar.xz") as kernels:
+        kernels.extractall(cache, filter="data")
+    found = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(site), *([found] if found else [])])
+    return {
+        "PYTHONPATH": path,
+        "GATHERUM_CUDA_CACHE": str(cache),
+        "PYTHONUNBUFFERED": "1",
+        # Plugins of other packages may not like that machine; none is needed.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+
+
+def run(step: Step, left: float, variables: dict[str, str], log: Path) -> Outcome:
+    """Run a step for as long as it may take, and append what it prints to the log."""
+    if left <= 1:
+        return Outcome(step, 0.0, "not run: no time is left", "")
+    with log.open("a+b") as output:
+        output.write(f"\n===== {step.name}: {shlex.join(step.command)}\n".encode())
+        output.flush()
+        begin, start = time.monotonic(), output.tell()
+        problem = status(step, min(step.limit, left), variables, output)
+        output.seek(start)
+        printed = output.read().decode(errors="replace").strip().splitlines()
+    return Outcome(step, time.monotonic() - begin, problem, printed[-1] if printed else "")
+
+
+def status(step: Step, limit: float, variables: dict[str, str], output: object) -> str:
+    """Run a step; return what is wrong with its end, or nothing."""
+    environment = os.environ | variables | dict(step.variables)
+    try:
+        process = subprocess.Popen(
+            step.command, cwd=TREE, env=environment, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # type: ignore[call-overload]  # fmt: skip
+    except OSError as why:
+        return str(why)
+    try:
+        ended = process.wait(limit)
+    except subprocess.TimeoutExpired:
+        return f"stopped after {limit:.0f} s"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what the step has started, too
+        process.wait()
+    return f"ended with status {ended}" if ended else ""
+
+
+def line(outcome: Outcome) -> str:
+    """Return what is printed for a step."""
+    words = f"{outcome.problem}: {outcome.last}" if outcome.problem else "ok"
+    return f"{outcome.step.name:<32} {outcome.seconds:6.1f} s  {words}"
+
+
+def report(outcomes: list[Outcome]) -> str:
+    """Return the table as docs/cuda.md takes it."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    rows = [
+        f"| {each.step.name} | {today} | {each.seconds:.0f} s | {each.problem or 'ok'} "
+        f"| {each.last.replace('|', '/')[:160]} |"
+        for each in outcomes
+    ]
+    head = ["| step | when | took | result | last line |", "|---|---|--:|---|---|"]
+    return "\n".join([f"On {outcomes[0].last}:", "", *head, *rows, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

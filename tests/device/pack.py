@@ -1,0 +1,105 @@
+"""Makes the kit for a machine with a GPU that cannot reach a package index.
+
+    nox -s device                              # for Python 3.12, sm_90
+    nox -s device --force-python 3.13 -- --architecture sm_80
+
+The kit is the folder build/device: the wheels of this package and of what the machine is not
+expected to have, and compiled kernels. They are compiled here, without a GPU, by the NVRTC that is
+installed here: the machine finds them if its own has the same version, and else compiles them anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+import kernels
+
+from gatherum.cuda import cub, nvidia
+
+TREE = Path(__file__).parents[2]
+KIT = Path("build") / "device"
+# What is carried, the sources with it.
+MOST = 64 << 20
+LIBRARY = TREE / "tests" / "frameworks" / "cuda" / "libcuda.c"
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wheels", nargs="+", type=Path)
+    parser.add_argument("--architecture", default="sm_90")
+    parser.add_argument("--no-sorters", action="store_true", help="leave CUB's sorts out")
+    options = parser.parse_args()
+    shutil.rmtree(KIT, ignore_errors=True)
+    KIT.mkdir(parents=True)
+    for wheel in options.wheels:
+        shutil.copy(wheel, KIT)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["GATHERUM_CUDA_CACHE"] = cache
+        compile_kernels(options.architecture)
+        if not options.no_sorters:
+            compile_sorters(options.architecture)
+        with tarfile.open(KIT / "kernels.tar.xz", "w:xz") as packed:
+            packed.add(cache, ".")
+    check_size()
+    print(f'\nThere, in the same sources: python3 tests/device/first.py {KIT} "$OUT"')
+
+
+def compile_kernels(architecture: str) -> None:
+    """Compile what the steps launch into the cache."""
+    found = kernels.needed()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        sizes = pool.map(lambda kernel: len(nvidia.code(kernel, architecture)), found)
+        print(f"{len(found)} kernels for {architecture}, {sum(sizes) / 2**20:.1f} MiB")
+
+
+def compile_sorters(architecture: str) -> None:
+    """Compile CUB's sorts for all widths into the cache."""
+    with a_driver():
+        sizes = [len(cub.code(widths, architecture)) for widths in product((4, 8), (4, 8))]
+    print(f"{len(sizes)} sorts for {architecture}, {sum(sizes) / 2**20:.1f} MiB")
+
+
+@contextmanager
+def a_driver() -> Iterator[None]:
+    """Load a driver's library that does nothing where there is none: `cuda.compute` links to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            built = str(Path(folder) / "libcuda.so.1")
+            compiler = os.environ.get("CC", "cc")
+            how = "-std=c11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", built
+            subprocess.run([compiler, *how, str(LIBRARY), "-ldl"], check=True)
+            ctypes.CDLL(built)
+        yield
+
+
+def check_size() -> None:
+    """Say how much is to be carried; end with an error where that is too much."""
+    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout
+    tracked = [Path(os.fsdecode(name)) for name in listed.split(b"\0") if name]
+    sources = sum(path.stat().st_size for path in tracked if path.is_file())
+    kit = {path.name: path.stat().st_size for path in sorted(KIT.iterdir())}
+    for name, nbytes in {**kit, "the sources": sources}.items():
+        print(f"{nbytes / 2**20:8.1f} MiB  {name}")
+    total = sources + sum(kit.values())
+    print(f"{total / 2**20:8.1f} MiB of {MOST / 2**20:.0f}")
+    if total > MOST:
+        sys.exit("pack: this is more than can be carried; leave wheels out")
+
+
+if __name__ == "__main__":
+    main()
