@@ -129,6 +129,10 @@ def faults(session: nox.Session) -> None:
     session.run("python", "tests/faults.py", *session.posargs)
 
 
+# What has CUB's sorts.
+SORTS = "cuda-cccl[minimal-cu13]>=1.1"
+
+
 @nox.session(default=False)
 def cuda(session: nox.Session) -> None:
     """Test CUDA's arrays and kernels where there is no GPU; ``--`` gives pytest's arguments.
@@ -136,7 +140,7 @@ def cuda(session: nox.Session) -> None:
     The kernels run on this processor in random orders, then on real threads under ThreadSanitizer,
     and NVRTC compiles them for every architecture.
     """
-    install(session, "[cuda]", *group("test"))
+    install(session, "[cuda]", *group("test"), SORTS)
     cache = str(Path("build", "shim").absolute())
     tests = "tests/frameworks/cuda"
     session.run("pytest", tests, *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
@@ -152,8 +156,7 @@ def cuda(session: nox.Session) -> None:
     )  # fmt: skip
 
 
-# What has CUB's sorts, and the NVRTC of PyTorch for CUDA 13.0, which finds the compiled kernels.
-SORTS = "cuda-cccl[minimal-cu13]>=1.1"
+# That of PyTorch for CUDA 13.0, which finds the compiled kernels by its version.
 NVRTC = "nvidia-cuda-nvrtc==13.0.*"
 
 

@@ -5,7 +5,7 @@
 
 It needs no network: what the machine lacks comes from the kit that `pack.py` made. Each step has
 its own limit, a failed one does not end the run, and each writes one line: ok, or what failed. OUT
-gets ``report.md`` (the table), ``log.txt`` (all that the steps printed) and ``bench.json``.
+gets ``report.md`` (the table), ``log.txt`` (all that the steps printed) and two files of times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ CALLS = "tests/device/five_calls.py"
 GPU_TESTS = "tests/frameworks/cuda/test_cuda_gpu.py"
 # What is warned of by the packages of that machine is none of our errors.
 PYTEST = ("-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "--tb=short", GPU_TESTS)
-SANITIZER = ("compute-sanitizer", "--error-exitcode", "9", "--tool")
+# Errors that torch asks the driver for and handles are none of our kernels.
+SANITIZER = ("compute-sanitizer", "--report-api-errors", "no", "--error-exitcode", "9", "--tool")
+TOOLKIT = "/usr/local/cuda/bin"  # where compute-sanitizer is, if it is not on the path
 # Seconds of the whole run that the end of it keeps for itself.
 RESERVE = 5
 
@@ -58,7 +60,15 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
     few = (("GATHERUM_EXAMPLES", "10"),)
     later = "far or inductor"
     others = f"not ({later} or cases or every_shape)"
-    bench = ("benchmarks/cuda_bench.py", "--scale", str(scale), "--rounds", "7")
+    few_rounds = ("--scale", str(scale), "--rounds", "7", "--json")
+    bench = ("benchmarks/cuda_bench.py", *few_rounds, str(out / "bench.json"))
+    curve = (
+        "benchmarks/limits/curve.py",
+        "--only",
+        "rows,add",
+        *few_rounds,
+        str(out / "curve.json"),
+    )
     return [
         Step("versions", 60, (*python, "tests/device/versions.py")),
         Step("five calls", 90, (*python, CALLS), waits),
@@ -69,7 +79,8 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
         Step("far offsets, inductor", 90, (*python, *PYTEST, "-k", later)),
         Step("verify", 90, (*python, "-m", "gatherum", "verify", "--device", "cuda")),
         Step("protocols, CUB, streams, graphs", 90, (*python, *PYTEST, "-k", others)),
-        Step("benchmark", 120, (*python, *bench, "--json", str(out / "bench.json"))),
+        Step("benchmark", 120, (*python, *bench)),
+        Step("threads of the processor", 60, (*python, *curve)),
     ]
 
 
@@ -80,7 +91,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="the folder for the report and the logs")
     parser.add_argument("--minutes", type=float, default=9.0, help="of the whole run")
     parser.add_argument("--python", default=sys.executable, help="the command that runs Python")
-    parser.add_argument("--scale", type=float, default=0.1, help="of the benchmark")
+    parser.add_argument("--scale", type=float, default=0.1, help="of the benchmarks")
     options = parser.parse_args()
     deadline = time.monotonic() + 60 * options.minutes - RESERVE
     out = options.out.absolute()
@@ -110,6 +121,7 @@ def installed(kit: Path, folder: Path) -> dict[str, str]:
         "PYTHONPATH": path,
         "GATHERUM_CUDA_CACHE": str(cache),
         "PYTHONUNBUFFERED": "1",
+        "PATH": os.pathsep.join([os.environ["PATH"], TOOLKIT]),
         # Plugins of other packages may not like that machine; none is needed.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }

@@ -1,4 +1,4 @@
-"""Compiled kernels kept on disk, by what they were compiled from.
+"""Compiled kernels and sorters kept on disk, by what they were compiled from.
 
 An entry's name is a digest of all that decides its content. It begins with a digest of what
 follows, so a torn or changed file is noticed, compiled anew and replaced. Entries are replaced

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from doubles import CompilerDouble
+from doubles import CompilerDouble, HostArray, array_of
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "device"))
@@ -16,8 +16,10 @@ import five_calls
 import kernels
 import pack
 
+from gatherum import verify
 from gatherum.cuda import disk, driver, nvidia
 from gatherum.cuda.device import Kernel
+from gatherum.cuda.host_transfer import OnDevice
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="steps end with their process group")
 
@@ -88,6 +90,45 @@ def test_all_steps_fit_into_one_run():
     for step in steps:
         files = [part for part in step.command if part.endswith(".py")]
         assert all((first.TREE / file).is_file() for file in files), step
+
+
+@pytest.mark.slow
+def test_the_first_calls_by_the_kernels_themselves(on_shim, monkeypatch, capsys):
+    def back(found, dtype):
+        return array_of(found).view(dtype)
+
+    double = OnDevice("cuda:0, a double", HostArray, back)
+    monkeypatch.setattr(verify, "_on_cuda", lambda: double)
+    assert five_calls.main() == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "cuda:0, a double",
+        "gather: ok",
+        "winners: ok",
+        "integer add: ok",
+        "float add, runs of 3, 100, 2000: ok",
+        "a bad index: ok",
+        "0 of 5 calls went wrong",
+    ]
+
+
+def test_a_call_that_goes_wrong_is_said(monkeypatch, capsys):
+    class Wrong:
+        name = "a device"
+
+        def gather(self, *operands):
+            raise RuntimeError("it failed")
+
+        def scatter_slices(self, data, *_, **__):
+            return data
+
+    monkeypatch.setattr(verify, "_on_cuda", Wrong)
+    assert five_calls.main() == 5
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "gather: RuntimeError: it failed"
+    assert lines[2:6] == [
+        f"{name}: other bits than NumPy's" for name in list(five_calls.operands())[1:]
+    ]
+    assert lines[6] == "5 of 5 calls went wrong"
 
 
 def test_kernels_of_the_first_calls_are_packed(monkeypatch):
