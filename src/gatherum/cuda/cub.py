@@ -17,6 +17,7 @@ import numpy as np
 from . import disk
 from . import errors as cuda_errors
 from .driver import open_compiler, open_driver
+from .nvidia import architecture_of
 
 # A sorter is shared by all calls of the same types, and holds the pointers of the last one.
 _sorting = Lock()
@@ -69,7 +70,7 @@ def radix_sort(
         "d_out_values": _Array(found[1].address, count, widths[1]),
     }
     with _sorting, driver.on(device):
-        sorter = _loaded(widths, driver.architecture(device))
+        sorter = _loaded(widths, architecture_of(driver, device))
         more = {"num_items": count, "begin_bit": 0, "end_bit": bits, "stream": _Stream(stream)}
         nbytes = sorter(temp_storage=None, **operands, **more)
         nbytes = max(nbytes, 1)  # without an address the next call would only ask for the size

@@ -48,7 +48,7 @@ class Nvidia:
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         """Start a kernel, compiled for this device."""
         with self._driver.on(self._number):
-            function = loaded(self._driver, kernel, _architecture(self._driver, self._number))
+            function = loaded(self._driver, kernel, architecture_of(self._driver, self._number))
             self._driver.launch(function, grid, block, self._stream, arguments)
 
     def sort(
@@ -78,7 +78,8 @@ def _processors(driver: Driver, number: int) -> int:
 
 
 @cache
-def _architecture(driver: Driver, number: int) -> str:
+def architecture_of(driver: Driver, number: int) -> str:
+    """Return a device's architecture as compilers call it; it is asked for once."""
     return driver.architecture(number)
 
 
