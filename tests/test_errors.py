@@ -680,6 +680,8 @@ def test_every_sentence_is_tested():
         "mixed_blocks",
         "no_broadcast",  # frameworks/torch/test_segments.py
         "no_segments",
+        "not_on_cpu",  # frameworks/torch/test_tensor_quantized.py
+        "no_gradient_of",
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "only_on_cpu",
         "unknown_groups",

@@ -41,6 +41,9 @@ class Framework(Protocol):
         Makes what runs a call of `gatherum.prepare`: takes the attributes, the spec of the data,
         the indices, and what runs the call on arrays of NumPy; returns a function of data, updates,
         `out` and `fill_value`. None as for `groups`.
+    quantized : callable
+        Runs `gatherum.gather_quantized`: takes `gatherum.quantized.spec.Attributes` and the
+        operands. None as for `groups`.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Framework(Protocol):
     groups: Any = None
     aggregate: Any = None
     prepared: Any = None
+    quantized: Any = None
 
     @abstractmethod
     def owns(self, kind: type) -> bool:

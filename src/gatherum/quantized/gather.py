@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .. import conversion, errors, frameworks, native, shapes
 from .. import indices as resolved
 from ..call import Array
-from ..dtypes import is_index
+from ..dtypes import DType, is_index
+from ..dynamo import follow_tensors
 from ..names import ModeName
 from ..plans import apply
 from .formats import NAME, ResultName, name_of, result_dtype
@@ -136,7 +137,13 @@ def gather_quantized(
         (factors.shape, name_of(factors.dtype)),
         None if zeros is None else (zeros.shape, name_of(zeros.dtype)),
     )
-    return run_on_arrays(attributes, spec, table, chosen, factors, zeros)
+    kind = result_dtype(spec.result)
+    if not isinstance(kind, np.dtype):
+        raise errors.no_values(NAME, kind)
+    return run_on_arrays(attributes, spec, table, chosen, factors, zeros, kind)
+
+
+follow_tensors(gather_quantized, "quantized")
 
 
 def run_on_arrays(
@@ -146,14 +153,14 @@ def run_on_arrays(
     indices: Array,
     scales: Array,
     zero_points: Array | None,
+    dtype: DType,
 ) -> Array:
-    """Run a call that has been checked, but for its indices."""
+    """Run a call that has been checked, but for its indices. The arrays may be of the bits of their
+    types, and `dtype` those of the result's.
+    """
     if not is_index(indices.dtype):
         raise errors.not_an_index_dtype(NAME, indices.dtype, False)
     shapes.check_rank(NAME, "`indices`", indices.ndim)
-    dtype = result_dtype(spec.result)
-    if not isinstance(dtype, np.dtype):
-        raise errors.no_values(NAME, dtype)
     shape = spec.result_shape(indices.shape)
     shapes.check_result(NAME, shape, dtype)
     rows = resolve_rows(indices, spec.axis, spec.rows, attributes.mode, attributes.negative)

@@ -13,7 +13,7 @@ from .. import errors
 from ..call import ArraySpec, Attributes
 from ..edge_folds import NAME, Fold
 from ..frameworks import Framework, source_named
-from . import aggregation, checks, dlpack, namespace, prepared
+from . import aggregation, checks, dlpack, namespace, prepared, quantized
 from .api import call
 
 
@@ -25,6 +25,7 @@ class TorchAdapter(Framework):
     to_numpy = source_named("torch").to_numpy
     groups = namespace
     prepared = prepared.PreparedOnTensors
+    quantized = staticmethod(quantized.run)
     kinds = Tensor, torch.nn.Parameter
 
     def aggregate(
