@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,18 @@ class Fold:
         self, data: object, sums: object, counts: object, dtype: object, out: object
     ) -> Array: ...
 
+class RowCache:
+    @property
+    def hits(self) -> int: ...
+    @property
+    def misses(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    def lookup(
+        self, numbers: object, places: object, out: object
+    ) -> NDArray[np.int64] | Literal[False] | None: ...
+    def insert(self, numbers: object, places: object, rows: object) -> None: ...
+
 class RowLists:
     @property
     def nbytes(self) -> int: ...
@@ -161,6 +173,7 @@ class RowLists:
         fresh: bool,
     ) -> None: ...
 
+def make_row_cache(places: int, extent: int, item: int) -> RowCache: ...
 def make_lists(
     destinations: int,
     block: int,

@@ -18,7 +18,7 @@ import pytest
 
 import gatherum
 from files.storage import FORMATS, bits, put
-from gatherum import files
+from gatherum import files, native
 from gatherum.files import disk
 from gatherum.files.handle import row_reads, state
 
@@ -517,7 +517,7 @@ def test_the_cache_holds_what_is_asked_for_most(tmp_path: Path) -> None:
     assert before.cached_bytes <= 1000 * 32
     table.gather(hot)
     stats = table.stats()
-    assert stats.hits - before.hits >= 200
+    assert stats.hits - before.hits >= 250
     assert stats.bytes_read - before.bytes_read <= 100 * 32 * 40
     text = str(stats)
     assert "61 requests for 36,300 rows" in text
@@ -533,7 +533,39 @@ def test_a_cache_follows_a_stream_that_changes(tmp_path: Path) -> None:
             table.gather(np.arange(start, start + 100))
         before = table.stats().hits
         table.gather(np.arange(start, start + 100))
-        assert table.stats().hits - before == 100
+        assert table.stats().hits - before >= 90
+
+
+@pytest.mark.parametrize("cache", ["8KiB", "1MiB"])
+def test_a_cache_for_the_whole_table_holds_it_all(tmp_path: Path, cache: str) -> None:
+    array = np.arange(303, dtype=np.uint8)
+    table = files.open(put(tmp_path, "t", array), cache=cache)
+    for _ in range(2):
+        assert np.array_equal(table.gather(np.arange(303)), array)
+    stats = table.stats()
+    assert (stats.hits, stats.misses, stats.cached_bytes) == (303, 303, 303)
+
+
+def test_what_the_core_refuses() -> None:
+    cache = native.make_row_cache(4, 10, 8)
+    rows, numbers = np.zeros(16, np.uint8), np.zeros(2, np.int64)
+    for call in (cache.lookup, cache.insert):
+        for wrong in ([0], numbers.astype("i4"), np.zeros((1, 2), np.int64), numbers[::-1]):
+            with pytest.raises(TypeError, match="flat arrays of int64"):
+                call(wrong, None, rows)
+        with pytest.raises(ValueError, match="differ in length"):
+            call(numbers, np.zeros(3, np.int64), rows)
+        for out in (rows.view("i8"), rows[::2], b"0" * 16):
+            with pytest.raises(TypeError, match="contiguous, writable array of bytes"):
+                call(numbers, None, out)
+    assert cache.lookup(numbers, np.array([0, 2]), rows) is False
+    assert cache.lookup(np.array([0, 10]), None, rows) is False
+    cache.insert(np.array([0, 10, -1]), np.array([0, 0, 0]), rows)
+    assert cache.held == 1
+    assert cache.lookup(numbers, None, rows) is None
+    for sizes in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (2**62, 1, 8)):
+        with pytest.raises(ValueError, match="sizes must be at least 1"):
+            native.make_row_cache(*sizes)
 
 
 def test_stats_before_the_first_request(tmp_path: Path) -> None:

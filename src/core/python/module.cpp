@@ -17,6 +17,7 @@
 #include "positional.hpp"
 #include "programs.hpp"
 #include "quantized.hpp"
+#include "row_caches.hpp"
 #include "tensors.hpp"
 
 namespace gatherum {
@@ -74,6 +75,7 @@ NB_MODULE(_core, m) {
   bind_indices(m);
   bind_folds(m);
   bind_lists(m);
+  bind_row_caches(m);
   bind_elementary(m);
   bind_quantized(m);
   bind_memory_calls(m);

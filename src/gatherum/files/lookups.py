@@ -38,8 +38,10 @@ class Lookups:
     def gather(
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object,
         out: object = None,
-    ) -> NDArray[Any]:  # fmt: skip
-        """Return what one of the three gathers takes, in `out` where one is given."""
+    ) -> tuple[NDArray[Any], int]:  # fmt: skip
+        """Return what one of the three gathers takes, in `out` where one is given, and how many
+        indices (or tuples) it was asked for.
+        """
         with self._turn, ExitStack() as stack:  # the call closes the files that it opens
             own = replace(self.opening, at_end=stack.callback)
             where = find("indices", indices, op)
@@ -53,7 +55,7 @@ class Lookups:
                 inputs = Inputs(op, sources, attributes, fill_value, own)
             self._last = inputs
             if out is None:
-                return gathered(inputs)
+                return gathered(inputs), inputs.entries
             receiver = Receiver(op, out, inputs.shape, self.table.dtype)
             receiver.check_apart(self.table.location, where)
-            return gathered(inputs, receiver.array)
+            return gathered(inputs, receiver.array), inputs.entries

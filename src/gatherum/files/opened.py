@@ -88,6 +88,12 @@ class Inputs:
         other.sources, other.opening, other._laid = sources, opening, {}
         return other
 
+    @property
+    def entries(self) -> int:
+        """How many indices, or index tuples, there are."""
+        shape = self.sources["indices"].shape
+        return math.prod(shape[: len(shape) - self.row.tuples])
+
     def is_call(
         self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
     ) -> bool:

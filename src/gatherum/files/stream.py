@@ -183,7 +183,7 @@ class Reader:
 
     def gather(self, indices: NDArray[Any]) -> NDArray[Any]:
         """Gather the rows of one array of indices."""
-        return self.lookups.gather("gather", indices, self.attributes, self.fill_value)
+        return self.lookups.gather("gather", indices, self.attributes, self.fill_value)[0]
 
 
 def _bytes_of_a_row(table: Source, axis: int) -> int:

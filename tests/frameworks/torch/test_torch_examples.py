@@ -16,6 +16,7 @@ PRINTED = {
     "gat": ["are classified right", "on two threads each loss has the same bits"],
     "expert_routing": ["answers and 19 gradients are those of the loop over tokens"],
     "same_loss": ["twice on one thread and twice on two"],
+    "table_dataset": ["4000 rows of two epochs, each with its label", "classified right"],
 }
 
 

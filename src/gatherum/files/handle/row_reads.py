@@ -95,7 +95,7 @@ class OtherReads:
         """Read rows, and put them in their places."""
         if first_invalid(numbers, self._table.shape[:1], "raise", False, False) is not None:
             return False
-        rows = self._lookups.gather("gather", numbers, CALL, 0)
+        rows, _ = self._lookups.gather("gather", numbers, CALL, 0)
         found = np.frombuffer(byte_view(rows), np.uint8).reshape(-1, self._item)
         flat.reshape(-1, self._item)[slice(None) if places is None else places] = found
         return True

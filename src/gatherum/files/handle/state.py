@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import conversion, errors, frameworks
+from gatherum import conversion, errors, frameworks, native
 from gatherum.dtypes import MODES
 from gatherum.files.budget import Budget
 from gatherum.files.formats.format import Location, Opening
-from gatherum.files.handle.row_cache import RowCache
+from gatherum.files.handle.row_cache import cache_of
 from gatherum.files.handle.row_reads import OtherReads, reads_of
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, open_all
@@ -78,12 +78,12 @@ class State:
             # a call that still runs keeps the files open that it reads
             weakref.finalize(self, stack.pop_all().close).atexit = False
         self.lookups, self.meter = Lookups(self.table, opening), opening.meter
-        self.cache: RowCache | None = None
+        self.cache: native.RowCache | None = None
         self.reads = reads_of(self.table, self.lookups)
+        rows = self.table.shape[0] if self.reads is not None else 1
+        self._item = self.table.nbytes // rows
         if cache and self.reads is not None:
-            self.cache = RowCache(
-                cache, self.table.shape[0], self.table.nbytes // self.table.shape[0]
-            )
+            self.cache = cache_of(cache, rows, self._item)
         kept = self.cache is not None or not isinstance(self.reads, OtherReads)
         self._quick = kept and self.reads is not None
         self._row_shape = self.table.shape[1:]
@@ -105,7 +105,7 @@ class State:
     def cached(self) -> tuple[int, int, int]:
         """Return hits and misses of the row cache, and the bytes of its rows."""
         cache = self.cache
-        return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.nbytes)
+        return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
 
     def numbers(self, indices: Operand) -> Ints:
         """Return the rows that indices name, sorted, each once; raise as a gather of them."""
@@ -133,9 +133,8 @@ class State:
 
     def fill(self, numbers: Ints) -> None:
         """Read rows into the row cache."""
-        item = self.table.nbytes // max(1, self.table.shape[0])
-        step = max(1, min(FEW, FILLED // item))
-        flat = np.empty(step * item, np.uint8)
+        step = max(1, min(FEW, FILLED // self._item))
+        flat = np.empty(step * self._item, np.uint8)
         for at in range(0, numbers.size, step):
             self._read(numbers[at : at + step], None, flat)
 

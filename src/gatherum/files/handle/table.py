@@ -207,8 +207,8 @@ class Table:
                 found = state.rows(indices, mode, negative, fill_value, out)
         if found is None:
             attributes = {"axis": axis, "mode": mode, "negative": negative}
-            found = state.lookups.gather("gather", indices, attributes, fill_value, out)
-        return self._finish(state, found, getattr(indices, "size", 1), begun, out)
+            return self._gather_by("gather", indices, attributes, fill_value, out)
+        return self._finish(state, found, indices.size, begun, out)
 
     def gather_nd(
         self,
@@ -268,8 +268,8 @@ class Table:
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any
     ) -> Any:
         begun, state = perf_counter_ns(), self._opened(op)
-        found = state.lookups.gather(op, indices, attributes, fill_value, out)
-        return self._finish(state, found, getattr(indices, "size", 1), begun, out)
+        found, rows = state.lookups.gather(op, indices, attributes, fill_value, out)
+        return self._finish(state, found, rows, begun, out)
 
     def _finish(self, state: State, found: Rows, rows: int, begun: int, out: Any) -> Any:
         state.check()

@@ -1,0 +1,163 @@
+"""Look rows up in a table that stays open: gatherum.files.open and its peers.
+
+    python benchmarks/tables_bench.py [--gib 2] [--row-bytes 512] [--rounds 1000] [--cold 60]
+
+Small lookups take turns in one process: fancy indexing of a memory map, a Table without and with
+a row cache, and gather_file. Times are medians and 99th percentiles in microseconds, with their
+ratios to the map's. Cold ones begin with the file out of the page cache. Then threads read single
+cold rows, beside a raw reader that reads the same bytes and checks nothing.
+"""
+
+import argparse
+import mmap
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import files
+
+ASKED = 64
+IN_FLIGHT = (1, 4, 16, 64)
+Lookup = Callable[[NDArray[np.int64]], object]
+
+
+def make_table(path: Path, rows: int, width: int) -> None:
+    """Write the table, and force it to the disk: only then can it leave the page cache."""
+    table = np.lib.format.open_memmap(path, "w+", np.float32, (rows, width))
+    for start in range(0, rows, 1 << 16):
+        part = table[start : start + (1 << 16)]
+        part[...] = np.arange(start, start + len(part), dtype=np.float32)[:, None]
+    table.flush()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+class Bench:
+    """What is compared, on one table."""
+
+    def __init__(self, path: Path, row_bytes: int, cache: str) -> None:
+        self.path, self.row_bytes = path, row_bytes
+        self.map = np.load(path, mmap_mode="r")
+        self.rows = len(self.map)
+        self.table, self.cached = files.open(path), files.open(path, cache=cache)
+        self.file = os.open(path, os.O_RDONLY)
+        self.rng = np.random.default_rng(0)
+        shares = np.cumsum(np.arange(1, self.rows + 1) ** -1.1)
+        self.shares, self.order = shares / shares[-1], self.rng.permutation(self.rows)
+
+    def uniform(self, calls: int, asked: int = ASKED) -> list[NDArray[np.int64]]:
+        """Return indices of which each row is as likely."""
+        return list(self.rng.integers(0, self.rows, (calls, asked)))
+
+    def zipf(self, calls: int) -> list[NDArray[np.int64]]:
+        """Return indices of which few rows are asked for often, wherever they lie."""
+        return list(self.order[np.searchsorted(self.shares, self.rng.random((calls, ASKED)))])
+
+    def drop(self) -> None:
+        """Take the file out of the page cache."""
+        self.map._mmap.madvise(mmap.MADV_DONTNEED)
+        os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def lookups(self) -> dict[str, Lookup]:
+        """Return what takes turns."""
+        return {
+            "memory map": lambda rows: self.map[rows],
+            "table": self.table.gather,
+            "table with a row cache": self.cached.gather,
+            "gather_file": lambda rows: files.gather_file(self.path, rows),
+        }
+
+    def turns(self, indices: list[NDArray[np.int64]], *, cold: bool = False) -> str:
+        """Time all lookups, and return cells of the table."""
+        calls = self.lookups()
+        took: dict[str, list[int]] = {name: [] for name in calls}
+        for number, rows in enumerate(indices):
+            for name in list(calls)[:: -1 if number % 2 else 1]:
+                if cold:
+                    self.drop()
+                began = time.perf_counter_ns()
+                calls[name](rows)
+                took[name].append(time.perf_counter_ns() - began)
+        marks = {name: np.percentile(runs, (50, 99)) / 1e3 for name, runs in took.items()}
+        first = marks["memory map"]
+        return " | ".join(
+            f"{half:,.1f}, {most:,.0f} ({half / first[0]:.2f}, {most / first[1]:.2f})"
+            for half, most in marks.values()
+        )
+
+    def per_second(self, read: Callable[[int], object], threads: int, reads: int) -> float:
+        """Return how many cold rows threads read in a second."""
+        numbers = self.rng.integers(0, self.rows, (threads, reads // threads))
+        self.drop()
+
+        def work(mine: NDArray[np.int64]) -> None:
+            for number in mine.tolist():
+                read(number)
+
+        began = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, numbers))
+        return numbers.size / (time.perf_counter() - began)
+
+    def raw(self, number: int) -> object:
+        """Read one row, as little as possible around it."""
+        return os.pread(self.file, self.row_bytes, 128 + number * self.row_bytes)
+
+    def one(self, number: int) -> object:
+        """Look one row up."""
+        return self.table.gather(np.array([number]))
+
+    def together(self, reads: int) -> float:
+        """Return how many cold rows one thread reads in a second, 64 a call."""
+        calls = self.uniform(reads // ASKED)
+        self.drop()
+        began = time.perf_counter()
+        for rows in calls:
+            self.table.gather(rows)
+        return len(calls) * ASKED / (time.perf_counter() - began)
+
+
+def main() -> None:
+    """Make the table, measure, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--gib", type=float, default=2.0, help="size of the table")
+    parser.add_argument("--row-bytes", type=int, default=512, help="a multiple of 4")
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--cold", type=int, default=60, help="rounds of cold lookups")
+    parser.add_argument("--reads", type=int, default=4000, help="cold rows that threads read")
+    parser.add_argument("--cache", default="128MiB", help="size of the row cache")
+    parser.add_argument("--folder", help="where to put the table")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        path = Path(folder, "table.npy")
+        make_table(path, int(given.gib * (1 << 30)) // given.row_bytes, given.row_bytes // 4)
+        bench = Bench(path, given.row_bytes, given.cache)
+        print(f"| lookup | {' | '.join(bench.lookups())} |")
+        print("|---|--:|--:|--:|--:|")
+        if given.cold:
+            print(f"| 64 rows, cold | {bench.turns(bench.uniform(given.cold), cold=True)} |")
+        bench.map.max()  # from here on, all is warm
+        print(f"| 64 rows | {bench.turns(bench.uniform(given.rounds))} |")
+        for rows in bench.zipf(20 * given.rounds):
+            bench.cached.gather(rows)
+        print(f"| 64 rows, Zipf | {bench.turns(bench.zipf(given.rounds))} |")
+        print(f"| 1 row | {bench.turns(bench.uniform(given.rounds, 1))} |")
+        print(f"\n{bench.cached.stats()}\n")
+        del bench.map
+        bench.map = np.load(path, mmap_mode="r")
+        print("| cold rows a second | " + " | ".join(f"{n} threads" for n in IN_FLIGHT) + " |")
+        print("|---|--:|--:|--:|--:|")
+        for name, read in {"raw reader": bench.raw, "table": bench.one}.items():
+            cells = [f"{bench.per_second(read, n, given.reads):,.0f}" for n in IN_FLIGHT]
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        print(f"\n64 rows a call from one thread: {bench.together(given.reads):,.0f} rows a second")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Serve rows of a table on disk from eight threads, and print percentiles.
+
+    python examples/server.py [--rows 1000000] [--requests 20000] [--cache 64MiB]
+
+Each request asks for 64 rows; which ones follows a Zipf distribution, as words and items do. The
+threads share one table, as the threads of a server would.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gatherum
+
+THREADS, ASKED, FLOATS = 8, 64, 128
+
+
+def make_table(path: str, rows: int) -> None:
+    """Write rows of 512 bytes, a part at a time."""
+    table = np.lib.format.open_memmap(path, "w+", np.float32, (rows, FLOATS))
+    for start in range(0, rows, 1 << 16):
+        part = table[start : start + (1 << 16)]
+        part[...] = np.arange(start, start + len(part), dtype=np.float32)[:, None]
+    table.flush()
+
+
+class Popular:
+    """Row numbers, few of which are asked for often; the popular ones lie all over the table."""
+
+    def __init__(self, rows: int, exponent: float = 1.1) -> None:
+        weights = np.cumsum(np.arange(1, rows + 1) ** -exponent)
+        self.shares = weights / weights[-1]
+        self.order = np.random.default_rng(0).permutation(rows)
+
+    def stream(self, seed: int, requests: int) -> list[NDArray[np.int64]]:
+        """Return the indices of each request."""
+        ranks = np.searchsorted(self.shares, np.random.default_rng(seed).random((requests, ASKED)))
+        return list(self.order[ranks])
+
+
+def serve(table: gatherum.files.Table, requests: list[NDArray[np.int64]]) -> float:
+    """Answer requests, as one thread of a server; return the sum of all answers."""
+    total = 0.0
+    answer = np.empty((ASKED, FLOATS), np.float32)
+    for indices in requests:
+        table.gather(indices, out=answer)
+        total += float(answer[0, 0])
+    return total
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Make a table, serve it, print what that took."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--cache", default="64MiB")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "table.npy")
+        make_table(path, given.rows)
+        popular = Popular(given.rows)
+        streams = [popular.stream(seed, given.requests // THREADS) for seed in range(THREADS)]
+        with gatherum.files.open(path, cache=given.cache) as table:
+            began = time.perf_counter()
+            with ThreadPoolExecutor(THREADS) as threads:
+                list(threads.map(serve, [table] * THREADS, streams))
+            seconds, stats = time.perf_counter() - began, table.stats()
+    print(stats)
+    print(f"{stats.requests / seconds:,.0f} requests a second from {THREADS} threads")
+
+
+if __name__ == "__main__":
+    main()
