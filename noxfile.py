@@ -16,6 +16,7 @@ import nox
 from filelock import FileLock  # comes with nox, whose virtualenv needs it
 
 nox.needs_version = ">=2025.2.9"
+nox.options.error_on_missing_interpreters = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 # What the package is built from, and what its build listens to.
@@ -164,7 +165,7 @@ NVRTC = "nvidia-cuda-nvrtc==13.0.*"
 def device(session: nox.Session) -> None:
     """Make the kit of a first run on a GPU without a network; ``--`` gives tests/device/pack.py's.
 
-    The Python is the device's: ``--force-python`` names another.
+    The Python is the device's: ``--force-python`` names another version, or its path.
     """
     install(session, "[cuda]", *group("test"), SORTS, NVRTC)
     wheels = Path(session.create_tmp()) / "wheels"

@@ -54,7 +54,9 @@ def main() -> None:
         with tarfile.open(KIT / "kernels.tar.xz", "w:xz") as packed:
             packed.add(cache, ".")
     check_size()
-    print(f'\nThere, in the same sources: python3 tests/device/first.py {KIT} "$OUT"')
+    python = ".".join(map(str, sys.version_info[:2]))
+    print(f"\nOn the machine with the GPU, which has Python {python}, in the same sources:\n")
+    print(f'    python3 tests/device/first.py {KIT} "$OUT"')
 
 
 def compile_kernels(architecture: str) -> None:
