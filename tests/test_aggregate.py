@@ -211,7 +211,8 @@ ERRORS = {
         (ROWS, [0], [0], 1, "none"),
         {},
         ValueError,
-        "`reduction` must be one of 'add', 'mul', 'max', 'min', 'mean', got 'none'",
+        "`reduction` must be one of 'add', 'mul', 'max', 'min', 'mean', 'fsum', 'fmean', "
+        "got 'none'",
     ),
     "sources": (
         (ROWS, [0.5], [0], 1, "add"),

@@ -106,12 +106,12 @@ SENTENCES = [
     (
         "not_one_of", "scatter_nd", (TWO, ROWS, TWO[:1]), {"reduction": "sum"}, ValueError,
         "scatter_nd: `reduction` must be one of 'none', 'add', 'mul', 'max', 'min', 'mean', "
-        "got 'sum'; its name here is 'add'",
+        "'fsum', 'fmean', got 'sum'; its name here is 'add'",
     ),
     (
         "not_one_of", "scatter_elements", (TWO, ROWS, 1.0), {"reduction": "amax"}, ValueError,
         "scatter_elements: `reduction` must be one of 'none', 'add', 'mul', 'max', 'min', 'mean', "
-        "got 'amax'; its name here is 'max'",
+        "'fsum', 'fmean', got 'amax'; its name here is 'max'",
     ),
     (
         "not_one_of", "gather", (TWO, [0]), {"mode": "sum"}, ValueError,
@@ -327,6 +327,12 @@ SENTENCES = [
         "not_reducible", "scatter_elements", (TWO > 0, ROWS, True), {"reduction": "mean"},
         TypeError,
         "scatter_elements: `reduction` 'mean' is not defined for dtype bool",
+    ),
+    (
+        "not_reducible", "scatter_nd", (TWO.astype("i4"), ROWS, 1), {"reduction": "fsum"},
+        TypeError,
+        "scatter_nd: `reduction` 'fsum' is not defined for dtype int32; it is of floats and "
+        "complex numbers; 'add' sums integers without rounding",
     ),
     (
         "too_few_dimensions", "gather", (5.0, 0), {}, ValueError,
@@ -758,6 +764,7 @@ def test_every_sentence_is_tested():
         "not_on_cuda",  # frameworks/cuda/test_cuda_*.py
         "on_rocm",
         "no_cuda_out",
+        "no_exact_sums",
         "raise_in_capture",
         "nowhere_in_capture",
         "no_capture",

@@ -59,6 +59,10 @@ CASES = {
         [-np.inf, np.inf],
     ),
     "logsumexp of integers": ([1000, 1000], [0, 0], {"func": "logsumexp"}, [1000 + np.log(2)]),
+    "fsum": ([1e16, 1.0, -1e16, 5.0], [0, 0, 0, 1], {"func": "fsum"}, [1.0, 5.0]),
+    "fsum of nothing": ([1.0], [1], {"func": "fsum"}, [0.0, 1.0]),
+    "fmean": ([1e16, 1.0, -1e16], [1, 1, 1], {"func": "fmean"}, [NAN, 1 / 3]),
+    "fmean without NaN": ([1e16, NAN, -1e16, 1.0], [0, 0, 0, 0], {"func": "nanfmean"}, [1 / 3]),
     "a group for each value": ([[1, 2], [4, 8]], [[0, 1], [0, 0]], {}, [[5, 8], [0, 2]]),
     "a group for each value, along rows": (
         [[1, 2], [4, 8]],
@@ -135,9 +139,10 @@ REFUSED = [
     (
         "reduce", ([1], [0], None, "median"), {}, ValueError,
         "groups.reduce: `func` must be one of 'sum', 'prod', 'mean', 'var', 'std', 'max', 'min', "
-        "'argmax', 'argmin', 'first', 'last', 'count', 'any', 'all', 'logsumexp', 'nansum', "
-        "'nanprod', 'nanmean', 'nanvar', 'nanstd', 'nanmax', 'nanmin', 'nanargmax', 'nanargmin', "
-        "'nanfirst', 'nanlast', 'nancount', 'nanany', 'nanall', 'nanlogsumexp', got 'median'",
+        "'argmax', 'argmin', 'first', 'last', 'count', 'any', 'all', 'logsumexp', 'fsum', "
+        "'fmean', 'nansum', 'nanprod', 'nanmean', 'nanvar', 'nanstd', 'nanmax', 'nanmin', "
+        "'nanargmax', 'nanargmin', 'nanfirst', 'nanlast', 'nancount', 'nanany', 'nanall', "
+        "'nanlogsumexp', 'nanfsum', 'nanfmean', got 'median'",
     ),
     (
         "transform", ([1.0], [0], "rank"), {}, ValueError,

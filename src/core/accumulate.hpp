@@ -14,7 +14,7 @@
 // reads both once.
 #pragma once
 
-#include "combine.hpp"
+#include "exact_sums.hpp"
 #include "scatter_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -86,6 +86,41 @@ class Accumulate {
   int64_t* const counts_;
   const int64_t n_;
   const bool copies_;
+};
+
+// Into exact sums, one by one.
+template <class F>
+  requires kIsExact<F>
+class Accumulate<F> {
+ public:
+  using Stored = typename F::Stored;
+
+  Accumulate(const Accumulators& to, const Combine&, int64_t block)
+      : sums_(to.sums), counts_(to.counts), n_(block / kStored) {}
+
+  GATHERUM_INLINE void operator()(int64_t offset, const char* updates) const {
+    for (int64_t i = 0; i < n_; ++i) item(offset + i * kStored, updates + i * kStored);
+  }
+
+  GATHERUM_INLINE void item(int64_t offset, const char* update) const {
+    const int64_t e = offset / kStored;
+    char* const sum = sums_ + e * F::kBytes;
+    if (counts_[e]++ == 0) std::memset(sum, 0, F::kBytes);
+    F::take(sum, load_value<Stored>(update));
+  }
+
+  GATHERUM_INLINE void prefetch_at(int64_t offset) const {
+    const auto e = static_cast<uintptr_t>(offset / kStored);
+    prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) + e * F::kBytes));
+    prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(counts_) + e * 8));
+  }
+
+ private:
+  static constexpr auto kStored = static_cast<int64_t>(sizeof(Stored));
+
+  char* const sums_;
+  int64_t* const counts_;
+  const int64_t n_;
 };
 
 // The fold of `none` on a block: the last update wins.
@@ -197,6 +232,37 @@ void merge_sums(const Merge& m) {
     const Sum b = load_value<Sum>(m.other_sums + e * int64_t{sizeof(Sum)});
     const Sum v = m.to.counts[e] == 0 ? b : F::fold(load_value<Sum>(m.to.sums + e * int64_t{sizeof(Sum)}), b);
     std::memcpy(m.to.sums + e * int64_t{sizeof(Sum)}, &v, sizeof v);
+    m.to.counts[e] += m.other_counts[e];
+  }
+}
+
+// The same of exact sums.
+template <class F>
+  requires kIsExact<F>
+void begin_sums(const char*, char*, int64_t) {}  // they are of the updates alone
+
+template <class F>
+  requires kIsExact<F>
+void finish_sums(const Finish& f, bool include_self) {
+  using Stored = typename F::Stored;
+  constexpr auto step = static_cast<int64_t>(sizeof(Stored));
+  for (int64_t e = 0; e < f.n; ++e) {
+    char state[F::kBytes];
+    std::memcpy(state, f.sums + e * F::kBytes, sizeof state);
+    const auto old = load_value<Stored>(f.data + e * step);
+    const Stored v = f.counts[e] == 0 ? old : finish_exact<F>(state, f.counts[e], old, include_self);
+    std::memcpy(f.out + e * step, &v, sizeof v);
+  }
+}
+
+template <class F>
+  requires kIsExact<F>
+void merge_sums(const Merge& m) {
+  for (int64_t e = 0; e < m.n; ++e) {
+    if (m.other_counts[e] == 0) continue;
+    char* const sum = m.to.sums + e * F::kBytes;
+    if (m.to.counts[e] == 0) std::memset(sum, 0, F::kBytes);
+    F::merge(sum, m.other_sums + e * F::kBytes);
     m.to.counts[e] += m.other_counts[e];
   }
 }

@@ -15,7 +15,8 @@ struct FoldType {
   // no beginning, `finish` needs the data, and two folds can be merged.
   bool any_order() const { return is_any_order(combine.value, combine.reduction); }
   int64_t sum_bytes() const {
-    return combine.reduction == Reduction::none ? item : bytes_of(sum_type(combine.value, combine.reduction));
+    return combine.reduction == Reduction::none ? item
+                                                : gatherum::sum_bytes(combine.value, combine.reduction);
   }
 };
 

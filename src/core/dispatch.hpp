@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <type_traits>
 
+#include "exact_sums.hpp"
 #include "order_keys.hpp"
 #include "slabs.hpp"
 

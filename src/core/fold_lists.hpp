@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "exact_sums.hpp"
 #include "row_sums.hpp"
 #include "scatter_rows.hpp"
 
@@ -148,6 +149,30 @@ class FoldLists {
 
   template <class F>
   int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    if constexpr (kIsExact<F>)
+      return exactly<F>(begin, end, to, from, r, rest);
+    else
+      return rounding<F>(begin, end, to, from, r, rest);
+  }
+
+ private:
+  static constexpr int64_t kPart = 256;  // elements whose accumulators lie on the stack
+
+  template <class F>
+  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    using Product = decltype(product_of(F{}));
+    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep);
+    char scaled[ExactRow<F>::kPart * ExactRow<F>::kStep];
+    ExactRow<F> sums(n);
+    const bool self = from != nullptr && call_.combine.include_self;
+    if (self) sums.take(from);
+    for (int64_t i = begin; i < end; ++i) sums.take(message<Product>(i, r, n, scaled));
+    sums.finish(to, end - begin + (self ? 1 : 0));
+    return n * ExactRow<F>::kStep;
+  }
+
+  template <class F>
+  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
     const bool weighted = call_.weights != nullptr;
     if constexpr (kSumsRows<F>) {
       if (!weighted && rest >= RowSums<F, 4>::kBytes)
@@ -161,9 +186,6 @@ class FoldLists {
     }
     return on_stack<F>(begin, end, to, from, r, rest);
   }
-
- private:
-  static constexpr int64_t kPart = 256;  // elements whose accumulators lie on the stack
 
   // The message of the i-th row: n elements, or their products with its weight, written to `scaled`.
   template <class Product>

@@ -82,11 +82,14 @@ bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& r
     });
   }
   const FloatMode mode;
-  return by_value<false>(how.value, how.reduction, [&](auto fold) {
+  return by_value<false>(how.value, how.reduction, [&](auto fold) -> bool {
     using F = decltype(fold);
-    if (is_line(nest) && nest.block == nest.item)
+    if constexpr (kIsExact<F>)
+      impossible();  // it needs accumulators
+    else if (is_line(nest) && nest.block == nest.item)
       return scatter_lines(nest, units, at, range, owned, FoldOne<F>{});
-    return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
+    else
+      return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
   });
 }
 

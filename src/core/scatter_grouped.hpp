@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "exact_sums.hpp"
 #include "row_sums.hpp"
 #include "scatter_rows.hpp"
 
@@ -94,6 +95,25 @@ class FoldGroups {
 
   template <class F>
   int64_t part(const Group& group, char* dst, const char* updates, int64_t rest) const {
+    if constexpr (kIsExact<F>)
+      return exactly<F>(group, dst, updates, rest);
+    else
+      return rounding<F>(group, dst, updates, rest);
+  }
+
+ private:
+  template <class F>
+  int64_t exactly(const Group& group, char* dst, const char* updates, int64_t rest) const {
+    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep), bytes = n * ExactRow<F>::kStep;
+    ExactRow<F> sums(n);
+    if (include_self_) sums.take(dst);
+    for (int64_t t = 0; t < group.n; ++t) sums.take(row(group, t, updates, bytes));
+    sums.finish(dst, group.n + (include_self_ ? 1 : 0));
+    return bytes;
+  }
+
+  template <class F>
+  int64_t rounding(const Group& group, char* dst, const char* updates, int64_t rest) const {
     constexpr int64_t whole = kPart * static_cast<int64_t>(sizeof(typename F::Stored));
     if constexpr (kSumsRows<F>) {
       if (rest >= whole && group.n > kLongGroup) return on_stack<F>(group, dst, updates, rest);
@@ -103,7 +123,6 @@ class FoldGroups {
     return on_stack<F>(group, dst, updates, rest);
   }
 
- private:
   template <class F, int K>
   int64_t in_registers(const Group& group, char* dst, const char* updates) const {
     constexpr int64_t bytes = RowSums<F, K>::kBytes;

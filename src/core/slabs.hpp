@@ -8,6 +8,7 @@
 // the output, so the output needs no copy made beforehand. Cost: two passes over the destinations.
 #pragma once
 
+#include "exact_sums.hpp"
 #include "scatter_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -210,6 +211,69 @@ class Slab : public Sums<typename F::Form> {
 
   const int64_t start_;
   int64_t* counts_;
+};
+
+// A slab of exact sums. They are of the updates alone; old values join them when they are written.
+template <class F, bool Counted>
+  requires kIsExact<F>
+class Slab<F, Counted> {
+ public:
+  using Stored = typename F::Stored;
+  static constexpr int64_t kBytes = F::kBytes;
+
+  static int64_t bytes(int64_t slots) { return slots * (kBytes + (Counted ? 8 : 0)); }
+
+  Slab(char* scratch, const Layout& s, bool include_self, bool)
+      : layout_(s), sums_(scratch), include_self_(include_self) {}
+
+  void read() { std::memset(sums_, 0, static_cast<size_t>(bytes(slots()))); }
+
+  class Taker {
+   public:
+    GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
+      F::take(sums_ + slot * kBytes, update);
+      if constexpr (Counted) ++counts_[slot];
+    }
+    GATHERUM_INLINE void fetch(int64_t slot) const {
+      prefetch_second(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) +
+                                                    static_cast<uintptr_t>(slot * kBytes)));
+      keep();
+    }
+
+   private:
+    friend class Slab;
+    Taker(char* sums, int64_t* counts) : sums_(sums), counts_(counts) {}
+    char* const GATHERUM_RESTRICT sums_;
+    int64_t* const GATHERUM_RESTRICT counts_;
+  };
+
+  Taker taker(int64_t first = 0) const { return {sums_ + first * kBytes, counts() + first}; }
+
+  void fold_in(const Slab& other, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      F::merge(sums_ + i * kBytes, other.sums_ + i * kBytes);
+      if constexpr (Counted) counts()[i] += other.counts()[i];
+    }
+  }
+
+  GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool) const {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t c = 0; c < layout_.columns; ++c) {
+        const int64_t slot = i * layout_.columns + c, offset = i * layout_.step + c * layout_.column_step;
+        const auto old = load_value<Stored>(layout_.from + offset);
+        const Stored v =
+            finish_exact<F>(sums_ + slot * kBytes, Counted ? counts()[slot] : 0, old, include_self_);
+        std::memcpy(layout_.to + offset, &v, sizeof v);
+      }
+  }
+
+ private:
+  int64_t slots() const { return layout_.count * layout_.columns; }
+  int64_t* counts() const { return reinterpret_cast<int64_t*>(sums_ + slots() * kBytes); }
+
+  const Layout layout_;
+  char* const sums_;
+  const bool include_self_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

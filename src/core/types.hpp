@@ -30,7 +30,7 @@ enum class Value : uint8_t {
 };
 
 // New ones go to the end: programs that were written keep their numbers.
-enum class Reduction : uint8_t { none, add, mul, max, min, mean };
+enum class Reduction : uint8_t { none, add, mul, max, min, mean, fsum, fmean };
 
 constexpr const char* name_of(Mode m) {
   switch (m) {
@@ -198,6 +198,7 @@ struct ReductionRow {
   Given<Kinds> any_order;    // of these every order gives the same bits, where the first value is copied
   Given<Kinds> widens;       // these accumulate in a wider type: halves in float32, integers in 64 bits
   Given<bool> divides;       // whether the result is the sum over the count
+  Given<bool> exact;         // whether sums are rounded once, at the end (exact_sums.hpp)
   Given<Identity> identity;  // with one, threads fold integers apart
   Given<Gradient> gradient;
 };
@@ -210,6 +211,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .any_order = kNoKinds,
               .widens = kNoKinds,
               .divides = false,
+              .exact = false,
               .identity = Identity::none,
               .gradient = Gradient::none};
     case Reduction::add:
@@ -218,6 +220,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .any_order = kBooleans | kIntegers,
               .widens = kHalves,
               .divides = false,
+              .exact = false,
               .identity = Identity::zero,
               .gradient = Gradient::none};
     case Reduction::mul:
@@ -226,6 +229,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .any_order = kBooleans | kIntegers,
               .widens = kHalves,
               .divides = false,
+              .exact = false,
               .identity = Identity::one,
               .gradient = Gradient::product};
     case Reduction::max:
@@ -234,6 +238,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .any_order = kReals,
               .widens = kNoKinds,
               .divides = false,
+              .exact = false,
               .identity = Identity::lowest,
               .gradient = Gradient::extreme};
     case Reduction::min:
@@ -242,6 +247,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .any_order = kReals,
               .widens = kNoKinds,
               .divides = false,
+              .exact = false,
               .identity = Identity::greatest,
               .gradient = Gradient::extreme};
     case Reduction::mean:
@@ -250,10 +256,29 @@ constexpr ReductionRow row_of(Reduction r) {
               .any_order = kIntegers,
               .widens = kHalves | kIntegers,
               .divides = true,
+              .exact = false,
+              .identity = Identity::none,
+              .gradient = Gradient::none};
+    case Reduction::fsum:
+      return {.name = "fsum",
+              .values = kHalves | kFloats | kComplexes,
+              .any_order = kHalves | kFloats | kComplexes,
+              .widens = kNoKinds,
+              .divides = false,
+              .exact = true,
+              .identity = Identity::none,
+              .gradient = Gradient::none};
+    case Reduction::fmean:
+      return {.name = "fmean",
+              .values = kHalves | kFloats | kComplexes,
+              .any_order = kHalves | kFloats | kComplexes,
+              .widens = kNoKinds,
+              .divides = true,
+              .exact = true,
               .identity = Identity::none,
               .gradient = Gradient::none};
   }
-  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, Identity::none, Gradient::none};
+  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, false, Identity::none, Gradient::none};
 }
 
 constexpr const char* name_of(Reduction r) { return row_of(r).name; }
@@ -280,6 +305,19 @@ constexpr Value sum_type(Value v, Reduction r) {
   return is_signed_integer(v) ? Value::int64 : Value::uint64;
 }
 
+// The limbs of an exact sum (exact_sums.hpp), those of both parts of a complex one.
+constexpr int64_t limbs_of(Value v) {
+  if (is_complex(v)) return 2 * limbs_of(v == Value::complex64 ? Value::float32 : Value::float64);
+  if (v == Value::float64) return 67;
+  return v == Value::float16 ? 3 : 10;
+}
+
+// Bytes of an accumulator; in exact ones a word goes before the limbs.
+constexpr int64_t sum_bytes(Value v, Reduction r) {
+  if (row_of(r).exact) return 8 * (limbs_of(v) + (is_complex(v) ? 2 : 1));
+  return bytes_of(sum_type(v, r));
+}
+
 // Whether every order of folding gives the same bits, where the first value is copied.
 constexpr bool is_any_order(Value v, Reduction r) { return (row_of(r).any_order & kind_of(v)) != 0; }
 
@@ -289,6 +327,8 @@ constexpr bool are_rows_right() {
     if ((row.any_order & ~row.values) != 0 || (row.widens & ~(row.values & (kHalves | kIntegers))) != 0)
       return false;
     if ((kinds_of(row.gradient) & ~row.values) != 0) return false;
+    if (row.exact && (row.any_order != row.values || (row.values & (kBooleans | kIntegers)) != 0))
+      return false;
     if (row.identity != Identity::none && (row.divides || (row.any_order & kIntegers) == 0)) return false;
   }
   return true;
@@ -302,9 +342,11 @@ struct Combine {
   bool include_self = true;
 };
 
-// Whether the fold must know how many updates a destination has had.
+// Whether the fold must know how many updates a destination has had. (Exact sums know whether there were
+// any.)
 constexpr bool needs_counter(const Combine& how) {
-  return row_of(how.reduction).divides || (how.reduction != Reduction::none && !how.include_self);
+  const ReductionRow row = row_of(how.reduction);
+  return row.divides || (how.reduction != Reduction::none && !how.include_self && !row.exact);
 }
 
 // Whether there are kernels for the gradients of a fold: those that depend on the values.
@@ -314,7 +356,7 @@ constexpr bool has_gradients(const Combine& how) {
 
 // Whether the fold cannot live in the output: it rounds once, counts, or starts afresh.
 constexpr bool needs_accumulator(const Combine& how) {
-  return needs_counter(how) || sum_type(how.value, how.reduction) != how.value;
+  return needs_counter(how) || row_of(how.reduction).exact || sum_type(how.value, how.reduction) != how.value;
 }
 
 }  // namespace gatherum

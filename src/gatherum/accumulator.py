@@ -77,7 +77,9 @@ class Accumulator:
     Notes
     -----
     Beside an accumulator, every element of `data` has a count of 8 bytes. Integers, bools,
-    ``"max"`` and ``"min"`` keep a copy of `data` as well, so that they can be merged.
+    ``"max"``, ``"min"``, ``"fsum"`` and ``"fmean"`` keep a copy of `data` as well, so that they can
+    be merged. The accumulators of the last two take 32 bytes for float16, 88 for bfloat16 and
+    float32, 544 for float64, and twice as many for complex numbers.
 
     Threads may share an accumulator: each batch is folded as a whole, in the order in which they
     come. An accumulator pickles, with everything that it has taken so far. In a child forked while
@@ -290,9 +292,9 @@ class Accumulator:
             If `other` is not an accumulator.
         ValueError
             If it is one of something else, or the order of the updates would matter: merged can be
-            integers and bools with any reduction but ``"none"``, and ``"max"`` and ``"min"`` of
-            floats. Also if an element would then have had more than 2^52 - 2 updates, which is as
-            far as they are counted.
+            integers and bools with any reduction but ``"none"``, ``"max"`` and ``"min"`` of
+            floats, and ``"fsum"`` and ``"fmean"``. Also if an element would then have had more than
+            2^52 - 2 updates, which is as far as they are counted.
 
         Examples
         --------

@@ -218,6 +218,8 @@ FACTORS: dict[str, Callable[[Places, Any], Factors]] = {
     "max": _of_extreme,
     "min": _of_extreme,
     "mean": _of_mean,
+    "fsum": _of_add,
+    "fmean": _of_mean,
 }
 
 

@@ -89,7 +89,15 @@ def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
 
 
 def accumulator_dtype(dtype: DType, reduction: str) -> DType:
-    """Return the dtype in which a reduction of this dtype accumulates."""
+    """Return the dtype in which a reduction of this dtype accumulates.
+
+    An exact sum, of a complex number each of both parts, has flags, then limbs (exact_sums.hpp).
+    """
+    if _core.is_exact(Reduction[reduction]):
+        parts = 2 if dtype.kind == "c" else 1
+        words = _core.sum_bytes(value_of(dtype), Reduction[reduction]) // (8 * parts)
+        fields: Any = [("flags", np.int64), ("limbs", np.int64, (words - 1,))]
+        return np.dtype(fields) if parts == 1 else np.dtype([("parts", fields, (2,))])
     name = _core.sum_type(value_of(dtype), Reduction[reduction]).name
     return dtype if name == value_of(dtype).name else np.dtype(name)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ._core import Reduction, is_exact
 from .readers import advice, for_tensors, hint
 from .reductions import ALIASES
 
@@ -250,7 +251,10 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
 
 def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
-    behind = hint("write data.astype(data.dtype.newbyteorder('='))" if swapped else "")
+    advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
+    if is_exact(Reduction[reduction]) and not swapped:
+        advised = "it is of floats and complex numbers; 'add' sums integers without rounding"
+    behind = hint(advised)
     return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{behind}")
 
 

@@ -109,7 +109,10 @@ def _fold(s: Call, size: str) -> str:
     total = _core.sum_type(value, reduction)
     if s.data.dtype.kind not in "iu" and total != value:
         remarks.append(f"folded in {total.name} and rounded once")
-    if _core.divides(reduction):
+    if _core.is_exact(reduction):
+        divided = ", divided by the count," if _core.divides(reduction) else ""
+        remarks.append(f"summed without rounding{divided} and rounded once")
+    elif _core.divides(reduction):
         remarks.append("summed, and divided by the count at the end")
     accumulates = s.attributes.needs_accumulator(s.data.dtype)
     remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from ._core import Reduction
 
 # For type checkers; a test compares them with the table.
-ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean"]
-FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean"]
+ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean", "fsum", "fmean"]
+FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean", "fsum", "fmean"]
 
 
 class ReductionRow(NamedTuple):
@@ -117,6 +117,26 @@ _ROWS = (
         name="mean",
         aliases=(),
         torch_scatter=("mean",),
+        onnx=None,
+        neutral=None,
+        picture=("(", "+", ")/{n}"),
+        linear=True,
+        cuda_atomic=False,
+    ),
+    ReductionRow(
+        name="fsum",
+        aliases=(),
+        torch_scatter=(),
+        onnx=None,
+        neutral=0,
+        picture=("", "+", ""),
+        linear=True,
+        cuda_atomic=False,
+    ),
+    ReductionRow(
+        name="fmean",
+        aliases=(),
+        torch_scatter=(),
         onnx=None,
         neutral=None,
         picture=("(", "+", ")/{n}"),

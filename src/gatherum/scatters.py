@@ -90,7 +90,7 @@ def scatter_slices(
         one that broadcasts to it. Plain Python values and lists take `data`'s dtype.
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
+    reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
         How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
@@ -143,12 +143,15 @@ def scatter_slices(
     Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
     the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
     rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
-    float64, or reduce groups of equal size first and then their sums or means. A NaN wins in
-    ``"max"`` and ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the
-    canonical quiet one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
+    float64, or reduce groups of equal size first and then their sums or means. ``"fsum"`` is the
+    exact sum, rounded once, and ``"fmean"`` that sum over the count: no order of the updates
+    changes their bits, and a NaN, even alone, gives the canonical one. A NaN wins in ``"max"`` and
+    ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the canonical quiet
+    one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
     elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
     defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
-    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order.
+    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order;
+    ``"fsum"`` and ``"fmean"`` for floats and complex numbers alone.
 
     Neither ONNX nor DirectML has it. PyTorch's relatives are ``index_copy``, ``index_add`` and
     ``index_reduce``.
@@ -249,7 +252,7 @@ def scatter_elements(
         Python values and lists take `data`'s dtype; what is finite must stay so there.
     axis : int, default 0
         The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
+    reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
         How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
@@ -302,12 +305,15 @@ def scatter_elements(
     Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
     the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
     rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
-    float64, or reduce groups of equal size first and then their sums or means. A NaN wins in
-    ``"max"`` and ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the
-    canonical quiet one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
+    float64, or reduce groups of equal size first and then their sums or means. ``"fsum"`` is the
+    exact sum, rounded once, and ``"fmean"`` that sum over the count: no order of the updates
+    changes their bits, and a NaN, even alone, gives the canonical one. A NaN wins in ``"max"`` and
+    ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the canonical quiet
+    one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
     elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
     defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
-    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order.
+    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order;
+    ``"fsum"`` and ``"fmean"`` for floats and complex numbers alone.
 
     The counterparts are ONNX's ScatterElements (version 18,
     https://onnx.ai/onnx/operators/onnx__ScatterElements.html; it has no ``"mean"``) and
@@ -405,7 +411,7 @@ def scatter_nd(
         Python values and lists take `data`'s dtype; what is finite must stay so there.
     batch_dims : int, default 0
         How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
-    reduction : {"none", "add", "mul", "max", "min", "mean"}, default "none"
+    reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
         How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
         Whether the old value takes part in the reduction. If not, a destination starts from its
@@ -458,12 +464,15 @@ def scatter_nd(
     Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
     the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
     rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
-    float64, or reduce groups of equal size first and then their sums or means. A NaN wins in
-    ``"max"`` and ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the
-    canonical quiet one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
+    float64, or reduce groups of equal size first and then their sums or means. ``"fsum"`` is the
+    exact sum, rounded once, and ``"fmean"`` that sum over the count: no order of the updates
+    changes their bits, and a NaN, even alone, gives the canonical one. A NaN wins in ``"max"`` and
+    ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the canonical quiet
+    one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
     elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
     defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
-    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order.
+    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order;
+    ``"fsum"`` and ``"fmean"`` for floats and complex numbers alone.
 
     The counterparts are ONNX's ScatterND (version 18,
     https://onnx.ai/onnx/operators/onnx__ScatterND.html; it has neither ``"mean"`` nor

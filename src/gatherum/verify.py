@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 import gatherum
 
 from . import native, verify_cases
+from ._core import Reduction, is_exact
+from .reductions import FOLDS
 from .verify_cases import Case
 
 EXPECTED = Path(__file__).parent / "digests.json"
@@ -90,7 +92,10 @@ def verify(device: str = "cpu") -> Verification:
     """
     expected = json.loads(EXPECTED.read_text())
     elsewhere = _on_cuda() if device == "cuda" else None
-    found = digests(elsewhere or gatherum)
+    if elsewhere:  # whose kernels have no exact sums
+        exact = [name for name in FOLDS if is_exact(Reduction[name])]
+        expected = {row: expected[row] for row in expected if row.split("/")[2] not in exact}
+    found = digests(elsewhere or gatherum, expected if elsewhere else None)
     return Verification(
         checked=len(found),
         different=tuple(name for name, digest in found.items() if digest != expected.get(name)),
@@ -118,12 +123,16 @@ def _on_cuda() -> Any:
     raise cuda_errors.no_cuda_arrays()
 
 
-def digests(functions: Any = gatherum) -> dict[str, str]:
-    """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``."""
+def digests(functions: Any = gatherum, among: Iterable[str] | None = None) -> dict[str, str]:
+    """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``.
+
+    `among`: the only rows that are wanted; None stands for all.
+    """
     return {
         f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)
         for op, name, reduction in verify_cases.rows()
         if (dtype := verify_cases.dtype_named(name)) is not None
+        and (among is None or f"{op}/{name}/{reduction}" in among)
     }
 
 

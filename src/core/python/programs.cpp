@@ -199,6 +199,9 @@ void bind_programs(nb::module_& m) {
 
   m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
+  m.def("sum_bytes", &sum_bytes, nb::arg("value"), nb::arg("reduction"));
+  m.def(
+      "is_exact", [](Reduction reduction) -> bool { return row_of(reduction).exact; }, nb::arg("reduction"));
   m.def("is_any_order", &is_any_order, nb::arg("value"), nb::arg("reduction"));
   m.def(
       "divides", [](Reduction reduction) -> bool { return row_of(reduction).divides; }, nb::arg("reduction"));

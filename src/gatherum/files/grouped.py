@@ -83,7 +83,7 @@ def reduce_file(
         The output file. Without it the result is returned.
     size : int, optional
         The number of groups. Otherwise the groups are read once more, for the largest entry.
-    func : {"sum", "prod", "mean", "max", "min", "last", "count"}, default "sum"
+    func : {"sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"}, default "sum"
         The function. The others of `gatherum.groups.reduce` need the values in memory.
     axis : int, default 0
         The axis of `values` along which groups are formed.

@@ -25,11 +25,14 @@ from .grouping import Grouping
 # For type checkers; a test compares them with the tables.
 ReduceName: TypeAlias = Literal[
     "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
-    "count", "any", "all", "logsumexp",
+    "count", "any", "all", "logsumexp", "fsum", "fmean",
     "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
     "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
+    "nanfsum", "nanfmean",
 ]  # fmt: skip
-FileFunction: TypeAlias = Literal["sum", "prod", "mean", "max", "min", "last", "count"]
+FileFunction: TypeAlias = Literal[
+    "sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"
+]
 TransformName: TypeAlias = Literal["normalize", "centre", "softmax", "log_softmax"]
 
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
@@ -375,6 +378,26 @@ _ROWS = (
         empty=-np.inf,
         ties="",
         reduction=None,
+    ),
+    FunctionRow(
+        name="fsum",
+        compose=partial(_fold, "fsum"),
+        composes="scatter fsum",
+        accepts=_reduces("fsum"),
+        result=_same,
+        empty=0,
+        ties="",
+        reduction="fsum",
+    ),
+    FunctionRow(
+        name="fmean",
+        compose=partial(_fold, "fmean"),
+        composes="scatter fmean",
+        accepts=_reduces("fmean"),
+        result=_same,
+        empty=None,
+        ties="",
+        reduction="fmean",
     ),
 )
 

@@ -71,8 +71,9 @@ def reduce(
         The number of groups; the largest entry plus one unless given.
     func : str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
-        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"`` or
-        ``"logsumexp"``, or one of these with ``nan`` before it, which skips NaN.
+        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"``,
+        ``"logsumexp"``, ``"fsum"`` or ``"fmean"``, or one of these with ``nan`` before it, which
+        skips NaN.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     ddof : int, default 0

@@ -38,6 +38,8 @@ REDUCES: dict[str, frozenset[str] | None] = {
     "any": NUMBERS | {"bool"},
     "all": NUMBERS | {"bool"},
     "logsumexp": NUMBERS - COMPLEXES,
+    "fsum": NUMBERS - INTEGERS,
+    "fmean": NUMBERS - INTEGERS,
 }
 TRANSFORMS = {
     "normalize": NUMBERS - COMPLEXES,
@@ -46,7 +48,8 @@ TRANSFORMS = {
     "log_softmax": NUMBERS - COMPLEXES,
 }
 FOLDS = {"sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min"}
-EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1, "logsumexp": -np.inf}
+FOLDS |= {"fsum": "fsum", "fmean": "fmean"}
+EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1, "logsumexp": -np.inf, "fsum": 0}
 
 Members: TypeAlias = list[tuple[Position, bytes]]
 """Where each value of a group stands, and the value, in row-major order."""

@@ -1,28 +1,34 @@
 """A reduction folds the updates that arrive at one element."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from .items import Array, DType, Items, Position, as_bytes, typed
 
-REDUCTIONS = ("none", "add", "mul", "max", "min", "mean")
+REDUCTIONS = ("none", "add", "mul", "max", "min", "mean", "fsum", "fmean")
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 HALVES = frozenset({"float16", "bfloat16"})
 FLOATS = frozenset({"float32", "float64"})
 COMPLEXES = frozenset({"complex64", "complex128"})
+# Those that round once, and how many bits the significand and the exponent of a dtype have.
+EXACT = frozenset({"fsum", "fmean"})
+FORMS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11)}
 
 
 def check_reducible(op: str, dtype: DType, reduction: str) -> None:
     """Refuse a dtype that a reduction is not defined for."""
     if reduction == "none":
         return
-    allowed = INTEGERS | HALVES | FLOATS
-    if reduction in ("add", "mul", "mean"):
+    allowed = HALVES | FLOATS
+    if reduction not in ("max", "min"):
         allowed |= COMPLEXES
-    if reduction != "mean":
+    if reduction not in EXACT:
+        allowed |= INTEGERS
+    if reduction not in ("mean", *EXACT):
         allowed |= {"bool"}
     if dtype.name not in allowed or not dtype.isnative:
         raise TypeError(f"{op}: `data` of dtype {dtype} does not reduce with {reduction!r}")
@@ -46,6 +52,8 @@ def scattered(
 
 def folded(items: Items, dtype: DType, reduction: str) -> bytes:
     """Fold items from the left; what meets no operation keeps its bits."""
+    if reduction in EXACT:
+        return _folded_exactly(items, dtype, reduction)
     if len(items) == 1 and reduction != "mean":
         return items[0]
     if dtype.name == "bool":
@@ -60,6 +68,45 @@ def folded(items: Items, dtype: DType, reduction: str) -> bytes:
         if dtype.name in HALVES:
             values = [np.float32(value) for value in values]
         return _canonical(_folded_floats(values, reduction), dtype)
+
+
+def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
+    """Add up real numbers, without rounding; complex ones by components."""
+    if dtype.name in COMPLEXES:
+        half = np.dtype(f"float{4 * dtype.itemsize}")
+        parts = [np.frombuffer(item, half) for item in items]
+        components = ([part[i].tobytes() for part in parts] for i in range(2))
+        return b"".join(_folded_exactly(one, half, reduction) for one in components)
+    values = [float(value) for value in np.frombuffer(b"".join(items), dtype=dtype)]
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < len(values):
+        others = set(values) - set(finite)
+        return _canonical(others.pop() if len(others) == 1 else math.nan, dtype)
+    if all(value == 0 and math.copysign(1, value) < 0 for value in values):
+        return _canonical(-0.0, dtype)
+    total = sum(map(Fraction, values), Fraction(0))
+    return _canonical(
+        _nearest(total / len(values) if reduction == "fmean" else total, dtype), dtype
+    )
+
+
+def _nearest(number: Fraction, dtype: DType) -> float:
+    """Round to the nearest number of the dtype, of two to the even one."""
+    significand, exponent = FORMS[dtype.name]
+    largest = 2 ** (exponent - 1) - 1
+    size = abs(number)
+    if size == 0:
+        return 0.0
+    # The exponent of the number, and that of the last bit which is kept.
+    scale = size.numerator.bit_length() - size.denominator.bit_length()
+    scale -= size < Fraction(2) ** scale
+    last = max(scale, 1 - largest) - (significand - 1)
+    kept = round(size / Fraction(2) ** last)  # to even
+    if kept * Fraction(2) ** last >= 2 ** (largest + 1):
+        rounded = math.inf
+    else:
+        rounded = math.ldexp(kept, last)
+    return -rounded if number < 0 else rounded
 
 
 def _folded_integers(values: list[int], dtype: DType, reduction: str) -> bytes:

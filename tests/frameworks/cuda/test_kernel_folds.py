@@ -9,6 +9,7 @@ from shim.values import RNG, values
 import gatherum
 from gatherum import reference
 from gatherum.cuda import folds, launches
+from gatherum.cuda.kernels import FOLDS
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -96,7 +97,7 @@ SHAPES = [((0, 1, 2, 16, 17, 200, 512, 513, 3000), ()), ((0, 1, 2, 17, 60, 530),
 @pytest.mark.parametrize("include_self", [True, False], ids=["with self", "without"])
 @pytest.mark.parametrize(
     ("reduction", "dtype"),
-    [(r, d) for r, dtypes in REDUCTIONS_OF.items() if r != "none" for d in dtypes],
+    [(r, d) for r in FOLDS for d in REDUCTIONS_OF[r]],
     ids=str,
 )
 def test_every_fold(shim, reduction, dtype, include_self):

@@ -6,16 +6,16 @@ against the macros that calls use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TypeAlias
 
-from gatherum import reductions
 from gatherum._core import Reduction, Value, has_meaning
+from gatherum.cuda import kernels
 from gatherum.cuda.device import Kernel
 from gatherum.reductions import ROWS
 
-__all__ = ["AXES", "FOLDS", "variants"]
+__all__ = ["AXES", "FOLDS", "has_kernel", "variants"]
 
 Axes: TypeAlias = dict[str, tuple[object, ...]]
 
@@ -44,9 +44,16 @@ ATOMIC = [row.name for row in ROWS.values() if row.cuda_atomic]
 FOLDS = [
     (value, reduction)
     for value in VALUES
-    for reduction in reductions.FOLDS
+    for reduction in kernels.FOLDS
     if has_meaning(Value[value], Reduction[reduction])
 ]
+
+
+def has_kernel(attributes: Mapping[str, object]) -> bool:
+    """Whether the kernels have the reduction of a call: all but exact sums."""
+    return attributes.get("reduction", "none") in ("none", *kernels.FOLDS)
+
+
 _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
 _FOLD |= {"LANES": (1,), "CARRIED": (0,)}
 AXES: dict[str, Axes] = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ... import _core
+from ... import _core, reductions
 from ..._core import Reduction, Value
-from ...reductions import FOLDS
 
+# Those that the kernels fold.
+FOLDS = tuple(name for name in reductions.FOLDS if not _core.is_exact(Reduction[name]))
 FOLDER = Path(__file__).parent
 _REDUCTIONS = """// Made from the rows of src/core/types.hpp by __init__.py of this folder.
 #pragma once

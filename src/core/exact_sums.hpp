@@ -1,0 +1,329 @@
+// Sums of floats without rounding, whatever their order: the accumulators of fsum and fmean.
+//
+//   N = sum over limbs i of limb[i] * 2^(32 i),   sum of the terms = N * (smallest subnormal)
+//   take(v)    limb[p / 32] += m << p % 32,       v = m * 2^p * (smallest subnormal)
+//   finish     N, or N / count, rounded once, to nearest even, in the type of the terms
+//
+// Every finite term is such a multiple, so no addition rounds, and integers add up in any order. A limb is a
+// signed word with 32 bits of its own; carries pile up in the others and move on (`carry`) before they could
+// fill them. The top limb holds the carries of 2^62 terms. NaN and infinities are flags, and so is what
+// decides the sign of a sum of zero: it is -0 only where all terms were -0. A state of zeros has taken
+// nothing.
+//
+// A state is an array of words: flags with the number of terms since the last carry, then the limbs, least
+// first; a complex one has two states. Whatever its bits, nothing here is undefined. Cost: a term takes one
+// limb (float64: two); carries every 2^7 terms of float32, 2^9 of float64.
+#pragma once
+
+#include <utility>
+
+#include "combine.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// The forms of the types that have such sums.
+template <class V>
+struct FloatForm;
+template <>
+struct FloatForm<Half> {
+  static constexpr int kSignificand = 11, kExponent = 5;
+};
+template <>
+struct FloatForm<Bfloat16> {
+  static constexpr int kSignificand = 8, kExponent = 8;
+};
+template <>
+struct FloatForm<float> {
+  static constexpr int kSignificand = 24, kExponent = 8;
+};
+template <>
+struct FloatForm<double> {
+  static constexpr int kSignificand = 53, kExponent = 11;
+};
+
+template <class V>
+class ExactSum {
+  static constexpr int kM = FloatForm<V>::kSignificand, kE = FloatForm<V>::kExponent;
+  static constexpr int kLimb = 32;
+  static constexpr uint64_t kLow = 0xFFFFFFFF;
+  // The bits of a term, shifted to its limb; where a limb cannot take them there are two.
+  static constexpr int kShifted = kM + kLimb - 1;
+  static constexpr bool kTwo = kShifted > 62;
+  // After so many terms carries move on: below 2^62 in a limb until then.
+  static constexpr uint64_t kTerms = uint64_t{1} << (kTwo ? 62 - (kShifted - kLimb) - 1 : 62 - kShifted);
+  static constexpr int kLimbs = limbs_of(kValueOf<V>);
+  static_assert((kLimbs - 1) * kLimb >= (1 << kE) - 3 + kM, "the top limb holds the carries of 2^62 terms");
+
+  // The word before the limbs: terms since the last carry, and flags.
+  static constexpr uint64_t kCount = kLow;
+  static constexpr uint64_t kMinusZero = uint64_t{1} << 32;  // a term was -0
+  static constexpr uint64_t kOther = uint64_t{1} << 33;      // a finite term was not; beside the count
+  static constexpr uint64_t kNaN = uint64_t{1} << 34;
+  static constexpr uint64_t kPlusInfinity = uint64_t{1} << 35, kMinusInfinity = uint64_t{1} << 36;
+
+  static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
+  static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
+  static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
+
+ public:
+  using Stored = typename StoredAs<V>::Type;
+  static constexpr int64_t kBytes = 8 * (kLimbs + 1);
+
+  static GATHERUM_INLINE void take(char* state, Stored v) {
+    const uint64_t bits = bits_of(v), magnitude = bits & (kSign - 1);
+    if (magnitude >= kInfinity || bits == kSign) [[unlikely]]
+      return take_special(state, bits);
+    const uint64_t exponent = magnitude >> (kM - 1), normal = exponent != 0 ? 1 : 0;
+    const uint64_t m = (magnitude & ((uint64_t{1} << (kM - 1)) - 1)) | normal << (kM - 1);
+    const auto p = static_cast<unsigned>(exponent - normal);
+    const uint64_t sign = 0 - (bits >> (kM - 1 + kE));
+    char* const limb = state + 8 + p / kLimb * 8;
+    const unsigned shift = p % kLimb;
+    if constexpr (kTwo) {
+      add(limb, (((m << shift & kLow) ^ sign) - sign));
+      add(limb + 8, ((m >> (kLimb - shift) ^ sign) - sign));
+    } else {
+      add(limb, ((m << shift ^ sign) - sign));
+    }
+    const uint64_t first = load(state) + 1;
+    store(state, first);
+    if ((first & kCount) >= kTerms) [[unlikely]]
+      carry(state);
+  }
+
+  static bool is_touched(const char* state) { return load(state) != 0; }
+
+  // Adds what another state has taken.
+  static GATHERUM_NOINLINE void merge(char* state, const char* other) {
+    if (!is_touched(other)) return;
+    carry(state);
+    char carried[kBytes];
+    std::memcpy(carried, other, sizeof carried);
+    carry(carried);
+    store(state, load(state) | load(carried));
+    for (int i = 1; i <= kLimbs; ++i) add(state + 8 * i, load(carried + 8 * i));
+    move_carries(state);
+  }
+
+  // The sum over the count, of a state that has taken something.
+  static GATHERUM_NOINLINE Stored finish(const char* from, uint64_t count) {
+    char state[kBytes];
+    std::memcpy(state, from, sizeof state);
+    carry(state);
+    const uint64_t flags = load(state);
+    const bool both = (flags & kPlusInfinity) != 0 && (flags & kMinusInfinity) != 0;
+    if ((flags & kNaN) != 0 || both) return value_of(kQuiet);
+    if ((flags & kPlusInfinity) != 0) return value_of(kInfinity);
+    if ((flags & kMinusInfinity) != 0) return value_of(kSign | kInfinity);
+    if ((flags & kOther) == 0) return value_of(kSign);
+    Digits digits(state);
+    const bool rest = count > 1 && digits.divide(count);
+    return value_of(digits.rounded(rest));
+  }
+
+ private:
+  static GATHERUM_INLINE uint64_t load(const char* at) {
+    uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  static GATHERUM_INLINE void store(char* at, uint64_t word) { std::memcpy(at, &word, sizeof word); }
+  static GATHERUM_INLINE void add(char* at, uint64_t word) { store(at, load(at) + word); }
+
+  using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t,
+                                  std::conditional_t<sizeof(Stored) == 4, uint32_t, uint64_t>>;
+  static GATHERUM_INLINE uint64_t bits_of(Stored v) { return std::bit_cast<Bits>(v); }
+  static Stored value_of(uint64_t bits) { return std::bit_cast<Stored>(static_cast<Bits>(bits)); }
+
+  static GATHERUM_NOINLINE void take_special(char* state, uint64_t bits) {
+    const uint64_t magnitude = bits & (kSign - 1);
+    const uint64_t infinity = bits == magnitude ? kPlusInfinity : kMinusInfinity;
+    const uint64_t flag = magnitude > kInfinity ? kNaN : magnitude == kInfinity ? infinity : kMinusZero;
+    store(state, load(state) | flag);
+  }
+
+  // Leaves 32 bits in every limb but the top one.
+  static GATHERUM_NOINLINE void carry(char* state) {
+    const uint64_t first = load(state);
+    if ((first & kCount) == 0) return;
+    store(state, (first & ~kCount) | kOther);
+    move_carries(state);
+  }
+  static GATHERUM_INLINE void move_carries(char* state) {
+    int64_t moved = 0;
+    for (int i = 1; i < kLimbs; ++i) {
+      const uint64_t limb = load(state + 8 * i) + static_cast<uint64_t>(moved);
+      store(state + 8 * i, limb & kLow);
+      moved = static_cast<int64_t>(limb) >> kLimb;
+    }
+    add(state + 8 * kLimbs, static_cast<uint64_t>(moved));
+  }
+
+  // |N| with 32 more bits behind it, for what a division leaves.
+  class Digits {
+   public:
+    explicit Digits(const char* state) {
+      const uint64_t top = load(state + 8 * kLimbs);
+      negative_ = top >> 63 != 0;
+      const uint64_t flip = negative_ ? kLow : 0;
+      uint64_t moved = negative_ ? 1 : 0;
+      digit_[0] = 0;
+      for (int i = 1; i <= kLast; ++i) {
+        const uint64_t limb = i < kLimbs ? load(state + 8 * i) : i == kLimbs ? top & kLow : top >> kLimb;
+        const uint64_t digit = (limb ^ flip) + moved;
+        digit_[i] = static_cast<uint32_t>(digit);
+        moved = digit >> kLimb;
+      }
+    }
+
+    // Whether it leaves a remainder. What does not reach the digits that count is remainder as well.
+    bool divide(uint64_t count) {
+      constexpr int kQuotient = 6;  // digits: two may be 0, and four have more bits than are kept
+      const int top = highest(), low = std::max(top - kQuotient + 1, 0);
+      uint64_t rest = 0;
+      for (int i = top; i >= low; --i) digit_[i] = static_cast<uint32_t>(quotient(rest, digit_[i], count));
+      bool more = rest != 0;
+      for (int i = 0; i < low; ++i) more |= std::exchange(digit_[i], 0) != 0;
+      return more;
+    }
+
+    // The nearest value, the even one of two. `rest`: what is not 0 follows the digits.
+    uint64_t rounded(bool rest) const {
+      const int top = highest();
+      if (top == 0 && digit_[0] == 0 && !rest) return 0;  // from other terms than -0
+      const uint64_t sign = negative_ ? kSign : 0;
+      // The highest 64 bits from the top digit's first one on, and whether any follow.
+      const auto digit = [this](int i) -> uint64_t { return i >= 0 ? digit_[i] : 0; };
+      const int zeros = std::countl_zero(digit_[top]);
+      const uint64_t head =
+          (digit(top) << kLimb | digit(top - 1)) << zeros | digit(top - 2) << zeros >> kLimb;
+      bool more = rest || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
+      for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
+      // The last bit that is kept is worth the smallest subnormal, or more where there are kM bits above it.
+      const int first = kLimb * top + kLimb - 1 - zeros;
+      const int last = std::max(first - (kM - 1), kLimb), dropped = last - (first - 63);
+      if (dropped > 64) return sign;
+      const uint64_t kept = dropped == 64 ? 0 : head >> dropped;
+      const uint64_t below = head << (64 - dropped), half = uint64_t{1} << 63;
+      const bool up = below > half || (below == half && (more || (kept & 1) != 0));
+      const uint64_t bits =
+          (static_cast<uint64_t>(last - kLimb) << (kM - 1)) + kept + static_cast<uint64_t>(up);
+      return sign | std::min(bits, kInfinity);
+    }
+
+   private:
+    // The highest digit that is not 0, or 0.
+    int highest() const {
+      int top = kLast;
+      while (top > 0 && digit_[top] == 0) --top;
+      return top;
+    }
+
+    // The next digit of a quotient. Above 2^32 by steps of 11 bits: what is left is below a count, which
+    // has 52.
+    static uint64_t quotient(uint64_t& rest, uint64_t digit, uint64_t count) {
+      const int step = count <= kLow ? kLimb : 11;
+      uint64_t quotient = 0;
+      for (int at = kLimb, bits = step; at > 0; at -= bits) {
+        bits = std::min(at, step);
+        rest = rest << bits | (digit >> (at - bits) & ((uint64_t{1} << bits) - 1));
+        quotient = quotient << bits | rest / count;
+        rest %= count;
+      }
+      return quotient;
+    }
+
+    static constexpr int kLast = kLimbs + 1;  // behind digit 0
+    uint32_t digit_[kLast + 1];
+    bool negative_;
+  };
+};
+
+template <class T>
+class ExactSum<Complex<T>> {
+  using Part = ExactSum<T>;
+
+ public:
+  using Stored = Complex<T>;
+  static constexpr int64_t kBytes = 2 * Part::kBytes;
+
+  static GATHERUM_INLINE void take(char* state, Stored v) {
+    Part::take(state, v.re);
+    Part::take(state + Part::kBytes, v.im);
+  }
+  static bool is_touched(const char* state) { return Part::is_touched(state); }
+  static void merge(char* state, const char* other) {
+    Part::merge(state, other);
+    Part::merge(state + Part::kBytes, other + Part::kBytes);
+  }
+  static Stored finish(const char* state, uint64_t count) {
+    return {Part::finish(state, count), Part::finish(state + Part::kBytes, count)};
+  }
+};
+
+// The folds whose accumulators are such states. They are changed where they lie.
+template <class F>
+inline constexpr bool kIsExact = false;
+template <class V, Reduction R>
+  requires(bool{row_of(R).exact})
+inline constexpr bool kIsExact<Fold<V, R>> = true;
+
+template <class V, Reduction R>
+  requires(bool{row_of(R).exact})
+struct Fold<V, R> : ExactSum<V> {
+  using Value = V;
+  using typename ExactSum<V>::Stored;
+  using ExactSum<V>::kBytes;
+  static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
+  static_assert(kBytes == sum_bytes(kValueOf<V>, R), "callers allocate sum_bytes");
+
+  static constexpr bool kDivides = row_of(R).divides;
+  static constexpr bool kAnyOrder = true;
+  static constexpr bool kAnyOrderOfFirsts = true;
+
+  // What is stored of a state that has taken `count` terms.
+  static Stored finish(const char* state, int64_t count) {
+    return ExactSum<V>::finish(state, kDivides ? static_cast<uint64_t>(std::max<int64_t>(count, 1)) : 1);
+  }
+};
+
+// What is stored of a state that has taken `count` updates, beside the old value or in its place. The state
+// is of no use afterwards.
+template <class F>
+typename F::Stored finish_exact(char* state, int64_t count, typename F::Stored old, bool include_self) {
+  if (!F::is_touched(state)) return old;
+  if (include_self) F::take(state, old);
+  return F::finish(state, count + (include_self ? 1 : 0));
+}
+
+// The states of a part of a row, on the stack: few enough to stay in a core's first cache.
+template <class F>
+class ExactRow {
+ public:
+  using Stored = typename F::Stored;
+  static constexpr auto kStep = static_cast<int64_t>(sizeof(Stored));
+  static constexpr int64_t kPart = std::max<int64_t>(1, (int64_t{16} << 10) / F::kBytes);
+
+  explicit ExactRow(int64_t n) : n_(n) { std::memset(states_, 0, static_cast<size_t>(n * F::kBytes)); }
+
+  void take(const char* row) {
+    for (int64_t e = 0; e < n_; ++e) {
+      Stored v;
+      std::memcpy(&v, row + e * kStep, sizeof v);
+      F::take(states_ + e * F::kBytes, v);
+    }
+  }
+
+  void finish(char* to, int64_t count) {
+    for (int64_t e = 0; e < n_; ++e) {
+      const Stored v = F::finish(states_ + e * F::kBytes, count);
+      std::memcpy(to + e * kStep, &v, sizeof v);
+    }
+  }
+
+ private:
+  const int64_t n_;
+  alignas(64) char states_[kPart * F::kBytes];
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL
