@@ -5,7 +5,7 @@
 
 It needs no network: what the machine lacks comes from the kit that `pack.py` made. Each step has
 its own limit, a failed one does not end the run, and each writes one line: ok, or what failed. OUT
-gets ``report.md`` (the table), ``log.txt`` (all that the steps printed) and two files of times.
+gets ``report.md`` (the table), ``log.txt`` (all that the steps printed) and the times as JSON.
 """
 
 from __future__ import annotations
@@ -60,15 +60,12 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
     few = (("GATHERUM_EXAMPLES", "10"),)
     later = "far or inductor"
     others = f"not ({later} or cases or every_shape)"
-    few_rounds = ("--scale", str(scale), "--rounds", "7", "--json")
-    bench = ("benchmarks/cuda_bench.py", *few_rounds, str(out / "bench.json"))
-    curve = (
-        "benchmarks/limits/curve.py",
-        "--only",
-        "rows,add",
-        *few_rounds,
-        str(out / "curve.json"),
-    )
+    bench = "benchmarks/cuda_bench.py"
+    curve = "benchmarks/limits/curve.py", "--only", "rows,add"
+
+    def times(file: str, factor: int) -> tuple[str, ...]:
+        return "--rounds", "7", "--scale", str(factor * scale), "--json", str(out / file)
+
     return [
         Step("versions", 60, (*python, "tests/device/versions.py")),
         Step("five calls", 90, (*python, CALLS), waits),
@@ -79,8 +76,9 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
         Step("far offsets, inductor", 90, (*python, *PYTEST, "-k", later)),
         Step("verify", 90, (*python, "-m", "gatherum", "verify", "--device", "cuda")),
         Step("protocols, CUB, streams, graphs", 90, (*python, *PYTEST, "-k", others)),
-        Step("benchmark", 120, (*python, *bench)),
-        Step("threads of the processor", 60, (*python, *curve)),
+        Step("benchmark", 100, (*python, bench, *times("bench.json", 1))),
+        Step("benchmark, 10 times as large", 120, (*python, bench, *times("large.json", 10))),
+        Step("threads of the processor", 60, (*python, *curve, *times("curve.json", 1))),
     ]
 
 
@@ -91,7 +89,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="the folder for the report and the logs")
     parser.add_argument("--minutes", type=float, default=9.0, help="of the whole run")
     parser.add_argument("--python", default=sys.executable, help="the command that runs Python")
-    parser.add_argument("--scale", type=float, default=0.1, help="of the benchmarks")
+    parser.add_argument("--scale", type=float, default=0.1, help="of the first benchmark")
     options = parser.parse_args()
     deadline = time.monotonic() + 60 * options.minutes - RESERVE
     out = options.out.absolute()

@@ -33,14 +33,14 @@ def test_every_step_runs_on_doubles(tmp_path):
     log = (out / "log.txt").read_text()
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + log
     lines = ran.stdout.splitlines()
-    assert len(lines) == 11
+    assert len(lines) == 12
     assert all(line.endswith("s  ok") for line in lines)
     assert log.count("0 of 5 calls went wrong") == 3
     assert "5 of 5 digests as published" in log
     assert "20M adds into 256" in log
     assert sorted(path.name for path in out.iterdir()) == [
-        "bench.json", "curve.json", "log.txt", "report.md",
+        "bench.json", "curve.json", "large.json", "log.txt", "report.md",
     ]  # fmt: skip
     report = (out / "report.md").read_text()
     assert report.startswith("On cuda:0, a double, tensors of torch ")
-    assert report.count(" | ok | ") == 11
+    assert report.count(" | ok | ") == 12
