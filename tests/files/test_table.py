@@ -20,7 +20,7 @@ import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files, native
 from gatherum.files import disk
-from gatherum.files.handle import row_reads, state
+from gatherum.files.handle import direct_reads, row_reads, state
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
@@ -602,6 +602,54 @@ def test_a_row_is_read_once_however_often_it_is_asked_for(tmp_path: Path) -> Non
     before = table.stats().bytes_read
     table.gather(np.full(1000, 7))
     assert table.stats().bytes_read - before <= 4096
+
+
+@pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
+@pytest.mark.parametrize("cache", ["0", "8KiB"])
+@pytest.mark.parametrize("readers", [1, 4])
+@pytest.mark.parametrize("width", [3, 500, 4096, 9000])
+def test_rows_past_the_page_cache(tmp_path: Path, width: int, readers: int, cache: str) -> None:
+    cache = "0" if width > 4096 else cache
+    array = np.random.default_rng(4).integers(0, 256, (300, width), np.uint8)
+    path = put(tmp_path, "t", array, "safetensors")
+    with files.open(path, direct=True, readers=readers, cache=cache) as table:
+        rng = np.random.default_rng(5)
+        for count in (0, 1, 7, 300, 5000):
+            rows = rng.integers(-300, 300, count)
+            assert bits(table.gather(rows)) == bits(array[rows])
+        assert bits(table.gather([299, 0, 299])) == bits(array[[299, 0, 299]])
+        wide = table.gather([5, 400, -1], mode="fill")
+        assert bits(wide) == bits(gatherum.gather(array, [5, 400, -1], mode="fill"))
+        out = np.full((2, width), 7, np.uint8)
+        with pytest.raises(IndexError, match="index 300 is out of bounds"):
+            table.gather([0, 300], out=out)
+        assert (out == 7).all()
+        assert bits(table.gather_nd([[1, 2]])) == bits(array[[1], [2]])
+        assert bits(table.submit([8]).result()) == bits(array[[8]])
+        again = pickle.loads(pickle.dumps(table))
+        assert isinstance(again._state.reads, direct_reads.DirectReads)
+        again.close()
+        os.truncate(path.partition(":")[0], 2000)
+        with pytest.raises(OSError, match="(truncated|changed) while it was being read"):
+            table.gather([250, 3])
+
+
+@pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
+def test_direct_reads_are_for_flat_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for form in ("zarr3", "fortran"):
+        with pytest.raises(ValueError, match="direct=True is for files on this machine whose rows"):
+            files.open(put(tmp_path, "t", TABLE, form), direct=True)
+    with pytest.raises(ValueError, match="got the table"):
+        files.open(TABLE, direct=True)
+    path = put(tmp_path, "t", TABLE)
+    with pytest.raises(TypeError, match="open: `direct` must be"):
+        files.open(path, direct=1)  # type: ignore[arg-type]
+    before = len(os.listdir("/proc/self/fd"))
+    files.open(path, direct=True).close()
+    monkeypatch.setattr(direct_reads, "FLAG", None)
+    with pytest.raises(ValueError, match="needs O_DIRECT, which this system does not have"):
+        files.open(path, direct=True)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 # ------------------------------------------------------------------------ tables at URLs

@@ -86,7 +86,7 @@ class DiskFile:
             with naming(self.path):
                 got = read_into(self.fd, buffer[done : done + LONGEST_TRANSFER], offset + done)
             if got == 0:
-                raise self._truncated(offset + done, offset + len(buffer))
+                raise self.truncated(offset + done, offset + len(buffer))
             done += got
         self.meter.read(done)
 
@@ -144,7 +144,7 @@ class DiskFile:
         """Raise the error for what the core returned of rows that it could not read."""
         status, error, position, until, _, _ = found
         if status == "truncated":
-            raise self._truncated(position, until)
+            raise self.truncated(position, until)
         if status == "failed":
             raise OSError(error, os.strerror(error), self.path)
         if status == "outside":
@@ -175,7 +175,8 @@ class DiskFile:
                 return 0.0
         return there / offsets.size
 
-    def _truncated(self, position: int, until: int) -> OSError:
+    def truncated(self, position: int, until: int) -> OSError:
+        """Return the error of a file that has become shorter."""
         return OSError(
             f"{self.path}: ends at byte {position} of {until}: truncated while it was being read"
         )

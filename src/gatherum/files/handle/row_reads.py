@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile, StoredRows, byte_view
 from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.handle.direct_reads import DirectReads
 from gatherum.files.lookups import Lookups
 from gatherum.indices import first_invalid
 
@@ -35,15 +36,31 @@ class RowReads(Protocol):
         """Let the system begin to read rows; False where it keeps none of them."""
 
 
-def reads_of(table: Source, lookups: Lookups) -> RowReads | None:
-    """Return what reads rows along the first dimension; None where there are none."""
+def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
+    """Return what reads rows along the first dimension; None where there are none.
+
+    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`.
+
+    Raises
+    ------
+    ValueError
+        The table is no such file, or the system has no direct reads.
+    """
     if not table.shape or not table.nbytes:
         return None
     storage, nbytes = table.storage, table.nbytes // table.shape[0]
     if isinstance(storage, FlatStorage) and not storage.fortran:
         stored = StoredRows(storage.array.offset, nbytes, nbytes, table.shape[0])
-        if storage.array.file.local and not storage.array.file.in_memory:
-            return FlatReads(storage.array.file, stored)
+        file = storage.array.file
+        if file.local and not file.in_memory:
+            if direct:
+                return DirectReads(file, stored, readers, lookups.opening.at_end)
+            return FlatReads(file, stored)
+    if direct:
+        raise ValueError(
+            f"open: direct=True is for files on this machine whose rows lie in one piece, got "
+            f"{table.location}"
+        )
     return OtherReads(table, lookups)
 
 

@@ -1,11 +1,12 @@
 """What is open of a table: its file, and how its rows are read."""
 
+import sys
 import tempfile
 import time
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from gatherum.files.stats import Meter
 from gatherum.indices import first_invalid, resolve
 from gatherum.plans import plan
 
-__all__ = ["RELOAD", "State"]
+__all__ = ["RELOAD", "Settings", "State"]
 
 Ints = NDArray[np.int64]
 BUDGET = Budget(1 << 30)
@@ -56,6 +57,15 @@ def _numbers_of(indices: NDArray[Any]) -> Ints | None:
     return indices if indices.flags.c_contiguous else indices.copy()
 
 
+class Settings(NamedTuple):
+    """How a table is opened: the arguments of `open`, checked."""
+
+    cache: int
+    readers: int
+    direct: bool
+    storage_options: Mapping[str, Any]
+
+
 class State:
     """An opened table, which is closed when nothing uses it any more.
 
@@ -63,30 +73,34 @@ class State:
     ----------
     where : Location or Held
         The table.
-    cache : int
-        Bytes of the row cache, 0 for none.
-    options : mapping
-        What fsspec's filesystems take.
+    settings : Settings
+        How it is opened.
     """
 
-    def __init__(self, where: Location | Held, cache: int, options: Mapping[str, Any]) -> None:
+    def __init__(self, where: Location | Held, settings: Settings) -> None:
         with ExitStack() as stack:
             opening = Opening(
-                Meter(), BUDGET, tempfile.gettempdir(), stack.callback, storage_options=options
+                Meter(),
+                BUDGET,
+                tempfile.gettempdir(),
+                stack.callback,
+                storage_options=settings.storage_options,
             )
             self.table = open_all({"table": where}, opening)["table"]
+            self.lookups, self.meter = Lookups(self.table, opening), opening.meter
+            self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)
             # a call that still runs keeps the files open that it reads
-            weakref.finalize(self, stack.pop_all().close).atexit = False
-        self.lookups, self.meter = Lookups(self.table, opening), opening.meter
+            self._files = stack.pop_all()
+        weakref.finalize(self, self._files.close).atexit = False
         self.cache: native.RowCache | None = None
-        self.reads = reads_of(self.table, self.lookups)
         rows = self.table.shape[0] if self.reads is not None else 1
         self._item = self.table.nbytes // rows
-        if cache and self.reads is not None:
-            self.cache = cache_of(cache, rows, self._item)
+        if settings.cache and self.reads is not None:
+            self.cache = cache_of(settings.cache, rows, self._item)
         kept = self.cache is not None or not isinstance(self.reads, OtherReads)
         self._quick = kept and self.reads is not None
         self._row_shape = self.table.shape[1:]
+        self._most = sys.maxsize if settings.direct else FEW
         remote = isinstance(where, Location) and where.remote is not None
         self._pause, self._due = FAR if remote else NEAR, 0.0
 
@@ -142,7 +156,11 @@ class State:
         self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any
     ) -> NDArray[Any] | None:
         """Return the rows that a few indices name; None where the call needs all its checks."""
-        if indices.size > FEW or not self._quick or not _is_plain(mode, negative, fill_value):
+        if (
+            indices.size > self._most
+            or not self._quick
+            or not _is_plain(mode, negative, fill_value)
+        ):
             return None
         shape, numbers = indices.shape + self._row_shape, _numbers_of(indices)
         result = np.empty(shape, self.table.dtype) if out is None else out

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.conversion import as_integer
+from gatherum.conversion import as_boolean, as_integer
 from gatherum.files.budget import size_of
 from gatherum.files.formats.format import Location
 from gatherum.files.handle.counts import Counts, TableStats
-from gatherum.files.handle.state import RELOAD, State
+from gatherum.files.handle.state import RELOAD, Settings, State
 from gatherum.files.operands import Held, Operand, find
 from gatherum.files.remote import checked_options
 from gatherum.files.stream import rows_of
@@ -36,6 +36,7 @@ def open(
     *,
     cache: str | int = "0",
     readers: int | None = None,
+    direct: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> "Table":
     """Open a table for many lookups.
@@ -48,7 +49,12 @@ def open(
         Bytes of memory for the rows that are asked for most, such as ``"256MiB"``.
     readers : int, optional
         How many threads serve `Table.submit`, `Table.gather_async` and `Table.prefetch`; 16 by
-        default. They are started when they are needed.
+        default. They are started when they are needed. With `direct`, as many reads of a call are
+        in flight.
+    direct : bool
+        Whether rows go past the system's page cache (``O_DIRECT``), for a table much larger than
+        memory with a row cache of its own. Only files on this machine whose rows lie in one piece
+        can be read so, and only by `Table.gather` along the first axis.
     storage_options : mapping, optional
         As in `gather_file`.
 
@@ -69,7 +75,7 @@ def open(
     ...     print(table.gather([3, 0]).tolist())
     [[6.0, 7.0], [0.0, 1.0]]
     """
-    return Table(table, cache, readers, storage_options)
+    return Table(table, cache, readers, direct, storage_options)
 
 
 class Table:
@@ -96,6 +102,7 @@ class Table:
         table: Operand,
         cache: str | int,
         readers: int | None,
+        direct: bool,
         storage_options: Mapping[str, Any] | None,
     ) -> None:
         self._where: Location | Held = find("table", table, "open")
@@ -104,13 +111,11 @@ class Table:
         self._given = table if isinstance(self._where, Held) else os.fspath(table)
         if isinstance(self._where, Location) and self._where.remote is None:
             self._given = self._where.path + self._where.text[len(self._where.file) :]
-        self._options = checked_options(storage_options)
-        self._cache = size_of("cache", cache)
-        self._readers = READERS if readers is None else as_integer("open", "readers", readers)
-        if not 1 <= self._readers <= MOST_READERS:
-            raise ValueError(
-                f"open: `readers` must be from 1 to {MOST_READERS}, got {self._readers}"
-            )
+        options, nbytes = checked_options(storage_options), size_of("cache", cache)
+        count = READERS if readers is None else as_integer("open", "readers", readers)
+        if not 1 <= count <= MOST_READERS:
+            raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")
+        self._settings = Settings(nbytes, count, as_boolean("open", "direct", direct), options)
         self._counts, self._lock = Counts(), threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._before: dict[str, Any] | None = None  # in a child, what the parent had opened
@@ -118,7 +123,7 @@ class Table:
         TABLES.add(self)
 
     def _new_state(self) -> State:
-        return State(self._where, self._cache, self._options)
+        return State(self._where, self._settings)
 
     # ------------------------------------------------------------ what it is
 
@@ -370,7 +375,7 @@ class Table:
     def _start(self, call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._readers, "gatherum-reader")
+                self._pool = ThreadPoolExecutor(self._settings.readers, "gatherum-reader")
             return self._pool.submit(call, *arguments, **options)
 
     # ------------------------------------------------------------ opened and closed
@@ -426,7 +431,7 @@ class Table:
     def __reduce__(self) -> tuple[Callable[..., "Table"], tuple[Any, ...]]:
         """Pickle how to open it again; `storage_options` and the password of a URL are in it."""
         self._opened("pickle")
-        return Table, (self._given, self._cache, self._readers, self._options)
+        return Table, (self._given, *self._settings)
 
     def _after_fork(self) -> None:
         """Leave to the parent what a child has not: threads, and locks that they hold."""

@@ -65,7 +65,7 @@ class RemoteFile(DiskFile):
         """Fill `buffer` from position `offset`; an object that ends before is an OSError."""
         until = offset + len(buffer)
         if until > self.size:
-            raise self._truncated(self.size, until)
+            raise self.truncated(self.size, until)
         if until <= len(self._head):
             buffer[:] = self._head[offset:until]
             return
@@ -130,7 +130,7 @@ class RemoteFile(DiskFile):
         first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
         offset, length = stored.base + first * stored.stride, (count - 1) * stored.stride
         if (until := offset + length + stored.item) > self.size:
-            raise self._truncated(self.size, until)
+            raise self.truncated(self.size, until)
         if count == 1:
             row = rows[places[0]]
             then = partial(_copy, row[None], np.zeros(places.size - 1, np.int64), places[1:], rows)
