@@ -29,7 +29,7 @@ WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 FRAMEWORK_TESTS = (
     "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
     "tests/frameworks/cuda/test_cuda_torch.py", "tests/frameworks/cuda/test_device_trial.py",
-    "tests/test_foreign_types.py",
+    "tests/test_foreign_types.py", "tests/test_sparse_edges.py",
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
     "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
     "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",

@@ -679,6 +679,17 @@ def test_every_sentence_is_tested():
         "other_prepared_dtype",  # test_prepare.py
         "other_prepared_shape",
         "below_zero",  # test_aggregate.py
+        "two_destinations",  # test_sparse_edges.py
+        "no_destinations",
+        "weights_twice",
+        "other_size",
+        "other_columns",
+        "other_format",
+        "not_of_rank",
+        "empty_pointer",
+        "pointer_begins",
+        "pointer_falls",
+        "pointer_ends",
         "not_an_operand",
         "operand_changed",  # test_hostile.py
         "no_values",  # test_views.py

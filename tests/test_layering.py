@@ -23,6 +23,7 @@ ROWS = [
     {"accumulator_state", "callbacks", "extremes"},
     {"plans", "index_reports", "configuration", "verify_cases"},
     {"indices"},
+    {"sparse_edges"},
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives", "edge_folds"},
     {"checks", "places"},

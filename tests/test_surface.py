@@ -30,8 +30,8 @@ SIGNATURES = {
 }
 SIGNATURES |= {
     "aggregate": (
-        "(data, gather_indices, scatter_indices, size, reduction, weights=None, *, mode='raise', "
-        "negative=True, out=None)"
+        "(data, gather_indices, scatter_indices, size, reduction, weights=None, *, indptr=None, "
+        "mode='raise', negative=True, out=None)"
     ),
     "gather_quantized": (
         "(data, indices, scales, zero_points=None, *, axis=0, quantize_axis=-1, block_size, "

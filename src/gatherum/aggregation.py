@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, native, shapes
+from . import conversion, errors, frameworks, native, shapes, sparse_edges
 from .call import Array, ArraySpec
 from .callbacks import shares_memory
 from .checks import check_out
@@ -21,12 +21,13 @@ from .reductions import FOLDS, ROWS
 
 def aggregate(
     data: ArrayLike,
-    gather_indices: ArrayLike,
-    scatter_indices: ArrayLike,
-    size: int,
+    gather_indices: ArrayLike | Any,
+    scatter_indices: ArrayLike | None,
+    size: int | None,
     reduction: FoldName,
     weights: ArrayLike | None = None,
     *,
+    indptr: ArrayLike | None = None,
     mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Any] | None = None,
@@ -40,19 +41,28 @@ def aggregate(
     data : array_like
         The rows, along the first dimension, of a dtype that `reduction` is defined for: what NumPy
         takes, a tensor or an array of JAX.
-    gather_indices : array_like of int
+    gather_indices : array_like of int, or sparse matrix
         The row of `data` that each edge comes from, of any shape.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
-    scatter_indices : array_like of int
-        The row of the result that each edge goes to, of the shape of `gather_indices`.
-    size : int
-        The number of rows of the result.
+        Or all edges as a matrix ``A``, with `scatter_indices`, `size` and `weights` None: an entry
+        ``A[i, j]`` goes from row j of `data` to row i of the result, with its value as the weight.
+        With ``"add"`` that is ``A @ data``. In CSR, CSC or COO format, of SciPy or of torch.
+    scatter_indices : array_like of int, optional
+        The row of the result that each edge goes to, of the shape of `gather_indices`; None where
+        `indptr` or a matrix says it.
+    size : int, optional
+        The number of rows of the result; None where `indptr` or a matrix says it.
     reduction : str
         How the rows that meet combine: ``"add"`` or another reduction of `scatter_slices`.
     weights : array_like, optional
         What each edge's row is multiplied by, of `data`'s dtype, and of the shape of
         `gather_indices` or one that broadcasts to it. Plain Python values and lists take `data`'s
         dtype.
+    indptr : array_like of int, optional
+        In the place of `scatter_indices`, for edges in order of their destinations: edges
+        ``indptr[i]`` up to ``indptr[i + 1]`` go to row i, as in a CSR matrix. It has an entry more
+        than the result has rows, begins with 0, does not decrease, and ends with the number of
+        edges, whose `gather_indices` have one dimension.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
         How to treat out-of-bounds indices of both kinds: raise IndexError; move to the nearest
         valid one; wrap around (floor modulo); or leave the edge out (``"fill"`` is the same here).
@@ -73,11 +83,12 @@ def aggregate(
     TypeError
         If `size` is not an integer, `negative` is not a boolean, the reduction is not defined for
         `data`'s dtype, indices are not of an integer dtype, `weights` is not of `data`'s dtype, an
-        operand is not an array, masked, or of another framework, or `out` is not an ndarray or has
-        another dtype.
+        operand is not an array, masked, or of another framework, a matrix has another format, or
+        `out` is not an ndarray or has another dtype.
     ValueError
         If `reduction` or `mode` is not one of its values, `size` is negative, the shapes do not
-        fit, or `out` has another shape, is read-only, overlaps itself or shares memory with an
+        fit, `indptr` is no pointer to the edges, destinations are given twice or not at all, or
+        `out` has another shape, is read-only, overlaps itself or shares memory with an
         input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
@@ -115,6 +126,9 @@ def aggregate(
     exchanged. Others, calls in ``torch.func.vmap`` with weights, and calls in ``jax.jit`` store
     what the edges carry.
 
+    A pointer and a matrix have the bits of the call with both indices of each entry, in the order
+    in which they are stored; entries of the same place are edges of their own.
+
     Working memory is 12 to 32 bytes an edge, and 4 or 8 for each row of the result and thread.
 
     Examples
@@ -129,13 +143,25 @@ def aggregate(
            [ 1., 10.]])
     >>> gatherum.aggregate(planets, [0, 1], [0, 0], 1, "max", weights=[4.0, 1.0])
     array([[ 4., 40.]])
+
+    Edges in order of their destinations, two of them to row 0 and one to row 2:
+
+    >>> gatherum.aggregate(planets, [0, 1, 2], None, None, "add", indptr=[0, 2, 2, 3])
+    array([[ 3., 30.],
+           [ 0.,  0.],
+           [ 3., 30.]])
     """
+    if indptr is not None or scatter_indices is None:
+        listed = sparse_edges.listed(data, gather_indices, scatter_indices, size, weights, indptr)
+        how_else: Any = {"mode": mode, "negative": negative, "out": out}
+        with listed.renaming:
+            return aggregate(data, *listed.ends, reduction, listed.weights, **how_else)
     reduction = conversion.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
     how = conversion.as_choice(NAME, "mode", mode, MODES)
     negative = conversion.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     if run := frameworks.namespace(NAME, operands | {"weights": weights}, "aggregate"):
-        fold = Fold(size, reduction, how, negative)
+        fold = Fold(size, reduction, how, negative)  # type: ignore[arg-type]  # the adapter checks it
         found: NDArray[Any] = run(data, gather_indices, scatter_indices, fold, weights, out)
         return found
     rows = conversion.as_size(NAME, "size", size)

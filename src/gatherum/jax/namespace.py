@@ -208,3 +208,18 @@ def sqrt(x: Array) -> Array:
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
     how = Attributes("gather", 0, attributes.mode, attributes.negative)
     return gather(how, arange(0, size, entries), entries, -1)
+
+
+# --- for pointers to edges
+
+
+def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array | None:
+    """Return the segment of each edge in a graph, which knows no values; None outside of one."""
+    if not isinstance(indptr, Tracer):
+        return None
+    count = edges.shape[0]
+    ordered = (indptr[0] == 0) & (indptr[-1] == count) & (indptr[1:] >= indptr[:-1]).all()
+    numbers = jnp.searchsorted(indptr, arange(0, count, edges), side="right") - 1
+    # An index that is refused where the pointer is none: a graph raises nothing else.
+    refused = jnp.where(ordered, 0, -1)[None]
+    return numbers + gather(Attributes("gather", negative=False), numbers[:1] * 0, refused)

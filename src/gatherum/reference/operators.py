@@ -292,14 +292,26 @@ def scatter_nd(
     return scattered(op, data, arrivals, reduction, include_self)
 
 
+def pointed(op: str, indptr: Array, edges: tuple[int, ...]) -> Array:
+    """Return for each edge the row that a pointer says."""
+    check_dtypes(op, indptr, indptr)
+    if indptr.ndim != 1 or len(indptr) == 0 or [indptr[0], indptr[-1]] != [0, *edges]:
+        raise ValueError(f"{op}: `indptr` must go from 0 to the number of edges, {edges}")
+    if (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{op}: `indptr` must not decrease")
+    rows = [d for d in range(len(indptr) - 1) for _ in range(indptr[d], indptr[d + 1])]
+    return np.array(rows, np.int64)
+
+
 def aggregate(
     data: ArrayLike,
     gather_indices: ArrayLike,
-    scatter_indices: ArrayLike,
-    size: int,
+    scatter_indices: ArrayLike | None,
+    size: int | None,
     reduction: str,
     weights: ArrayLike | None = None,
     *,
+    indptr: ArrayLike | None = None,
     mode: str = "raise",
     negative: bool = True,
 ) -> Array:
@@ -318,7 +330,12 @@ def aggregate(
     check_choice(op, "reduction", reduction, REDUCTIONS[1:])
     check_choice(op, "mode", mode, MODES)
     check_boolean(op, "negative", negative)
-    size = operator.index(size)
+    if indptr is not None:
+        if scatter_indices is not None:
+            raise ValueError(f"{op}: `scatter_indices` and `indptr` say the same")
+        scatter_indices = pointed(op, as_indices(op, indptr), np.shape(gather_indices))
+        size = len(np.asarray(indptr)) - 1
+    size = operator.index(size)  # type: ignore[arg-type]  # None raises
     if size < 0:
         raise ValueError(f"{op}: `size` must be at least 0, got {size}")
     data = as_array(op, "data", data)

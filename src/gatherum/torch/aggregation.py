@@ -30,17 +30,19 @@ def aggregate(
     data: Tensor,
     gather_indices: Any,
     scatter_indices: Any,
-    size: int,
+    size: int | None,
     reduction: Any,
     weights: Any = None,
     *,
+    indptr: Any = None,
     mode: Any = "raise",
     negative: bool = True,
     out: Tensor | None = None,
 ) -> Any:
     """Reduce rows of a tensor into others, edge by edge: see `gatherum.aggregate`."""
     given = gather_indices, scatter_indices, size, reduction, weights
-    return aggregation.aggregate(data, *given, mode=mode, negative=negative, out=out)
+    how: Any = {"indptr": indptr, "mode": mode, "negative": negative, "out": out}
+    return aggregation.aggregate(data, *given, **how)
 
 
 def run(

@@ -259,3 +259,16 @@ def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     numbers = arange(0, size, entries)
     how = Attributes("gather", 0, attributes.mode, attributes.negative)
     return gather(how, numbers, entries, -1)
+
+
+# --- for pointers to edges
+
+
+def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Tensor | None:
+    """Return the segment of each edge in a graph, which knows no values; None outside of one."""
+    if not (torch.compiler.is_compiling() or sizes.is_scripted()):
+        checks.check_values(op, operand, indptr, "give `scatter_indices`")
+        return None
+    from .segments import edge_segments  # which is made of these functions
+
+    return edge_segments(op, _comparable(indptr), edges.shape[0])

@@ -311,6 +311,17 @@ def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
     return src, indptr
 
 
+def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
+    """Return the segment of each edge in a graph, by a pointer to all of them."""
+    whole = (indptr[0] == 0) & (indptr[-1] == edges)
+    if sizes.is_scripted() or private.assert_when_run is None:
+        indptr = torch.where(whole, indptr, -1)
+    else:
+        text = "`indptr` must begin with 0 and end with the number of edges"
+        private.assert_when_run(whole, f"{op}: {text}")
+    return _segment_numbers(op, indptr, edges)
+
+
 def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     """Return for each of `size` positions the segment that it lies in.
 

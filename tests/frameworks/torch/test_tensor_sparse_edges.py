@@ -1,0 +1,176 @@
+"""`aggregate` on tensors by a pointer and by sparse matrices: bits, derivatives, graphs."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from tensors import compiled, torch
+from torch.autograd import gradcheck
+
+import gatherum
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*[Ss]parse"),
+    pytest.mark.filterwarnings("ignore:`torch.jit.trace` is deprecated"),
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
+]
+INDPTR = torch.tensor([0, 2, 2, 3, 7])
+
+
+def given(dtype=torch.float64):
+    torch.manual_seed(1)
+    data = torch.randn(5, 2, dtype=dtype, requires_grad=True)
+    weights = torch.randn(7, dtype=dtype, requires_grad=True)
+    return data, torch.tensor([0, 4, 2, 1, 3, 3, 1]), weights
+
+
+def call(data, sources, weights=None, indptr=INDPTR, reduction="add", **more):
+    return gatherum.aggregate(data, sources, None, None, reduction, weights, indptr=indptr, **more)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
+@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
+def test_the_bits_of_numpy(reduction, kind):
+    data, sources, weights = (each.detach() for each in given(torch.float32))
+    expected = call(data.numpy(), sources.numpy(), weights.numpy(), INDPTR.numpy(), reduction)
+    found = call(data, sources, weights, kind(INDPTR.tolist()), reduction)
+    assert found.numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint64, torch.int32])
+def test_pointers_of_other_dtypes(dtype):
+    data, sources, _ = given()
+    assert torch.equal(call(data, sources, indptr=INDPTR.to(dtype)), call(data, sources))
+
+
+def test_derivatives_by_a_pointer():
+    data, sources, weights = given()
+    assert gradcheck(lambda d, w: call(d, sources, w), (data, weights), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc, torch.sparse_coo])
+@pytest.mark.parametrize("reduction", ["add", "max"])
+def test_matrices(layout, reduction):
+    data, sources, weights = given()
+    targets = torch.repeat_interleave(torch.arange(4), INDPTR.diff())
+    dense = torch.zeros(4, 5, dtype=data.dtype).index_put(
+        (targets, sources), weights.detach(), accumulate=True
+    )
+    made = dense.to_sparse(layout=layout)
+    rows, columns = dense.nonzero().T if layout != torch.sparse_csc else dense.T.nonzero().T[[1, 0]]
+    values = dense[rows, columns].requires_grad_()
+    expected = gatherum.aggregate(data, columns, rows, 4, reduction, values)
+    found = gatherum.aggregate(data, made, None, None, reduction)
+    assert torch.equal(found, expected)
+    if reduction == "add":
+        torch.testing.assert_close(found, dense @ data)
+
+
+def test_gradients_reach_the_values_of_a_matrix():
+    data, sources, weights = given()
+    sources[3:] = torch.arange(1, 5)  # torch itself takes no place twice here
+    made = torch.sparse_csr_tensor(INDPTR, sources, weights, (4, 5))
+    found = gatherum.aggregate(data, made, None, None, "add")
+    expected = call(data, sources, weights)
+    ours, theirs = (
+        torch.autograd.grad(each.square().sum(), (data, weights)) for each in (found, expected)
+    )
+    assert all(map(torch.equal, ours, theirs))
+
+
+def test_a_matrix_of_scipy():
+    sparse = pytest.importorskip("scipy.sparse", reason="install scipy to try its matrices")
+    data = given()[0].detach()
+    made = sparse.random_array((4, 5), density=0.5, rng=np.random.default_rng(2), format="csr")
+    found = gatherum.aggregate(data, made, None, None, "add")
+    expected = gatherum.aggregate(data.numpy(), made, None, None, "add")
+    assert found.numpy().tobytes() == expected.tobytes()
+
+
+def test_graphs():
+    data, sources, weights = (each.detach() for each in given())
+    made = compiled(call)
+    expected = call(data, sources, weights, INDPTR)
+    assert torch.equal(made(data, sources, weights, INDPTR), expected)
+    scripted = torch.jit.trace(call, (data, sources, weights, INDPTR), check_trace=False)
+    other = torch.tensor([0, 0, 5, 6, 7])
+    assert torch.equal(scripted(data, sources, weights, other), call(data, sources, weights, other))
+    for hostile in ([1, 2, 2, 3, 7], [0, 3, 2, 3, 7], [0, 2, 2, 3, 9], [0, -2, 2, 3, 7]):
+        for function in (made, scripted):
+            with pytest.raises((RuntimeError, IndexError), match=r"indptr|index -1 is out of"):
+                function(data, sources, weights, torch.tensor(hostile))
+
+
+def test_exported_for_any_number_of_edges():
+    class Model(torch.nn.Module):
+        def forward(self, data, sources, weights, indptr):
+            return call(data, sources, weights, indptr)
+
+    data, sources, weights = (each.detach() for each in given())
+    e, s = torch.export.Dim("e"), torch.export.Dim("s", min=3)
+    operands = data, sources, weights, INDPTR
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = torch.export.export(Model(), operands, dynamic_shapes=({}, {0: e}, {0: e}, {0: s}))
+    for edges, indptr in ((7, INDPTR), (3, INDPTR[:4])):
+        operands = data, sources[:edges], weights[:edges], indptr
+        assert torch.equal(made.module()(*operands), call(*operands))
+
+
+csr, coo = torch.Tensor.to_sparse_csr, torch.sparse_coo_tensor
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"indptr": torch.tensor([1, 2])}, ValueError,
+         "`indptr` must begin with 0, got 1 (indptr[0])"),
+        ({"indptr": torch.tensor([0, 3, 2])}, ValueError,
+         "`indptr` must not decrease, got 2 after 3 (indptr[2])"),
+        ({"indptr": [0, 3]}, ValueError, "`indptr` must end with the number of edges, 2, got 3"),
+        ({"indptr": torch.tensor([0.0, 2])}, TypeError,
+         "`indptr` must have an integer dtype, got float32"),
+        ({"indptr": torch.tensor(2)}, ValueError, "`indptr` must have 1 dimension, got 0"),
+        ({"size": 3}, ValueError, "`size` must be None or 1, which `indptr` gives, got 3"),
+        ({"gather_indices": torch.tensor([[0, 1]])}, ValueError,
+         "`gather_indices` must have 1 dimension, got 2"),
+        ({"indptr": None}, ValueError, "must have `scatter_indices`, `indptr`, or a sparse matrix"),
+        ({"indptr": None, "gather_indices": lambda: torch.eye(2).to_sparse_bsr((1, 1))}, TypeError,
+         "`gather_indices` must be a sparse matrix in CSR, CSC or COO format, got sparse_bsr; "
+         "write gather_indices.to_sparse_csr()"),
+        ({"indptr": None, "gather_indices": lambda: coo([[0, 0], [1, 1]], [1.0, 2])},
+         TypeError, "`gather_indices` must be a sparse matrix in CSR, CSC or COO format, got "
+         "sparse_coo with duplicates; write gather_indices.coalesce()"),
+        ({"indptr": None, "gather_indices": lambda: csr(torch.eye(3))}, ValueError,
+         "`gather_indices` must have a column for each row of `data`, 2, got 3"),
+        ({"indptr": None, "gather_indices": lambda: csr(torch.eye(2).double())}, TypeError,
+         "`gather_indices.values()` must have the dtype of `data`, float32, got float64"),
+        ({"indptr": None, "gather_indices": lambda: csr(torch.ones(2, 2, 2))}, ValueError,
+         "`gather_indices` must have 2 dimensions, got 3"),
+    ],
+)  # fmt: skip
+def test_refusals(change, kind, message):
+    arguments = {
+        "data": torch.ones(2, 1), "gather_indices": torch.tensor([0, 1]), "scatter_indices": None,
+        "size": None, "reduction": "add", "indptr": torch.tensor([0, 2]),
+    } | change  # fmt: skip
+    if callable(make := arguments["gather_indices"]):
+        arguments["gather_indices"] = make()
+    with pytest.raises(kind, match="^aggregate: " + re.escape(message)):
+        gatherum.aggregate(**arguments)
+
+
+def test_a_sparse_tensor_needs_rows_of_torch():
+    with pytest.raises(TypeError, match=r"^aggregate: `gather_indices\.crow_indices\(\)` must be a "
+                       r"NumPy array, got a torch\.Tensor"):  # fmt: skip
+        gatherum.aggregate(np.ones((2, 1)), torch.eye(2).to_sparse_csr(), None, None, "add")
+
+
+def test_batches():
+    data, sources, weights = (each.detach() for each in given())
+    many = torch.stack([data, data + 1])
+    found = torch.func.vmap(lambda d: call(d, sources, weights))(many)
+    assert torch.equal(found, torch.stack([call(d, sources, weights) for d in many]))
+    with pytest.raises(RuntimeError, match="the values of `indptr` cannot be read inside"):
+        torch.func.vmap(lambda p: call(data, sources, weights, p))(torch.stack([INDPTR, INDPTR]))
