@@ -21,6 +21,9 @@ def test_a_result_has_the_type_of_the_data(library, tmp_path):
         f"from typing import assert_type\nimport {module}\nimport gatherum\n"
         f"assert_type(gatherum.gather({made}, [0]), {kind})\n"
         f"assert_type(gatherum.scatter_nd({made}, [[0]], 1.0, reduction='add'), {kind})\n"
+        f"assert_type(gatherum.groups.reduce({made}, [0, 1, 0], func='mean'), {kind})\n"
+        f"assert_type(gatherum.groups.transform({made}, [0, 1, 0], 'softmax'), {kind})\n"
+        f"assert_type(gatherum.aggregate({made}, [0], [0], 1, 'add'), {kind})\n"
         f"gatherum.gather({made}, [0]).no_such_name\n"
     )
     options = ["--follow-imports=silent", "--no-error-summary", f"--cache-dir={tmp_path}"]

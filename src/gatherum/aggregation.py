@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,48 @@ from .dtypes import MODES, check_movable, is_index, is_reducible
 from .dynamo import follow_tensors
 from .edge_folds import NAME, Fold
 from .edge_lists import Edges, End
-from .names import FoldName, ModeName
+from .names import FoldName, Foreign, ModeName, SparseMatrix
 from .reductions import FOLDS, ROWS
 
+Item = TypeVar("Item", bound=np.generic)
 
+
+@overload
+def aggregate(
+    data: NDArray[Item],
+    gather_indices: ArrayLike | SparseMatrix,
+    scatter_indices: ArrayLike | None,
+    size: int | None,
+    reduction: FoldName,
+    weights: ArrayLike | None = None,
+    *,
+    indptr: ArrayLike | None = None,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def aggregate(
+    data: Foreign,
+    gather_indices: Any,
+    scatter_indices: Any,
+    size: int | None,
+    reduction: FoldName,
+    weights: Any = None,
+    *,
+    indptr: Any = None,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
 def aggregate(
     data: ArrayLike,
-    gather_indices: ArrayLike | Any,
+    gather_indices: ArrayLike | SparseMatrix,
     scatter_indices: ArrayLike | None,
     size: int | None,
     reduction: FoldName,
@@ -31,7 +66,20 @@ def aggregate(
     mode: ModeName = "raise",
     negative: bool = True,
     out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Any]: ...
+def aggregate(
+    data: Any,
+    gather_indices: Any,
+    scatter_indices: Any,
+    size: int | None,
+    reduction: FoldName,
+    weights: Any = None,
+    *,
+    indptr: Any = None,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    out: Any | None = None,
+) -> Any:
     """Reduce rows of an array into others, edge by edge: a graph's messages, none of them stored.
 
     ``out[scatter_indices[e]] op= data[gather_indices[e]] * weights[e]``

@@ -9,7 +9,7 @@ from .reductions import FoldName, ReductionName
 
 __all__ = [
     "FoldName", "Foreign", "IndexAttributes", "ModeName", "OperatorName", "PlanAttributes",
-    "PrepareAttributes", "ReductionName",
+    "PrepareAttributes", "ReductionName", "SparseMatrix",
 ]  # fmt: skip
 
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
@@ -29,6 +29,19 @@ class _Lazy(Protocol):
 
 # An array of another library, which a call takes to an array of the same type.
 Foreign = TypeVar("Foreign", bound=_OnDevice | _Lazy)
+
+
+class SparseMatrix(Protocol):
+    """A matrix of SciPy."""
+
+    @property
+    def format(self) -> str:
+        """The name of its layout, as "csr"."""
+        ...
+
+    def tocsr(self) -> Any:
+        """Return it with its entries in order of their rows."""
+        ...
 
 
 class IndexAttributes(TypedDict, total=False):

@@ -50,6 +50,19 @@ assert_type(gatherum.files.gather_file("a.npy", floats), NDArray[Any])
 assert_type(gatherum.files.scatter_nd_file("a.npy", "i.npy", floats, in_place=False), NDArray[Any])
 assert_type(gatherum.directml.FeatureLevel.of("4_1"), gatherum.directml.FeatureLevel)
 
+
+class Matrix:
+    """A matrix as SciPy has them."""
+
+    format = "csr"
+
+    def tocsr(self) -> "Matrix":
+        return self
+
+
+assert_type(gatherum.aggregate(floats, [0], [0], 1, "add"), NDArray[np.float32])
+assert_type(gatherum.aggregate(floats, Matrix(), None, None, "add"), NDArray[np.float32])
+assert_type(gatherum.aggregate([1.0], [0], None, None, "add", indptr=[0, 1]), NDArray[Any])
 assert_type(gatherum.groups.reduce(floats, [0, 1], 3, "max", fill_value=0), NDArray[Any])
 assert_type(gatherum.groups.transform([1.0], [0], "centre"), NDArray[Any])
 assert_type(gatherum.groups.aggregate([0, 1], 1, np.sum, order="F"), NDArray[Any])
@@ -75,5 +88,5 @@ gatherum.gather(floats, [0], 0, "clip")  # type: ignore[call-overload]
 gatherum.scatter_nd(floats, [[0]], floats, 0, "add")  # type: ignore[call-overload]
 gatherum.scatter_nd(floats, [[0]])  # type: ignore[call-overload]
 gatherum.scatter_elements(floats, [[0]], [[1.0]], include_self="no")  # type: ignore[call-overload]
-gatherum.groups.reduce(floats, [0], func="softmax")  # type: ignore[arg-type]
-gatherum.groups.transform(floats, [0], "sum")  # type: ignore[arg-type]
+gatherum.groups.reduce(floats, [0], func="softmax")  # type: ignore[call-overload]
+gatherum.groups.transform(floats, [0], "sum")  # type: ignore[call-overload]

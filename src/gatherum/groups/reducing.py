@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from gatherum import conversion, frameworks, shapes
 from gatherum.casting import has_nan
 from gatherum.dtypes import MODES, AnyDType, is_index
 from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
-from gatherum.names import ModeName
+from gatherum.names import Foreign, ModeName
 from gatherum.places import Array
 from gatherum.shapes import MAX_BYTES
 
@@ -43,6 +43,37 @@ WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
 
 
+@overload
+def reduce(
+    values: NDArray[Any],
+    groups: ArrayLike,
+    size: int | None = None,
+    func: ReduceName = "sum",
+    axis: int = 0,
+    *,
+    ddof: int = 0,
+    fill_value: object = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> NDArray[Any]: ...
+
+
+@overload
+def reduce(
+    values: Foreign,
+    groups: Any,
+    size: int | None = None,
+    func: ReduceName = "sum",
+    axis: int = 0,
+    *,
+    ddof: int = 0,
+    fill_value: object = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> Foreign: ...
+
+
+@overload
 def reduce(
     values: ArrayLike,
     groups: ArrayLike,
@@ -54,7 +85,19 @@ def reduce(
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
-) -> NDArray[Any]:
+) -> NDArray[Any]: ...
+def reduce(
+    values: Any,
+    groups: Any,
+    size: int | None = None,
+    func: ReduceName = "sum",
+    axis: int = 0,
+    *,
+    ddof: int = 0,
+    fill_value: object = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> Any:
     """Reduce the values of each group: sums, means, extremes and where they are, counts.
 
     Group ``g`` holds the values whose entry in `groups` is ``g``, in row-major order.
@@ -221,6 +264,33 @@ def start_of(
         raise errors.fill_of_result(error) from None
 
 
+@overload
+def transform(
+    values: NDArray[Any],
+    groups: ArrayLike,
+    func: TransformName,
+    axis: int = 0,
+    *,
+    size: int | None = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> NDArray[Any]: ...
+
+
+@overload
+def transform(
+    values: Foreign,
+    groups: Any,
+    func: TransformName,
+    axis: int = 0,
+    *,
+    size: int | None = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> Foreign: ...
+
+
+@overload
 def transform(
     values: ArrayLike,
     groups: ArrayLike,
@@ -230,7 +300,17 @@ def transform(
     size: int | None = None,
     mode: ModeName = "raise",
     negative: bool = False,
-) -> NDArray[Any]:
+) -> NDArray[Any]: ...
+def transform(
+    values: Any,
+    groups: Any,
+    func: TransformName,
+    axis: int = 0,
+    *,
+    size: int | None = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> Any:
     """Normalize, centre or softmax each value within its group.
 
     Parameters
