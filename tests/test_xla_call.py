@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import _core
+from gatherum import _core, elementary
 
 HEAD = [("struct_size", c_size_t), ("extension", c_void_p)]
 ERROR = {3: "INVALID_ARGUMENT", 8: "RESOURCE_EXHAUSTED", 11: "OUT_OF_RANGE", 13: "INTERNAL"}
@@ -456,3 +456,45 @@ def test_programs_that_share_a_place():
             call = Call(made.program, [table, indices], (n,), np.float64)
             assert call.run() is None
             assert call.result.view(np.float64)[0] == n - 1
+
+
+def mapping_call(function="exp", dtype="float32"):
+    call = Call(b"", [np.linspace(0.5, 2, 12).astype(dtype).reshape(3, 4)], (3, 4), dtype)
+    call.attributes = {"function": (4, function)}
+    return call
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("function", ["exp", "log"])
+def test_exp_and_log(function, dtype):
+    call = mapping_call(function, dtype)
+    assert call.run() is None
+    expected = getattr(elementary, function)(call.operands[0][0])
+    assert call.result.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attributes": {"function": (4, "sin")}}, "the function is exp or log, of floats"),
+        ({"attributes": {"function": (4, "")}}, "the function is exp or log, of floats"),
+        ({"dtype": KINDS["float64"]}, "the result is not of the operand's type and shape"),
+        ({"shape": (4, 3)}, "the result is not of the operand's type and shape"),
+        ({"shape": (12,)}, "the result is not of the operand's type and shape"),
+        ({"operand_types": [0]}, "exp and log have one operand and one result, both buffers"),
+        ({"result_types": [0]}, "exp and log have one operand and one result, both buffers"),
+        ({"result_types": [1, 1]}, "exp and log have one operand and one result, both buffers"),
+    ],
+)
+def test_wrong_calls_of_exp_and_log(change, message):
+    call = mapping_call()
+    vars(call).update(change)
+    assert call.run() == ("INVALID_ARGUMENT", message)
+
+
+@pytest.mark.parametrize("kind", [KINDS["int32"], KINDS["bool"], KINDS["complex64"], 19, 0, 99])
+def test_exp_and_log_take_floats(kind):
+    call = mapping_call()
+    replaced(call, 0, kind=kind)
+    call.dtype = kind
+    assert call.run() == ("INVALID_ARGUMENT", "the function is exp or log, of floats")

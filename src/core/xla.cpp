@@ -328,6 +328,23 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
   }
 }
 
+// exp or log of each item of a buffer.
+XLA_FFI_Error* map(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function) {
+  const XLA_FFI_Buffer *from = argument(frame.args, 0), *to = result(frame.rets, 0);
+  if (from == nullptr || to == nullptr || frame.args.size != 1 || frame.rets.size != 1)
+    return fail(frame, XLA_FFI_INVALID_ARGUMENT, "exp and log have one operand and one result, both buffers");
+  const ItemType item = item_type(from->dtype);
+  if (to->dtype != from->dtype || to->rank != from->rank ||
+      !std::equal(from->dims, from->dims + from->rank, to->dims))
+    return fail(frame, XLA_FFI_INVALID_ARGUMENT, "the result is not of the operand's type and shape");
+  const std::string name(function.ptr, function.len);
+  const int64_t n = item.width == 0 ? 0 : memory_of(*from).behind / item.width;
+  const char* type = item.value == Value::none ? "" : name_of(item.value);
+  if (gatherum_map(name.c_str(), type, from->data, to->data, n, nullptr) != GATHERUM_OK)
+    return fail(frame, XLA_FFI_INVALID_ARGUMENT, "the function is exp or log, of floats");
+  return nullptr;
+}
+
 // What the runtime asks before it runs anything: which version of the interface this was written for.
 bool answers_metadata(XLA_FFI_CallFrame& frame) {
   for (auto* e = frame.extension_start; e != nullptr; e = e->next)
@@ -346,7 +363,9 @@ bool answers_metadata(XLA_FFI_CallFrame& frame) {
 XLA_FFI_Error* gatherum_xla_call(XLA_FFI_CallFrame* frame) noexcept {
   if (gatherum::answers_metadata(*frame)) return nullptr;
   if (frame->stage != kExecutionStage) return nullptr;
+  const auto* function = gatherum::attribute(frame->attrs, "function", kStringAttribute);
   try {
+    if (function != nullptr) return gatherum::map(*frame, *static_cast<const XLA_FFI_ByteSpan*>(function));
     return gatherum::run(*frame);
   } catch (const std::bad_alloc&) {
     return gatherum::fail(*frame, XLA_FFI_RESOURCE_EXHAUSTED, "there is no working memory");

@@ -344,7 +344,7 @@ GATHERUM_API int32_t gatherum_set_level(const char* name) GATHERUM_NOEXCEPT;
  * updates. Its attributes are `program`, the bytes as int64 words; `fill`, an item in two such words; and
  * `sentences`, lines of text: what to say where indices have changed during the call, then for each component
  * of a tuple what to say of an invalid index, with a % for its value and one for each coordinate of its
- * position. */
+ * position. A call with the attribute `function`, "exp" or "log", is that of each item of its one operand. */
 struct XLA_FFI_CallFrame;
 struct XLA_FFI_Error;
 GATHERUM_API struct XLA_FFI_Error* gatherum_xla_call(struct XLA_FFI_CallFrame* frame) GATHERUM_NOEXCEPT;

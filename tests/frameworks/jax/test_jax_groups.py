@@ -10,10 +10,12 @@ from group_calls import call, outcome, run, values_of
 
 jax = pytest.importorskip("jax", reason="install jax to test its arrays")
 
+import jax.export  # noqa: E402, F811  # not loaded by jax itself
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 from gatherum.groups import functions, reduce, transform  # noqa: E402
+from gatherum.jax import TARGET  # noqa: E402
 from gatherum.reference import groups as reference  # noqa: E402
 from strategies import DATA_DTYPES, same_bits  # noqa: E402
 
@@ -93,6 +95,76 @@ def test_derivatives(func, whole):
     check_grads(function, (values,), 2, ("fwd", "rev"), rtol=1e-3)
 
 
+@pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp", "nanlogsumexp"])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float64"])
+def test_exponentials_are_exported(name, func):
+    """Without a callback of Python, with the bits of NumPy's calls."""
+    rng = np.random.default_rng(8)
+    values, groups = (
+        (rng.standard_normal((40, 3)) * 9).astype(jnp.dtype(name)),
+        rng.integers(0, 6, 40),
+    )
+    called = partial(run, func=func, size=7, fill_value=0)
+    trusted = jax.export.DisabledSafetyCheck.custom_call(TARGET)
+    exported = jax.export.export(jax.jit(called), disabled_checks=[trusted])(values, groups)
+    again = jax.export.deserialize(exported.serialize())
+    assert "callback" not in again.mlir_module()
+    assert same_bits(np.asarray(again.call(values, groups)), called(values, groups))
+
+
+@pytest.mark.parametrize("func", SMOOTH)
+def test_derivatives_in_graphs(func):
+    """Backward and forward, of functions that are compiled with their groups unknown."""
+    rng = np.random.default_rng(7)
+    values, groups = rng.uniform(0.5, 2, (6, 2)), np.array([0, 2, 0, 2, 1, 2])
+    change = rng.standard_normal((6, 2))
+
+    def called(values, groups):
+        return run(values, groups, func=func, size=4, fill_value=0)
+
+    def back(values, groups):
+        found, pull = jax.vjp(partial(called, groups=groups), values)
+        return pull(jnp.cos(found))[0]
+
+    def forth(values, groups):
+        return jax.jvp(partial(called, groups=groups), (values,), (change,))[1]
+
+    for derivative in (back, forth):
+        arrays = jnp.asarray(values), jnp.asarray(groups)
+        np.testing.assert_allclose(
+            jax.jit(derivative)(*arrays), derivative(*arrays), rtol=1e-12, atol=1e-14
+        )
+
+
+def test_what_the_page_says_of_segments():
+    """The table of docs/groups.md beside jax.ops."""
+    values, groups = jnp.array([2.0, 2.0, 3.0]), jnp.array([0, 0, 1])
+    outside = jnp.array([0, 5, -1])
+    sums = jax.ops.segment_sum(values, outside, 2)
+    assert same_bits(np.asarray(sums), np.asarray(reduce(values, outside, 2, mode="drop")))
+    for name in ("max", "min"):
+        segment = getattr(jax.ops, f"segment_{name}")
+        for derive in (
+            lambda of: jax.grad(lambda v: of(v).sum())(values),
+            lambda of: jax.jvp(of, (values,), (jnp.array([1.0, 3.0, 1.0]),))[1],
+        ):
+            theirs = derive(partial(segment, segment_ids=groups, num_segments=2))
+            ours = derive(partial(reduce, groups=groups, size=2, func=name))
+            assert same_bits(np.asarray(ours), np.asarray(theirs))
+        assert jnp.isinf(segment(values, groups, 3)[2])
+        assert jnp.isnan(reduce(values, groups, 3, name)[2])
+    ones, zeros = jnp.ones(1000, jnp.bfloat16), jnp.zeros(1000, int)
+    assert jax.ops.segment_sum(ones, zeros, 1)[0] == 256
+    assert reduce(ones, zeros, 1)[0] == 1000
+    with pytest.raises(NotImplementedError):
+        jax.grad(lambda v: jax.ops.segment_prod(v, groups, 2).sum())(values)
+    with pytest.raises(TypeError):
+        jax.ops.segment_sum(jnp.array([True, True]), groups[:2], 1)
+    least = np.array([1e-310, 2e-310])
+    assert np.asarray(reduce(jnp.asarray(least), groups[:2], 1))[0] == least.sum()
+    assert np.asarray(jax.jit(jax.ops.segment_sum, static_argnums=2)(least, groups[:2], 1))[0] == 0
+
+
 @pytest.mark.parametrize("func", ALL)
 def test_batches(func):
     rng = np.random.default_rng(5)
@@ -115,7 +187,7 @@ def test_without_wide_types_results_are_narrow():
     assert jnp.array_equal(reduce(values, groups, func="var"), jnp.array([0.25, 0]))
 
 
-def test_large_callbacks_do_not_wait_for_each_other():
+def test_large_transforms_in_a_graph():
     rng = np.random.default_rng(6)
     values, groups = rng.standard_normal(500_000), rng.integers(0, 50, 500_000)
 
