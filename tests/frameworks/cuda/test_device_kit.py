@@ -20,6 +20,7 @@ from gatherum import verify
 from gatherum.cuda import disk, driver, nvidia
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.host_transfer import OnDevice
+from gatherum.cuda.kernels import FOLDS
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="steps end with their process group")
 
@@ -142,6 +143,7 @@ def test_kernels_of_the_first_calls_are_packed(monkeypatch):
         "check", "gather", "winners", "scatter", "keys", "fold", "fold_long", "fold_atomic",
         "scatter_sorted", "pattern",
     }  # fmt: skip
+    assert {dict(kernel.macros).get("REDUCTION") for kernel in found} == {None, *FOLDS}
     assert 250 < len(found) < 2000
 
 
