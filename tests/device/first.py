@@ -29,7 +29,7 @@ CALLS = "tests/device/five_calls.py"
 GPU_TESTS = "tests/frameworks/cuda/test_cuda_gpu.py"
 # What is warned of by the packages of that machine is none of our errors.
 PYTEST = ("-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "--tb=short", GPU_TESTS)
-# Errors that torch asks the driver for and handles are none of our kernels.
+# `cuda.bindings` asks the driver for functions that it may not have, which is no error of a kernel.
 SANITIZER = ("compute-sanitizer", "--report-api-errors", "no", "--error-exitcode", "9", "--tool")
 TOOLKIT = "/usr/local/cuda/bin"  # where compute-sanitizer is, if it is not on the path
 # Seconds of the whole run that the end of it keeps for itself.
