@@ -167,15 +167,15 @@ def line(outcome: Outcome) -> str:
 
 
 def report(outcomes: list[Outcome]) -> str:
-    """Return the table as docs/cuda.md takes it."""
+    """Return the table as docs/cuda.md takes it; the first step names the card."""
     today = datetime.datetime.now(datetime.UTC).date()
     rows = [
-        f"| {each.step.name} | {today} | {each.seconds:.0f} s | {each.problem or 'ok'} "
+        f"| {outcomes[0].last} | {each.step.name} | {today} | {each.seconds:.0f} s | {each.problem or 'ok'} "
         f"| {each.last.replace('|', '/')[:160]} |"
         for each in outcomes
     ]
-    head = ["| step | when | took | result | last line |", "|---|---|--:|---|---|"]
-    return "\n".join([f"On {outcomes[0].last}:", "", *head, *rows, ""])
+    head = ["| card | step | when | took | result | last line |", "|---|---|---|--:|---|---|"]
+    return "\n".join([*head, *rows, ""])
 
 
 if __name__ == "__main__":

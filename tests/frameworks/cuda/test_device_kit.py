@@ -63,7 +63,8 @@ def test_steps_go_on_after_a_failure(kit, tmp_path, monkeypatch, capfd):
         "ok",
     ]
     report = (tmp_path / "out" / "report.md").read_text()
-    assert report.startswith("On an A 0:\n\n| step | when | took | result | last line |\n")
+    assert report.startswith("| card | step | when | took | result | last line |\n")
+    assert report.count("\n| an A 0 | ") == 5
     assert "| 0 s | ended with status 3 | two / words |\n" in report
     log = (tmp_path / "out" / "log.txt").read_text()
     assert f"===== asks: {sys.executable} -c" in log

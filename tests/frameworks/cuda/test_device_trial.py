@@ -43,5 +43,5 @@ def test_every_step_runs_on_doubles(tmp_path):
         "bench.json", "curve.json", "large.json", "log.txt", "report.md",
     ]  # fmt: skip
     report = (out / "report.md").read_text()
-    assert report.startswith("On cuda:0, a double, tensors of torch ")
+    assert report.count("\n| cuda:0, a double, tensors of torch ") == 12
     assert report.count(" | ok | ") == 12
