@@ -168,11 +168,11 @@ def line(outcome: Outcome) -> str:
 
 def report(outcomes: list[Outcome]) -> str:
     """Return the table as docs/cuda.md takes it; the first step names the card."""
-    today = datetime.datetime.now(datetime.UTC).date()
+    card, today = outcomes[0].last, datetime.datetime.now(datetime.UTC).date()
     rows = [
-        f"| {outcomes[0].last} | {each.step.name} | {today} | {each.seconds:.0f} s | {each.problem or 'ok'} "
-        f"| {each.last.replace('|', '/')[:160]} |"
-        for each in outcomes
+        f"| {card} | {step.name} | {today} | {seconds:.0f} s | {problem or 'ok'} "
+        f"| {last.replace('|', '/')[:160]} |"
+        for step, seconds, problem, last in outcomes
     ]
     head = ["| card | step | when | took | result | last line |", "|---|---|---|--:|---|---|"]
     return "\n".join([*head, *rows, ""])
