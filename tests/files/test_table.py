@@ -3,8 +3,10 @@ becomes of its file.
 """
 
 import asyncio
+import importlib.util
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -501,6 +503,42 @@ def test_prefetched_rows_are_in_the_cache(tmp_path: Path) -> None:
     files.open(np.zeros((0, 2))).prefetch([])
 
 
+def test_the_server_of_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[2] / "examples/server.py"
+    spec = importlib.util.spec_from_file_location("server", example)
+    assert spec is not None and spec.loader is not None
+    server = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(server)
+    server.main(["--rows", "2000", "--requests", "400", "--cache", "64KiB"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("400 requests for 25,600 rows, 12.5 MiB, read ")
+    assert re.search(r"p50 [\d,]+ us, p90 [\d,]+ us, p99 [\d,]+ us\n", printed)
+    assert printed.endswith(" requests a second from 8 threads\n")
+
+
+def test_indices_that_another_thread_changes(tmp_path: Path) -> None:
+    table = files.open(put(tmp_path, "t", TABLE), cache="4KiB")
+    rows, ended = np.zeros(64, np.int64), threading.Event()
+
+    def change() -> None:
+        rng = np.random.default_rng(0)
+        while not ended.is_set():
+            rows[:] = rng.integers(-400, 2**62, 64)
+            rows[:] = rng.integers(0, 300, 64)
+
+    known = {row.tobytes() for row in TABLE}
+    with ThreadPoolExecutor(1) as thread:
+        changing = thread.submit(change)
+        for _ in range(2000):
+            try:
+                found = table.gather(rows)
+            except (IndexError, OSError):
+                continue
+            assert {row.tobytes() for row in found} <= known
+        ended.set()
+        changing.result()
+
+
 # --------------------------------------------------------------------------- the cache
 
 
@@ -630,7 +668,7 @@ def test_rows_past_the_page_cache(tmp_path: Path, width: int, readers: int, cach
         assert isinstance(again._state.reads, direct_reads.DirectReads)
         again.close()
         os.truncate(path.partition(":")[0], 2000)
-        with pytest.raises(OSError, match="(truncated|changed) while it was being read"):
+        with pytest.raises(OSError, match=r"(truncated|changed) while it was being read"):
             table.gather([250, 3])
 
 
