@@ -19,6 +19,7 @@ from gatherum.files.handle.row_cache import cache_of
 from gatherum.files.handle.row_reads import OtherReads, reads_of
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, open_all
+from gatherum.files.receivers import Receiver
 from gatherum.files.stats import Meter
 from gatherum.indices import first_invalid, resolve
 from gatherum.plans import plan
@@ -156,30 +157,25 @@ class State:
         self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any
     ) -> NDArray[Any] | None:
         """Return the rows that a few indices name; None where the call needs all its checks."""
-        if (
-            indices.size > self._most
-            or not self._quick
-            or not _is_plain(mode, negative, fill_value)
-        ):
+        if not self._quick or indices.size > self._most:
             return None
-        shape, numbers = indices.shape + self._row_shape, _numbers_of(indices)
-        result = np.empty(shape, self.table.dtype) if out is None else out
-        if numbers is None or not (out is None or self._receives(out, shape, indices)):
+        numbers = _numbers_of(indices) if _is_plain(mode, negative, fill_value) else None
+        result = None if numbers is None else self._target(out, indices)
+        if numbers is None or result is None:
             return None
         flat: NDArray[np.uint8] = result.reshape(-1).view(np.uint8)
         if self._read(numbers, None, flat) or self._read_resolved(numbers, mode, negative, flat):
             return result
         return None
 
-    def _receives(self, out: object, shape: tuple[int, ...], indices: NDArray[Any]) -> bool:
-        """Whether rows can be read to where `out` has them."""
-        return (
-            type(out) is np.ndarray
-            and out.shape == shape
-            and out.dtype == self.table.dtype
-            and out.flags.carray
-            and not np.may_share_memory(out, indices)
-        )
+    def _target(self, out: Any, indices: NDArray[Any]) -> NDArray[Any] | None:
+        """Return the memory that rows are read to; None where they cannot be read to `out`."""
+        shape, dtype = indices.shape + self._row_shape, self.table.dtype
+        if out is None:
+            return np.empty(shape, dtype)
+        array = out if type(out) is np.ndarray else Receiver("gather", out, shape, dtype).array
+        fits = array.shape == shape and array.dtype == dtype and array.flags.carray
+        return array if fits and not np.may_share_memory(array, indices) else None
 
     def _read_resolved(
         self, numbers: Ints, mode: str, negative: bool, flat: NDArray[np.uint8]

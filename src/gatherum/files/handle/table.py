@@ -118,6 +118,7 @@ class Table:
         self._settings = Settings(nbytes, count, as_boolean("open", "direct", direct), options)
         self._counts, self._lock = Counts(), threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
+        self._closing = False
         self._before: dict[str, Any] | None = None  # in a child, what the parent had opened
         self._state: State | None = self._new_state()
         TABLES.add(self)
@@ -374,6 +375,8 @@ class Table:
 
     def _start(self, call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":
         with self._lock:
+            if self._closing:
+                raise self._closed("submit")
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._settings.readers, "gatherum-reader")
             return self._pool.submit(call, *arguments, **options)
@@ -385,10 +388,13 @@ class Table:
             state = self._opened_again(name)
         return state
 
+    def _closed(self, name: str) -> ValueError:
+        return ValueError(f"{name}: the table {self._where} is closed")
+
     def _opened_again(self, name: str) -> State:
         """Open in a child what its parent has opened; raise ValueError for a closed table."""
         if self._before is None:
-            raise ValueError(f"{name}: the table {self._where} is closed")
+            raise self._closed(name)
         state = self._new_state()
         if state.table.state() != self._before:
             error = OSError(f"{self._where}: changed since the parent process opened it")
@@ -416,6 +422,7 @@ class Table:
     def close(self) -> None:
         """Wait for submitted calls, and close the table; further calls do nothing."""
         with self._lock:
+            self._closing = True
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
