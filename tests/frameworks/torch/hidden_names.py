@@ -12,11 +12,25 @@ import warnings
 
 import numpy as np
 import torch
-import torch._dynamo  # every child needs it
 from torch.autograd import forward_ad
 
 warnings.simplefilter("ignore")
 
+
+def load_torch():
+    """Have torch import what every child needs: it imports most parts at their first use."""
+
+    def cube(x):
+        return (x[[0, 0]] ** 3).sum()
+
+    x = torch.ones(3, requires_grad=True)
+    torch.compile(cube, backend="aot_eager", fullgraph=True)(x).backward()
+    torch.func.hessian(torch.func.functionalize(cube))(x)
+    torch.func.vmap(torch.func.grad(cube))(torch.ones(2, 3))
+    torch._dynamo.reset()
+
+
+load_torch()
 
 gatherum = None  # imported by each child, where names are hidden
 STEPS = []
