@@ -1,7 +1,5 @@
 """What the tests of tensors share. They are skipped where there is no torch."""
 
-import gc
-
 import numpy as np
 import pytest
 
@@ -53,7 +51,6 @@ def double(*shape, generator=None):
 def compiled(function, backend="aot_eager", **more):
     """Compile a function from scratch."""
     torch._dynamo.reset()
-    gc.collect()
     return torch.compile(function, fullgraph=True, backend=backend, **more)
 
 
