@@ -84,9 +84,11 @@ def _run(
         check_absent(locate(str(out)), "--no-clobber")
     source = None if groups is None else operand("VALUES", values)
     numbers = operand("GROUPS", values if groups is None else groups)
-    target = named(folder, OUTPUT) if out == DASH else out
+    target: Any = out
+    if out == DASH:
+        target = named(folder, OUTPUT)
     result = files.reduce_file(source, numbers, target, **options)
-    if target is None:
+    if out is None:
         click.echo(str(result))
     elif out == DASH:
         send(target.file)

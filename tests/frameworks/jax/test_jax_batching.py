@@ -81,11 +81,8 @@ def test_gradients_of_batches_and_batches_of_gradients(op, form):
     rng = np.random.default_rng(6)
     scatters = op.startswith("scatter")
     wanted = (0, 2) if scatters else (0,)
-    # Each choice meets each reduction with one of the operator's forms.
-    reductions = itertools.islice(
-        itertools.cycle(("add", "max", "mul")), FORMS[op].index(form), None
-    )
-    for batched, reduction in zip(batched_dims(op), reductions, strict=False):
+    for number, batched in enumerate(batched_dims(op), FORMS[op].index(form)):
+        reduction = ("add", "max", "mul")[number % 3]  # another one with each form
         stacked, members, dims = operands_of(op, form, batched, rng)
         attributes = form[2] | ({"reduction": reduction} if scatters else {})
 
