@@ -23,6 +23,7 @@ from files.storage import FORMATS, bits, put
 from gatherum import files, native
 from gatherum.files import disk
 from gatherum.files.handle import direct_reads, row_reads, state
+from gatherum.files.handle import table as table_module
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
@@ -483,7 +484,7 @@ def test_what_is_resident_is_read_without_a_thread(tmp_path: Path) -> None:
     assert table._pool is None
 
 
-def test_prefetched_rows_are_in_the_cache(tmp_path: Path) -> None:
+def test_prefetched_rows_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for form in ("npy", "zarr3"):
         table = files.open(put(tmp_path, "t", TABLE, form), cache="1MiB", readers=1)
         table.prefetch([5, -1, 5])
@@ -500,6 +501,9 @@ def test_prefetched_rows_are_in_the_cache(tmp_path: Path) -> None:
     without.prefetch(np.arange(300))
     without.prefetch([])
     assert without._pool is None
+    monkeypatch.setattr(table_module, "FEW", 2)
+    without.prefetch([1, 2, 3])
+    assert without._pool is not None
     files.open(np.zeros((0, 2))).prefetch([])
 
 

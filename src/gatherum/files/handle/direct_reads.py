@@ -52,8 +52,13 @@ class DirectReads:
         self._file, self._stored, self._readers = file, stored, readers
         self._threads = ThreadPoolExecutor(readers, "gatherum-direct") if readers > 1 else None
         if self._threads is not None:
-            at_end(self._threads.shutdown)
-        self._own = threading.local()
+            at_end(self._end_threads)
+        self._own, self._process = threading.local(), os.getpid()
+
+    def _end_threads(self) -> None:
+        """End the threads, which a child of a fork does not have."""
+        if self._threads is not None and os.getpid() == self._process:
+            self._threads.shutdown()
 
     def read(self, numbers: Ints, places: Ints | None, flat: Bytes) -> bool:
         """Read rows in the order of the file: those that share pages are read once."""
@@ -65,12 +70,12 @@ class DirectReads:
             return False
         rows = flat.reshape(-1, self._stored.item)
         cuts = self._runs(numbers)
-        jobs = [(numbers[start:stop], places[start:stop], rows) for start, stop in pairwise(cuts)]
-        if self._threads is None or len(jobs) == 1:
-            for job in jobs:
-                self._read_run(*job)
+        runs = [(numbers[start:stop], places[start:stop], rows) for start, stop in pairwise(cuts)]
+        if self._threads is None or len(runs) == 1:
+            self._read_runs(runs)
             return True
-        reads = [self._threads.submit(self._read_run, *job) for job in jobs]
+        shares = [runs[first :: self._readers] for first in range(min(self._readers, len(runs)))]
+        reads = [self._threads.submit(self._read_runs, share) for share in shares]
         wait(reads)  # all of them, also where one fails: they write to the caller's memory
         for done in reads:
             done.result()
@@ -87,6 +92,11 @@ class DirectReads:
                 cuts.append(at)
                 begun = int(first[at])
         return [*cuts, numbers.size]
+
+    def _read_runs(self, runs: list[tuple[Ints, Ints, Bytes]]) -> None:
+        """Read one run after another."""
+        for run in runs:
+            self._read_run(*run)
 
     def _read_run(self, numbers: Ints, places: Ints, rows: Bytes) -> None:
         """Read the pages of one run, and copy its rows to their places."""

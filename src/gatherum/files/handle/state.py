@@ -24,7 +24,7 @@ from gatherum.files.stats import Meter
 from gatherum.indices import first_invalid, resolve
 from gatherum.plans import plan
 
-__all__ = ["RELOAD", "Settings", "State"]
+__all__ = ["FEW", "RELOAD", "Settings", "State"]
 
 Ints = NDArray[np.int64]
 BUDGET = Budget(1 << 30)

@@ -17,7 +17,7 @@ from gatherum.conversion import as_boolean, as_integer
 from gatherum.files.budget import size_of
 from gatherum.files.formats.format import Location
 from gatherum.files.handle.counts import Counts, TableStats
-from gatherum.files.handle.state import RELOAD, Settings, State
+from gatherum.files.handle.state import FEW, RELOAD, Settings, State
 from gatherum.files.operands import Held, Operand, find
 from gatherum.files.remote import checked_options
 from gatherum.files.stream import rows_of
@@ -369,7 +369,10 @@ class Table:
         """
         state = self._opened("prefetch")
         numbers = state.numbers(indices)
-        state.expect(numbers)
+        if numbers.size <= FEW:
+            state.expect(numbers)
+        else:  # which takes its time
+            self._start(state.expect, numbers)
         if state.cache is not None:
             self._start(state.fill, numbers)
 
