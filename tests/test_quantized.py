@@ -162,6 +162,12 @@ def test_empty_dimensions(shape, axis):
                 gatherum.gather_quantized(data, [0], scales, axis=axis, block_size=2, mode=mode)
 
 
+def test_a_block_may_be_larger_than_anything():
+    data, scales = np.arange(4, dtype=np.int8)[None], np.full((1, 1), 2, np.float32)
+    found = gatherum.gather_quantized(data, 0, scales, block_size=10**30)
+    same(found, np.arange(0, 8, 2, dtype=np.float32))
+
+
 def test_fill_gives_zeros():
     data, scales = np.full((2, 3), 7, np.int8), np.full((2, 1), -2.0, np.float32)
     found = gatherum.gather_quantized(data, [5, 0], scales, block_size=3, mode="fill")

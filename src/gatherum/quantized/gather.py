@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from .. import indices as resolved
 from ..call import Array
 from ..dtypes import DType, is_index
 from ..dynamo import follow_tensors
+from ..errors import Shape
 from ..names import ModeName
 from ..plans import apply
 from .formats import NAME, ResultName, name_of, result_dtype
@@ -122,28 +124,49 @@ def gather_quantized(
     array([0., 1., 2., 3.], dtype=float16)
     """
     attributes = as_attributes(axis, quantize_axis, block_size, bits, dtype, mode, negative)
-    operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zero_points}
-    if run := frameworks.namespace(NAME, operands, "quantized"):
-        found: NDArray[Any] = run(attributes, data, indices, scales, zero_points)
-        return found
-    frameworks.check_one_framework(NAME, operands)
-    table = conversion.as_array(NAME, "data", data)
-    factors = conversion.as_array(NAME, "scales", scales)
-    zeros = None if zero_points is None else conversion.as_array(NAME, "zero_points", zero_points)
-    chosen = conversion.as_indices(NAME, indices)
-    spec = spec_of(
-        attributes,
-        (table.shape, name_of(table.dtype)),
-        (factors.shape, name_of(factors.dtype)),
-        None if zeros is None else (zeros.shape, name_of(zeros.dtype)),
-    )
-    kind = result_dtype(spec.result)
-    if not isinstance(kind, np.dtype):
-        raise errors.no_values(NAME, kind)
-    return run_on_arrays(attributes, spec, table, chosen, factors, zeros, kind)
+    zeros = zero_points
+    if not type(data) is type(indices) is type(scales) is np.ndarray or not (
+        zeros is None or type(zeros) is np.ndarray
+    ):
+        operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zeros}
+        if run := frameworks.namespace(NAME, operands, "quantized"):
+            found: NDArray[Any] = run(attributes, *operands.values())
+            return found
+        frameworks.check_one_framework(NAME, operands)
+        data, scales = (conversion.as_array(NAME, name, operands[name]) for name in _ARRAYS)
+        zeros = None if zeros is None else conversion.as_array(NAME, "zero_points", zeros)
+        indices = conversion.as_indices(NAME, indices)
+    return _on_arrays(attributes, data, indices, scales, zeros)
 
 
 follow_tensors(gather_quantized, "quantized")
+_ARRAYS = "data", "scales"
+
+
+def _on_arrays(
+    attributes: Attributes, data: Any, indices: Any, scales: Any, zero_points: Any
+) -> Array:
+    zeros = None if zero_points is None else (zero_points.shape, zero_points.dtype)
+    spec, dtype = _planned(attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros)
+    return run_on_arrays(attributes, spec, data, indices, scales, zero_points, dtype)
+
+
+@lru_cache(256)
+def _planned(
+    attributes: Attributes,
+    data: Shape,
+    data_dtype: DType,
+    scales: Shape,
+    scales_dtype: DType,
+    zeros: tuple[Shape, DType] | None,
+) -> tuple[Spec, DType]:
+    """Check a call by its shapes and dtypes; return its spec, and the dtype of its result."""
+    points = None if zeros is None else (zeros[0], name_of(zeros[1]))
+    spec = spec_of(attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), points)
+    dtype = result_dtype(spec.result)
+    if not isinstance(dtype, np.dtype):
+        raise errors.no_values(NAME, dtype)
+    return spec, dtype
 
 
 def run_on_arrays(
@@ -199,43 +222,39 @@ def dequantize(
     """Write rows that are numbered to a contiguous array."""
     if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
         spec, data, rows, scales, zero_points = _gathered(spec, data, rows, scales, zero_points)
-    codes = spec.codes
     pins = conversion.pinned(data, scales, zero_points)
-    native.dequantize(
-        data,
-        scales,
-        zero_points,
-        rows,
-        out,
-        value=codes.value,
-        scale=spec.scale,
-        result=spec.result,
-        bits=codes.bits,
-        packed=codes.in_byte > 1,
-        zero=codes.zero,
-        **spec.sizes(),
-    )
+    native.dequantize(data, scales, zero_points, rows, out, *_described(spec))
     del pins
+
+
+@lru_cache(256)
+def _described(spec: Spec) -> tuple[Any, ...]:
+    """Return what the core takes after the arrays: see ``gatherum_quantized`` in ``gatherum.h``."""
+    codes = spec.codes
+    types = codes.value, spec.scale, spec.result
+    return *types, codes.bits, codes.in_byte > 1, codes.zero, *spec.sizes()
 
 
 def _gathered(
     spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
 ) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
     """Return a call on the rows alone, in arrays of their own."""
-    axis, block = spec.axis, 1
-    if spec.codes.in_byte > 1 and axis == len(spec.values) - 1:  # a row is a part of each byte
+    axis = spec.axis
+    if spec.divides_bytes:
         zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
         return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
-    flat = rows.reshape(-1)
-    taken = np.maximum(flat, 0)
-    blocks = taken // spec.block if spec.quantize_axis == axis else taken
-    count = flat.size if spec.rows else 0
-    taken, blocks = taken[:count], blocks[:count]
-    numbers = np.where(flat < 0, -1, np.arange(flat.size))
-    values = (*spec.values[:axis], count, *spec.values[axis + 1 :])
-    if spec.quantize_axis != axis:
-        block = spec.block
-    found = spec._replace(values=values, block=block)
+    taken, blocks, numbers = parts_of(spec, rows)
     zeros = None if zero_points is None else apply("gather", zero_points, blocks, axis=axis)
     slices = apply("gather", data, taken, axis=axis)
-    return found, slices, numbers, apply("gather", scales, blocks, axis=axis), zeros
+    factors = apply("gather", scales, blocks, axis=axis)
+    return spec.of_rows(taken.size), slices, numbers, factors, zeros
+
+
+def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return which slices of the data and of the scales hold some rows, and the number of each row
+    among those slices, -1 where there is none.
+    """
+    flat = rows.reshape(-1)
+    taken = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
+    blocks = taken // spec.block if spec.quantize_axis == spec.axis else taken
+    return taken, blocks, np.where(flat < 0, -1, np.arange(flat.size))

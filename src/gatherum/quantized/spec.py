@@ -71,8 +71,22 @@ class Spec(NamedTuple):
         """Return the shape of the result of indices of a shape."""
         return shapes.slices_shape(NAME, self.values, indices, self.axis)
 
-    def sizes(self) -> dict[str, Any]:
-        """Return the loops of the core: see ``gatherum_quantized`` in ``gatherum.h``."""
+    @property
+    def divides_bytes(self) -> bool:
+        """Whether a row is a part of each byte of the last dimension."""
+        return self.codes.in_byte > 1 and self.axis == len(self.values) - 1
+
+    def of_rows(self, count: int) -> Spec:
+        """Return the spec of a call on the slices of so many rows alone."""
+        axis = self.axis
+        values = (*self.values[:axis], count, *self.values[axis + 1 :])
+        block = 1 if self.quantize_axis == axis else self.block
+        return self._replace(values=values, block=block)
+
+    def sizes(self) -> tuple[Any, ...]:
+        """Return the loops of the core: the dimensions before the gathered one, it, those behind
+        it, the blocks of each, and the last dimension of the scales.
+        """
         before, rows, behind = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
         q, block = self.quantize_axis, self.block
         outer, inner, blocks = (prod(before), 1, 1), (1, 1, prod(behind)), (1, 1, 1)
@@ -82,13 +96,7 @@ class Spec(NamedTuple):
             blocks = (1, block, 1)
         elif block > 1:  # else each value of a row has a scale of its own
             inner, blocks = _around(behind, q - self.axis - 1), (1, 1, block)
-        return {
-            "before": outer,
-            "gathered": rows,
-            "behind": inner,
-            "blocks": blocks,
-            "scale_line": self.scales[-1],
-        }
+        return outer, rows, inner, blocks, self.scales[-1]
 
 
 def _around(shape: Shape, d: int) -> tuple[int, int, int]:
