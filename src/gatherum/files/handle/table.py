@@ -37,6 +37,12 @@ def open(
     cache: str | int = "0",
     readers: int | None = None,
     direct: bool = False,
+    scales: Operand | None = None,
+    zero_points: Operand | None = None,
+    quantize_axis: int = -1,
+    block_size: int | None = None,
+    bits: int | None = None,
+    dtype: Any = "float32",
     storage_options: Mapping[str, Any] | None = None,
 ) -> "Table":
     """Open a table for many lookups.
@@ -55,6 +61,21 @@ def open(
         Whether rows go past the system's page cache (``O_DIRECT``), for a table much larger than
         memory with a row cache of its own. Only files on this machine whose rows lie in one piece
         can be read so, and only by `Table.gather` along the first axis.
+    scales : path or array, optional
+        The scales of a quantized table, whose rows `Table.gather` then dequantizes as
+        `gatherum.gather_quantized` does. Its `shape` is that of the values, its `dtype` that of the
+        results, and it has neither `Table.gather_nd` nor `Table.gather_elements`.
+    zero_points : path or array, optional
+        As in `gatherum.gather_quantized`; so are the following.
+    quantize_axis : int, default -1
+        The axis whose blocks share a scale.
+    block_size : int, optional
+        How many values share a scale. It may be left out where the number of scales divides that
+        of the values.
+    bits : {2, 4, 8}, optional
+        How many bits a value has.
+    dtype : {"float32", "float16", "bfloat16"}, default "float32"
+        The dtype of the results.
     storage_options : mapping, optional
         As in `gather_file`.
 
@@ -75,7 +96,15 @@ def open(
     ...     print(table.gather([3, 0]).tolist())
     [[6.0, 7.0], [0.0, 1.0]]
     """
-    return Table(table, cache, readers, direct, storage_options)
+    if scales is None:
+        if zero_points is not None:
+            raise ValueError("open: `zero_points` must be None without `scales`")
+        return Table(table, cache, readers, direct, storage_options)
+    from gatherum.files.handle.quantized import QuantizedTable
+
+    how = {"quantize_axis": quantize_axis, "block_size": block_size, "bits": bits, "dtype": dtype}
+    plain = table, cache, readers, direct, storage_options
+    return QuantizedTable(*plain, scales, zero_points, how)
 
 
 class Table:
