@@ -108,17 +108,6 @@ def test_batches_pickles_and_reloads(saved):
         table.reload()
 
 
-def test_tensors_receive_the_rows(saved):
-    torch = pytest.importorskip("torch", reason="install torch to fill its tensors")
-    arrays = made(np.random.default_rng(2))
-    codes, scales, _ = saved(*arrays)
-    with files.open(codes, scales=scales, block_size=8, dtype="bfloat16") as table:
-        out = torch.empty((3, 24), dtype=torch.bfloat16)
-        assert table.gather([3, 0, 9], out=out) is out
-        expected = table.gather([3, 0, 9])
-        np.testing.assert_array_equal(out.view(torch.uint16).numpy(), expected.view(np.uint16))
-
-
 def test_what_is_refused(saved):
     arrays = made(np.random.default_rng(3))
     codes, scales, zeros = saved(*arrays)

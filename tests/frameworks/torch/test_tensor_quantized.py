@@ -5,6 +5,7 @@ import pytest
 from tensors import compiled, tensor_of, torch
 
 import gatherum
+from gatherum import files
 from gatherum.torch import quantized
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
@@ -140,6 +141,15 @@ def test_export():
         program.module()(*given),
         gatherum.gather_quantized(data, [1, 3], scales, zeros, block_size=4),
     )
+
+
+def test_tensors_receive_the_rows_of_a_file(tmp_path):
+    data, scales, _ = drawn(np.random.default_rng(2), shape=(50, 24))
+    np.save(tmp_path / "codes.npy", data)
+    with files.open(tmp_path / "codes.npy", scales=scales, dtype="bfloat16") as table:
+        out = torch.empty((3, 24), dtype=torch.bfloat16)
+        assert table.gather([3, 0, 9], out=out) is out
+        same(out, table.gather([3, 0, 9]))
 
 
 def test_what_is_refused():
