@@ -156,9 +156,21 @@ class RowCache:
     def misses(self) -> int: ...
     @property
     def held(self) -> int: ...
+    @property
+    def item(self) -> int: ...
     def lookup(
         self, numbers: object, places: object, out: object
     ) -> NDArray[np.int64] | Literal[False] | None: ...
+    def read(
+        self,
+        file: int,
+        where: tuple[int, int, int, int],
+        numbers: object,
+        places: object,
+        out: object,
+        waste: float,
+        scratch: int,
+    ) -> tuple[str, int, int, int, int, int] | None: ...
     def insert(self, numbers: object, places: object, rows: object) -> None: ...
 
 class RowLists:

@@ -18,18 +18,6 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* name) {
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
 
-// Puts `where` into `reads`, if it describes rows of a file.
-bool set_where(gatherum_rows& reads, const nb::tuple& where) {
-  if (where.size() != 4) return false;
-  int64_t* const fields[] = {&reads.base, &reads.stride, &reads.item, &reads.extent};
-  for (size_t i = 0; i < 4; ++i) {
-    *fields[i] = PyLong_AsLongLong(nb::handle(where[i]).ptr());
-    if (*fields[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
-  }
-  return reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item && reads.extent >= 0 &&
-         reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
-}
-
 // The bytes of an object, as long as they are borrowed.
 class Borrowed {
  public:
@@ -65,6 +53,25 @@ int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t 
 
 }  // namespace
 
+bool set_where(gatherum_rows& reads, const nb::tuple& where) {
+  if (where.size() != 4) return false;
+  int64_t* const fields[] = {&reads.base, &reads.stride, &reads.item, &reads.extent};
+  for (size_t i = 0; i < 4; ++i) {
+    *fields[i] = PyLong_AsLongLong(nb::handle(where[i]).ptr());
+    if (*fields[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  }
+  return reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item && reads.extent >= 0 &&
+         reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
+}
+
+nb::tuple run_reads(const gatherum_rows& reads) {
+  gatherum_rows_read result;
+  run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
+  if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
+  return nb::make_tuple(text(result.status), result.error, result.position, result.until, result.bytes,
+                        result.runs);
+}
+
 nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                          nb::handle out, double waste, bool once, int64_t scratch) {
   gatherum_rows reads = {};
@@ -86,11 +93,7 @@ nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, n
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
-  gatherum_rows_read result;
-  run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
-  if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
-  return nb::make_tuple(text(result.status), result.error, result.position, result.until, result.bytes,
-                        result.runs);
+  return run_reads(reads);
 }
 
 int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste) {

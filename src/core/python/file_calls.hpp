@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "../include/gatherum.h"
 #include "arrays.hpp"
 
 namespace gatherum {
@@ -15,6 +16,12 @@ namespace gatherum {
 // that are no such arrays.
 nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                          nb::handle out, double waste, bool once, int64_t scratch);
+
+// Puts `where` into `reads`, if it describes rows of a file.
+bool set_where(gatherum_rows& reads, const nb::tuple& where);
+
+// Runs reads without the interpreter's lock, and returns what read_file_rows does.
+nb::tuple run_reads(const gatherum_rows& reads);
 
 // The most whole pages between two of the rows `numbers` that read_file_rows reads with them.
 int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste);

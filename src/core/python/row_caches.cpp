@@ -1,8 +1,13 @@
 #include "row_caches.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "../row_cache.hpp"
+#include "file_calls.hpp"
 #include "gil_release.hpp"
 #include "guarded.hpp"
 
@@ -63,6 +68,51 @@ nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::ha
   return made;
 }
 
+// Copies rows that are here to their places, and reads the others, which are kept. None where all were here,
+// otherwise what read_file_rows returns.
+nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
+                nb::handle out, double waste, int64_t scratch) {
+  const Asked a = asked(cache, numbers, places, out);
+  gatherum_rows reads = {};
+  if (!set_where(reads, where) || reads.item != cache.item() || scratch < 0)
+    throw nb::value_error("RowCache: `where` describes no such rows of a file");
+  std::vector<int64_t> missing(static_cast<size_t>(a.count));
+  int64_t found = 0;
+  run(cache, a,
+      [&] { found = cache.lookup(a.numbers, a.places, a.count, a.rows, a.capacity, missing.data()); });
+  if (found == 0) return nb::none();
+  if (found == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
+  std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and places, in the order of the file
+  wanted.reserve(static_cast<size_t>(found));
+  for (int64_t i = 0; i < found; ++i) {
+    const int64_t request = missing[static_cast<size_t>(i)];
+    wanted.emplace_back(a.numbers[request], a.places == nullptr ? request : a.places[request]);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (size_t i = 0; i < wanted.size(); ++i) missing[i] = wanted[i].first;
+  // Memory of our own: what another thread writes to `out` must not be kept.
+  const std::unique_ptr<char[]> fresh(
+      new char[static_cast<size_t>(found) * static_cast<size_t>(cache.item())]);
+  reads.file = file;
+  reads.numbers = missing.data();
+  reads.count = reads.room = found;
+  reads.out = fresh.get();
+  reads.waste = waste;
+  reads.scratch = scratch;
+  nb::tuple result = run_reads(reads);
+  if (PyUnicode_CompareWithASCIIString(nb::handle(result[0]).ptr(), "done") != 0) return result;
+  run(cache, a, [&] {
+    cache.insert(missing.data(), nullptr, found, fresh.get(), found);
+    for (int64_t i = 0; i < found; ++i) {
+      const int64_t place = wanted[static_cast<size_t>(i)].second;
+      if (place < 0 || place >= a.capacity) continue;  // it has changed since it was checked
+      std::memcpy(a.rows + place * cache.item(), fresh.get() + i * cache.item(),
+                  static_cast<size_t>(cache.item()));
+    }
+  });
+  return result;
+}
+
 void insert(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
   const Asked a = asked(cache, numbers, places, rows);
   run(cache, a, [&] { cache.insert(a.numbers, a.places, a.count, a.rows, a.capacity); });
@@ -75,7 +125,10 @@ void bind_row_caches(nb::module_& m) {
       .def_prop_ro("hits", &RowCache::hits)
       .def_prop_ro("misses", &RowCache::misses)
       .def_prop_ro("held", &RowCache::held)
+      .def_prop_ro("item", &RowCache::item)
       .def("lookup", lookup, nb::arg("numbers"), nb::arg("places").none(), nb::arg("out"))
+      .def("read", read, nb::arg("file"), nb::arg("where"), nb::arg("numbers"), nb::arg("places").none(),
+           nb::arg("out"), nb::arg("waste"), nb::arg("scratch"))
       .def("insert", insert, nb::arg("numbers"), nb::arg("places").none(), nb::arg("rows"));
   m.def(
       "make_row_cache",

@@ -125,14 +125,22 @@ class DiskFile:
         numbers: NDArray[np.int64],
         places: NDArray[np.int64] | None,
         flat: NDArray[np.uint8],
+        cache: native.RowCache | None = None,
     ) -> bool:
         """Read a few rows as `read_rows` does; return False where a number is no row's.
 
-        All arrays are contiguous; `flat` is the bytes of the rows. Nothing was written then.
+        All arrays are contiguous; `flat` is the bytes of the rows. Nothing was written then. With
+        a cache, those that it has are not read, and the others are kept.
         """
-        found = native.read_file_rows(
-            self.fd, stored, numbers, places, flat, self.waste, False, FEW_SCRATCH
-        )
+        if cache is None:
+            found = native.read_file_rows(
+                self.fd, stored, numbers, places, flat, self.waste, False, FEW_SCRATCH
+            )
+        else:
+            read = cache.read(self.fd, stored, numbers, places, flat, self.waste, FEW_SCRATCH)
+            if read is None:
+                return True
+            found = read
         if found[0] == "outside":
             return False
         self.meter.read(found[4])

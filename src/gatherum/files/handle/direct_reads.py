@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import PAGE, DiskFile, StoredRows
+from gatherum.files.handle.protocol import RowReads
 from gatherum.regular_files import naming, open_regular
 
 __all__ = ["DirectReads"]
@@ -23,7 +24,7 @@ LONGEST = 1 << 20  # bytes that are read at once, but for a row that is longer
 NEAR = 4  # pages between two rows that are read with them
 
 
-class DirectReads:
+class DirectReads(RowReads):
     """Rows of a flat file, read by several threads at once with O_DIRECT.
 
     Parameters

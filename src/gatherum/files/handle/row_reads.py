@@ -1,39 +1,25 @@
 """Whole rows of an open table are read by their numbers, a few at a time."""
 
 from time import perf_counter_ns
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum import native
 from gatherum.files.disk import DiskFile, StoredRows, byte_view
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.handle.direct_reads import DirectReads
+from gatherum.files.handle.protocol import RowReads
 from gatherum.files.lookups import Lookups
 from gatherum.indices import first_invalid
 
-__all__ = ["RowReads", "reads_of"]
+__all__ = ["reads_of"]
 
 Ints = NDArray[np.int64]
 WAITED_ROW, WAITED_CALL = 2_000, 20_000  # nanoseconds, from which on the disk was waited for
 SAMPLED = 8  # one row in so many is asked for, to find out whether all are in the page cache
 CALL: dict[str, Any] = {"axis": 0, "mode": "raise", "negative": False}
-
-
-class RowReads(Protocol):
-    """Reads rows by number into a flat array of bytes."""
-
-    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read row `numbers[i]` to place `places[i]` (None: `i`).
-
-        Returns False, and writes nothing, where a number is no row's.
-        """
-
-    def are_resident(self, numbers: Ints) -> bool:
-        """Whether the rows are most likely in memory, so that reading them waits for nothing."""
-
-    def expect(self, numbers: Ints) -> bool:
-        """Let the system begin to read rows; False where it keeps none of them."""
 
 
 def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
@@ -64,7 +50,7 @@ def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> Row
     return OtherReads(table, lookups)
 
 
-class FlatReads:
+class FlatReads(RowReads):
     """Rows of a flat file on this machine.
 
     Where the disk was waited for, the system is asked for all rows of the next call before they are
@@ -88,6 +74,17 @@ class FlatReads:
         self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * count
         return done
 
+    def read_kept(
+        self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
+    ) -> bool:
+        """Read rows in one call of the core, unless the disk was waited for."""
+        if self._waited:
+            return super().read_kept(cache, numbers, places, flat)
+        begun = perf_counter_ns()
+        done = self._file.read_few(self._stored, numbers, places, flat, cache)
+        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * numbers.size
+        return done
+
     def are_resident(self, numbers: Ints) -> bool:
         """Whether a sample of the rows, each of which there is, lies in the page cache."""
         sample = numbers[::SAMPLED]
@@ -101,7 +98,7 @@ class FlatReads:
         return True
 
 
-class OtherReads:
+class OtherReads(RowReads):
     """Rows of any other table, by a gather: at a URL, in chunks, in Fortran order, in memory."""
 
     def __init__(self, table: Source, lookups: Lookups) -> None:

@@ -196,12 +196,4 @@ class State:
         assert reads is not None
         if cache is None:
             return reads.read(numbers, places, flat)
-        missing = cache.lookup(numbers, places, flat)
-        if missing is None or missing is False:
-            return missing is None
-        wanted = numbers[missing]
-        to = missing if places is None else places[missing]
-        if not reads.read(wanted, to, flat):
-            return False
-        cache.insert(wanted, to, flat)
-        return True
+        return reads.read_kept(cache, numbers, places, flat)
