@@ -87,7 +87,7 @@ class Bench:
         marks = {name: np.percentile(runs, (50, 99)) / 1e3 for name, runs in took.items()}
         first = marks["memory map"]
         return " | ".join(
-            f"{half:,.1f}, {most:,.0f} ({half / first[0]:.2f}, {most / first[1]:.2f})"
+            f"{half:,.1f}, {most:,.0f} ({half / first[0]:.2g}, {most / first[1]:.2g})"
             for half, most in marks.values()
         )
 
