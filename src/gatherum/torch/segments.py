@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -338,8 +339,16 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
             private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
     else:
         checks.check_values(op, "indptr", indptr, _BATCH)
-        ends = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
-        if ends or bool((indptr.diff(dim=-1) < 0).any()):
+        if indptr.dim() == 1 and indptr.is_cpu and (read := namespace.to_numpy(indptr)) is not None:
+            # A few numbers take NumPy a tenth of the time.
+            ends = np.empty(len(read) + 2, np.int64)
+            ends[0], ends[1:-1], ends[-1] = 0, read, size
+            lengths = ends[1:] - ends[:-1]
+            if lengths.min() < 0:
+                raise torch_errors.no_segments(op, size)
+            return torch.from_numpy(np.repeat(np.arange(-1, len(read)), lengths))
+        beyond = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
+        if beyond or bool((indptr.diff(dim=-1) < 0).any()):
             raise torch_errors.no_segments(op, size)
     shape = (*indptr.shape[:-1], size + 1)
     attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False)
