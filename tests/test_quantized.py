@@ -113,6 +113,7 @@ def test_axes_and_blocks(shape, axis, q, bits, layout):
         data, scales, zeros = operands
         attributes = {"axis": axis, "quantize_axis": q - len(shape), "block_size": block}
         check(data, indices, scales, zeros, bits=bits, **attributes)
+        check(data, [-99, 0, 99], scales, zeros, bits=bits, mode="fill", **attributes)
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 255, 256, 257, 600])

@@ -205,8 +205,6 @@ def resolve_rows(
     if invalid and mode == "raise":
         found = resolved.first_invalid(indices, (size,), mode, negative, False)
         value, where = (0, None) if found is None else (found.value, found.where)
-        if indices.dtype.kind == "u":
-            value %= 1 << 8 * indices.dtype.itemsize
         raise errors.index_out_of_bounds(NAME, value, axis, size, where, mode)
     return rows
 
