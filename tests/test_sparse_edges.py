@@ -1,6 +1,7 @@
 """`aggregate` by a pointer and by sparse matrices: the bits of the call with two indices."""
 
 import inspect
+import pickle
 import re
 
 import numpy as np
@@ -130,6 +131,47 @@ def test_refusals(change, kind, message):
                  "reduction": "add", "indptr": [0, 2]} | change  # fmt: skip
     with pytest.raises(kind, match=f"^aggregate: {re.escape(message)}$"):
         gatherum.aggregate(ROWS, **arguments)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_prepared_by_a_pointer(axis, dtype):
+    indptr = np.array([0, 2, 2, 3, 7], dtype)
+    indices = np.repeat(np.arange(4), np.diff(indptr))
+    shape, moved = ((4, 8), (7, 8)) if axis == 0 else ((8, 4), (8, 7))
+    data = np.random.default_rng(1).standard_normal(shape)
+    updates = np.random.default_rng(2).standard_normal(moved)
+    add = gatherum.prepare("scatter_slices", data, None, indptr=indptr, axis=axis, reduction="add")
+    assert add.indices.tolist() == indices.tolist()
+    expected = gatherum.scatter_slices(data, indices, updates, axis, reduction="add")
+    assert same_bits(add(data, updates), expected)
+    assert same_bits(pickle.loads(pickle.dumps(add))(data, updates), expected)
+    take = gatherum.prepare("gather", data, None, indptr=indptr, axis=axis)
+    assert same_bits(take(data), gatherum.gather(data, indices, axis))
+
+
+@pytest.mark.parametrize(
+    ("op", "indices", "indptr", "kind", "message"),
+    [
+        ("gather", [0], [0, 1, 1, 1], ValueError,
+         "gather: must have `indices` or `indptr`, got both"),
+        ("gather", None, [0, 1, 1], ValueError, "gather: `indptr` must have shape (4,), got (3,)"),
+        ("gather", None, [0, 2, 1, 3], ValueError,
+         "gather: `indptr` must not decrease, got 1 after 2 (indptr[2])"),
+        ("gather", None, [1, 1, 1, 3], ValueError,
+         "gather: `indptr` must begin with 0, got 1 (indptr[0])"),
+        ("gather", None, [], ValueError, "gather: `indptr` must have at least 1 entry, got 0"),
+        ("gather", None, [0.0], TypeError, "gather: `indptr` must have an integer dtype, got "
+         "float64; write indptr.astype(np.int64)"),
+        ("gather", None, np.array([0, 0, 0, 2**64 - 1], "u8"), ValueError,
+         f"gather: `indptr` must be in [-2**63, 2**63), got {2**64 - 1} (indptr[3])"),
+        ("gather_nd", None, [0, 1, 1, 1], TypeError, "prepare: unknown attribute 'indptr'; it "
+         "takes 'batch_dims', 'mode', 'negative'"),
+    ],
+)  # fmt: skip
+def test_pointers_that_are_not_prepared(op, indices, indptr, kind, message):
+    with pytest.raises(kind, match=f"^{re.escape(message)}$"):
+        gatherum.prepare(op, ROWS, indices, indptr=indptr)
 
 
 def test_a_pointer_is_named_only():

@@ -385,8 +385,8 @@ def out_overlaps_itself(op: str, shape: Shape, strides: Shape) -> ValueError:
     )
 
 
-def two_destinations(op: str) -> ValueError:
-    return ValueError(f"{op}: must have `scatter_indices` or `indptr`, got both")
+def two_destinations(op: str, operand: str) -> ValueError:
+    return ValueError(f"{op}: must have `{operand}` or `indptr`, got both")
 
 
 def no_destinations(op: str) -> ValueError:

@@ -57,6 +57,7 @@ class IndexAttributes(TypedDict, total=False):
 class PrepareAttributes(TypedDict, total=False):
     """What `prepare` takes beside the operands."""
 
+    indptr: object
     axis: int
     batch_dims: int
     mode: ModeName

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, lowering, native
+from . import conversion, errors, frameworks, lowering, native, sparse_edges
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .callbacks import check_memory, find_refusal
 from .checks import check_out
@@ -249,7 +249,7 @@ def _block(s: Call, destinations: int, updates: int) -> int:
 def prepare(
     op: OperatorName | Callable[..., Any],
     data_like: object,
-    indices: ArrayLike,
+    indices: ArrayLike | None,
     /,
     **attributes: Unpack[PrepareAttributes],
 ) -> Prepared:
@@ -270,7 +270,9 @@ def prepare(
         The call's indices. They are copied: what happens to them later changes nothing here.
     **attributes
         The operator's other arguments but `out` and `fill_value`, which the runs take: `axis` or
-        `batch_dims`, `mode`, `negative`; for scatters `reduction` and `include_self`.
+        `batch_dims`, `mode`, `negative`; for scatters `reduction` and `include_self`. `gather` and
+        `scatter_slices` take `indptr` in the place of `indices`, which are None then: entries
+        ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
 
     Returns
     -------
@@ -313,13 +315,29 @@ def prepare(
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))
+    given = {**attributes}
+    segments = -1
+    if (indptr := given.pop("indptr", None)) is not None:
+        indices, segments = _pointed(operator, indices, indptr)
     described = frameworks.spec(operator.name, "indices", indices)
     found = conversion.as_indices(operator.name, indices if is_spec(described) else described)
-    made = planned(operator, data_like, found, _updates_like(operator, data_like), {**attributes})
+    made = planned(operator, data_like, found, _updates_like(operator, data_like), given)
+    size = made.call.data.shape[made.call.resolved_axis] if segments >= 0 else -1
+    if segments != size:
+        raise errors.other_shape(operator.name, "indptr", (size + 1,), (segments + 1,))
     result = Prepared(made.call, _frozen(made.call, found))
     if not is_spec(data_like):
         result._runner_of(type(data_like))  # a graph that is traced later finds it
     return result
+
+
+def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
+    """Return the indices that a pointer stands for, and how many there are of them to choose."""
+    if operator.name not in ("gather", "scatter_slices"):
+        raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
+    if indices is not None:
+        raise errors.two_destinations(operator.name, "indices")
+    return sparse_edges.all_segments(operator.name, indptr)
 
 
 def _prepared_again(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import conversion, errors, frameworks
-from .call import Array
+from .call import Array, is_spec
 from .dtypes import is_index
 from .edge_folds import NAME
 
@@ -54,7 +54,7 @@ def listed(
 ) -> Edges:
     """Return edges that are given by a pointer or as a matrix, with two indices for each."""
     if targets is not None:
-        raise errors.two_destinations(NAME)
+        raise errors.two_destinations(NAME, SCATTER)
     if indptr is not None:
         to, found = _numbered(data, POINTER, indptr, GATHER, sources)
         return Edges(sources, to, _checked_size(size, found, POINTER), weights, nullcontext())
@@ -101,12 +101,12 @@ def _numbered(
     if (traced := getattr(xp, "traced_segments", None)) is None:
         known: Any = conversion.as_indices(NAME, indptr, operand)
         count = _count(operand, known.dtype, known.shape, beside, edges, size)
-        return segment_numbers(operand, known, count), len(known) - 1
+        return segment_numbers(NAME, operand, known, count), len(known) - 1
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
     count = _count(operand, xp.kind(pointer), tuple(pointer.shape), beside, others, size)
     if (found := traced(NAME, operand, pointer, others)) is None:
-        found = segment_numbers(operand, xp.to_numpy(pointer), count)
+        found = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
     return found, pointer.shape[0] - 1
 
 
@@ -114,12 +114,7 @@ def _count(
     operand: str, dtype: Any, shape: tuple[int, ...], beside: str, edges: Any, size: int | None
 ) -> int:
     """Return the number of edges, or raise for a pointer that cannot be one to them."""
-    if not is_index(dtype):
-        raise errors.not_an_index_dtype(NAME, dtype, False, operand)
-    if len(shape) != 1:
-        raise errors.not_of_rank(NAME, operand, 1, len(shape))
-    if size is not None and shape != (size + 1,):
-        raise errors.other_shape(NAME, operand, (size + 1,), shape)
+    _check(NAME, operand, dtype, shape, size)
     found = np.shape(edges) if isinstance(edges, (list, tuple)) else edges.shape
     if len(found) != 1:
         raise errors.not_of_rank(NAME, beside, 1, len(found))
@@ -127,18 +122,40 @@ def _count(
     return count
 
 
-def segment_numbers(operand: str, indptr: Array, edges: int) -> Array:
+def _check(op: str, operand: str, dtype: Any, shape: tuple[int, ...], size: int | None) -> None:
+    if not is_index(dtype):
+        raise errors.not_an_index_dtype(op, dtype, False, operand)
+    if len(shape) != 1:
+        raise errors.not_of_rank(op, operand, 1, len(shape))
+    if size is not None and shape != (size + 1,):
+        raise errors.other_shape(op, operand, (size + 1,), shape)
+
+
+def all_segments(op: str, indptr: object) -> tuple[Array, int]:
+    """Return the segment of each entry, by a pointer that ends with their number, and how many
+    segments there are.
+    """
+    described = frameworks.spec(op, POINTER, indptr)
+    known = conversion.as_indices(op, indptr if is_spec(described) else described, POINTER)
+    _check(op, POINTER, known.dtype, known.shape, None)
+    end = int(known[-1]) if len(known) else 0
+    if end >= 2**63:
+        raise errors.too_wide_index(op, POINTER, end, (len(known) - 1,))
+    return segment_numbers(op, POINTER, known, end), len(known) - 1
+
+
+def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
     """Return the segment of each edge, or raise ValueError for what is no pointer to so many."""
     if len(indptr) == 0:
-        raise errors.empty_pointer(NAME, operand)
+        raise errors.empty_pointer(op, operand)
     given = np.array(indptr, indptr.dtype.newbyteorder("="))  # which nobody else changes
     if given[0] != 0:
-        raise errors.pointer_begins(NAME, operand, int(given[0]))
+        raise errors.pointer_begins(op, operand, int(given[0]))
     if (falls := given[1:] < given[:-1]).any():
         at = int(falls.argmax())
-        raise errors.pointer_falls(NAME, operand, int(given[at + 1]), int(given[at]), at + 1)
+        raise errors.pointer_falls(op, operand, int(given[at + 1]), int(given[at]), at + 1)
     if given[-1] != edges:
-        raise errors.pointer_ends(NAME, operand, edges, int(given[-1]))
+        raise errors.pointer_ends(op, operand, edges, int(given[-1]))
     ends = given.astype(np.int64)
     sizes = ends[1:] - ends[:-1]
     narrow = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
