@@ -39,3 +39,4 @@ assert_type(gatherum.groups.reduce(tensor, [0], 3, "max", 1, fill_value=0), OnDe
 assert_type(gatherum.groups.reduce(lazy, np.zeros(3, int), func="nanmean"), Lazy)
 assert_type(gatherum.groups.transform(tensor, tensor, "softmax", size=3).detach(), OnDevice)
 assert_type(gatherum.groups.transform(lazy, lazy, "centre"), Lazy)
+assert_type(gatherum.gather_quantized(tensor, [0], tensor, block_size=4), OnDevice)

@@ -90,3 +90,4 @@ gatherum.scatter_nd(floats, [[0]])  # type: ignore[call-overload]
 gatherum.scatter_elements(floats, [[0]], [[1.0]], include_self="no")  # type: ignore[call-overload]
 gatherum.groups.reduce(floats, [0], func="softmax")  # type: ignore[call-overload]
 gatherum.groups.transform(floats, [0], "sum")  # type: ignore[call-overload]
+assert_type(gatherum.gather_quantized(floats, 0, [1.0], block_size=4), NDArray[Any])

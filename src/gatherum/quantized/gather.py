@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,12 +14,47 @@ from ..call import Array
 from ..dtypes import DType, is_index
 from ..dynamo import follow_tensors
 from ..errors import Shape
-from ..names import ModeName
+from ..names import Foreign, ModeName
 from ..plans import apply
 from .formats import NAME, ResultName, name_of, result_dtype
 from .spec import Attributes, Spec, as_attributes, spec_of
 
 
+@overload
+def gather_quantized(
+    data: NDArray[Any],
+    indices: ArrayLike,
+    scales: ArrayLike,
+    zero_points: ArrayLike | None = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: ResultName | DTypeLike = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather_quantized(
+    data: Foreign,
+    indices: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: Any = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> Foreign: ...
+
+
+@overload
 def gather_quantized(
     data: ArrayLike,
     indices: ArrayLike,
@@ -33,7 +68,21 @@ def gather_quantized(
     dtype: ResultName | DTypeLike = "float32",
     mode: ModeName = "raise",
     negative: bool = True,
-) -> NDArray[Any]:
+) -> NDArray[Any]: ...
+def gather_quantized(
+    data: Any,
+    indices: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: Any = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> Any:
     """Take slices of a quantized array along one axis, and dequantize them.
 
     ``out = (values - zero_points) * scales`` of what `gather` takes, in one pass: only the slices
