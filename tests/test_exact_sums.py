@@ -100,6 +100,11 @@ HOSTILE = {
     "subnormals": [1e-45, 1e-45, -3e-45, 1e-45],
     "the smallest": [1.2e-38, -1.2e-38, 1e-45],
     "rounded to a subnormal": [1e-40, 3e-42],
+    "many far above the first": [1.0, *[1.5 * 2.0**19] * 300],
+    "many far above the first, negative": [-1.0, *[-1.9 * 2.0**31] * 5000],
+    "always larger": [1.1**i for i in range(700)],
+    "always smaller": [1.1**-i for i in range(700)],
+    "zeros before and behind": [0.0, -0.0, 3.0, 0.0, -0.0],
 }
 
 

@@ -106,7 +106,7 @@ class Accumulate<F> {
     const int64_t e = offset / kStored;
     char* const sum = sums_ + e * F::kBytes;
     if (counts_[e]++ == 0) std::memset(sum, 0, F::kBytes);
-    F::take(sum, load_value<Stored>(update));
+    F::State::take(sum, load_value<Stored>(update));
   }
 
   GATHERUM_INLINE void prefetch_at(int64_t offset) const {
@@ -262,7 +262,7 @@ void merge_sums(const Merge& m) {
     if (m.other_counts[e] == 0) continue;
     char* const sum = m.to.sums + e * F::kBytes;
     if (m.to.counts[e] == 0) std::memset(sum, 0, F::kBytes);
-    F::merge(sum, m.other_sums + e * F::kBytes);
+    F::State::merge(sum, m.other_sums + e * F::kBytes);
     m.to.counts[e] += m.other_counts[e];
   }
 }

@@ -43,6 +43,7 @@ struct FloatForm<double> {
 
 template <class V>
 class ExactSum {
+ protected:
   static constexpr int kM = FloatForm<V>::kSignificand, kE = FloatForm<V>::kExponent;
   static constexpr int kLimb = 32;
   static constexpr uint64_t kLow = 0xFFFFFFFF;
@@ -73,22 +74,16 @@ class ExactSum {
     const uint64_t bits = bits_of(v), magnitude = bits & (kSign - 1);
     if (magnitude >= kInfinity || bits == kSign) [[unlikely]]
       return take_special(state, bits);
-    const uint64_t exponent = magnitude >> (kM - 1), normal = exponent != 0 ? 1 : 0;
-    const uint64_t m = (magnitude & ((uint64_t{1} << (kM - 1)) - 1)) | normal << (kM - 1);
-    const auto p = static_cast<unsigned>(exponent - normal);
-    const uint64_t sign = 0 - (bits >> (kM - 1 + kE));
+    const auto [m, p, sign] = term_of(bits);
     char* const limb = state + 8 + p / kLimb * 8;
-    const unsigned shift = p % kLimb;
+    const auto shift = static_cast<unsigned>(p % kLimb);
     if constexpr (kTwo) {
       add(limb, (((m << shift & kLow) ^ sign) - sign));
       add(limb + 8, ((m >> (kLimb - shift) ^ sign) - sign));
     } else {
       add(limb, ((m << shift ^ sign) - sign));
     }
-    const uint64_t first = load(state) + 1;
-    store(state, first);
-    if ((first & kCount) >= kTerms) [[unlikely]]
-      carry(state);
+    count_term(state);
   }
 
   static bool is_touched(const char* state) { return load(state) != 0; }
@@ -121,7 +116,7 @@ class ExactSum {
     return value_of(digits.rounded(rest));
   }
 
- private:
+ protected:
   static GATHERUM_INLINE uint64_t load(const char* at) {
     uint64_t word;
     std::memcpy(&word, at, sizeof word);
@@ -129,6 +124,25 @@ class ExactSum {
   }
   static GATHERUM_INLINE void store(char* at, uint64_t word) { std::memcpy(at, &word, sizeof word); }
   static GATHERUM_INLINE void add(char* at, uint64_t word) { store(at, load(at) + word); }
+
+  static GATHERUM_INLINE void count_term(char* state) {
+    const uint64_t first = load(state) + 1;
+    store(state, first);
+    if ((first & kCount) >= kTerms) [[unlikely]]
+      carry(state);
+  }
+
+  // m * 2^p * the smallest subnormal, its sign all ones or zeros; of NaN and infinities p is kLast + 1.
+  struct Term {
+    uint64_t m, p, sign;
+  };
+  static constexpr int kLast = (1 << kE) - 3;
+  static GATHERUM_INLINE Term term_of(uint64_t bits) {
+    const uint64_t magnitude = bits & (kSign - 1), exponent = magnitude >> (kM - 1);
+    const uint64_t normal = exponent != 0 ? 1 : 0;
+    const uint64_t m = (magnitude & ((uint64_t{1} << (kM - 1)) - 1)) | normal << (kM - 1);
+    return {m, exponent - normal, 0 - (bits >> (kM - 1 + kE))};
+  }
 
   using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t,
                                   std::conditional_t<sizeof(Stored) == 4, uint32_t, uint64_t>>;
@@ -261,6 +275,192 @@ class ExactSum<Complex<T>> {
   }
 };
 
+// Sums beside a state, in a few words: of terms whose exponents are close to one another, as most are.
+//
+//   A += m << (p - base),   base <= p <= base + kSpan          take, of a term m * 2^p
+//   state += A << base, A = 0                                  flush, before A could overflow
+//
+// The first term that is not zero chooses the base. What lies below the window goes to the state, and so do
+// NaN and infinities; of what lies above, the window starts again. The state is not read, nor needs it to be
+// zeros, before the window says that it is in use: where most sums never need it, its memory is hardly
+// touched. Cost: a term takes one shift and one addition.
+template <class V>
+class ExactWindow : public ExactSum<V> {
+  using Sum = ExactSum<V>;
+  using Sum::add;
+  using Sum::bits_of;
+  using Sum::kE;
+  using Sum::kInfinity;
+  using Sum::kLast;
+  using Sum::kM;
+  using Sum::kMinusZero;
+  using Sum::kOther;
+  using Sum::kSign;
+  using Sum::load;
+  using Sum::store;
+  using Sum::term_of;
+  using Sum::value_of;
+  using typename Sum::Term;
+
+ public:
+  using typename Sum::Stored;
+  static constexpr int kWords = Sum::kTwo ? 2 : 1;
+  static constexpr int64_t kWindow = 8 * (1 + kWords);
+
+  // The word before A: in its lower half 0 without a base, else kBased + base; whether zeros of either sign
+  // came before there was one, as a state has it; and whether the state is in use.
+  static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
+  static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kM, kLast);
+  static constexpr int kBelow = kSpan / 2;
+  static constexpr uint64_t kFull = uint64_t{1} << 62;  // A stays below it
+
+  static GATHERUM_INLINE void take(char* window, char* state, Stored v) {
+    const uint64_t bits = bits_of(v), first = load(window);
+    const Term t = term_of(bits);
+    uint64_t shift = t.p - static_cast<uint32_t>(first - kBased);
+    if (t.m == 0 && static_cast<uint32_t>(first) != 0) shift = 0;
+    if (shift > static_cast<uint64_t>(kSpan) || static_cast<uint32_t>(first) == 0) [[unlikely]]
+      return take_outside(window, state, v);
+    accumulate(window, state, t, static_cast<unsigned>(shift));
+  }
+
+  static bool is_touched(const char* window) { return load(window) != 0; }
+
+  static GATHERUM_NOINLINE void merge(char* window, char* state, char* other, char* other_state) {
+    if (!is_touched(other)) return;
+    flush(window, state);
+    flush(other, other_state);
+    Sum::merge(state, other_state);
+  }
+
+  static Stored finish(char* window, char* state, uint64_t count) {
+    if ((load(window) & kInUse) != 0 || count > 1) {
+      flush(window, state);
+      return Sum::finish(state, count);
+    }
+    return rounded(window);
+  }
+
+  // Puts everything into the state.
+  static GATHERUM_NOINLINE void flush(char* window, char* state) {
+    const uint64_t first = use_state(window, state);
+    store(state, load(state) | (first & (kMinusZero | kOther)));
+    if (static_cast<uint32_t>(first) == 0) return;
+    const auto base = static_cast<unsigned>(static_cast<uint32_t>(first - kBased));
+    const uint64_t sign = 0 - (load(window + 8 * kWords) >> 63);
+    uint64_t moved = sign & 1;
+    for (int i = 0; i < 2 * kWords; ++i) {  // |A| by its digits of 32 bits
+      const uint64_t word = load(window + 8 + i / 2 * 8) ^ sign;
+      const uint64_t digit = (i % 2 == 0 ? word & Sum::kLow : word >> 32) + moved;
+      moved = digit >> 32;
+      const uint64_t shifted = (digit & Sum::kLow) << base % 32;
+      char* const limb = state + 8 + (base / 32 + static_cast<unsigned>(i)) * 8;
+      add(limb, ((shifted & Sum::kLow) ^ sign) - sign);
+      add(limb + 8, (shifted >> 32 ^ sign) - sign);
+    }
+    std::memset(window + 8, 0, 8 * kWords);
+    Sum::count_term(state);
+  }
+
+ private:
+  // Returns the word before A.
+  static uint64_t use_state(char* window, char* state) {
+    const uint64_t first = load(window);
+    if ((first & kInUse) != 0) return first;
+    std::memset(state, 0, Sum::kBytes);
+    store(window, first | kInUse);
+    return first | kInUse;
+  }
+
+  static GATHERUM_INLINE void accumulate(char* window, char* state, const Term& t, unsigned shift) {
+    const uint64_t low = t.m << shift;
+    if constexpr (kWords == 1) {
+      const uint64_t sum = load(window + 8) + ((low ^ t.sign) - t.sign);
+      store(window + 8, sum);
+      if (sum + kFull >= 2 * kFull) [[unlikely]]
+        flush(window, state);
+    } else {
+      const uint64_t high = t.m >> 1 >> (63 - shift), one = t.sign & 1;
+      const uint64_t part = load(window + 8) + (low ^ t.sign), sum = part + one;
+      const uint64_t carries = (part < (low ^ t.sign) ? 1 : 0) + (sum < one ? 1 : 0);
+      const uint64_t top = load(window + 16) + (high ^ t.sign) + carries;
+      store(window + 8, sum);
+      store(window + 16, top);
+      if (top + kFull >= 2 * kFull) [[unlikely]]
+        flush(window, state);
+    }
+  }
+
+  static GATHERUM_NOINLINE void take_outside(char* window, char* state, Stored v) {
+    const uint64_t bits = bits_of(v), first = load(window);
+    const Term t = term_of(bits);
+    const bool based = static_cast<uint32_t>(first) != 0;
+    const uint64_t base = static_cast<uint32_t>(first - kBased);
+    if (t.m == 0) return store(window, first | (t.sign == 0 ? kOther : kMinusZero));
+    if (t.p > static_cast<uint64_t>(kLast) || (based && t.p < base)) {
+      use_state(window, state);
+      return Sum::take(state, v);
+    }
+    if (based) flush(window, state);
+    const int64_t wanted = static_cast<int64_t>(t.p) - kBelow;
+    const auto chosen = static_cast<uint64_t>(std::clamp<int64_t>(wanted, 0, kLast - kSpan));
+    store(window, load(window) >> 32 << 32 | (kBased + chosen));
+    accumulate(window, state, t, static_cast<unsigned>(t.p - chosen));
+  }
+
+  // A << base, rounded once.
+  static Stored rounded(const char* window) {
+    const uint64_t first = load(window);
+    auto base = static_cast<int>(static_cast<uint32_t>(first - kBased));
+    uint64_t low = load(window + 8), high = kWords == 2 ? load(window + 16) : 0;
+    const bool negative = (kWords == 2 ? high : low) >> 63 != 0;
+    if (negative) {
+      low = 0 - low;
+      high = ~high + (low == 0 ? 1 : 0);
+    }
+    bool more = false;
+    if (kWords == 2 && high != 0) {
+      const int zeros = std::countl_zero(high), down = 64 - zeros;
+      more = (low & ((uint64_t{1} << (down - 1) << 1) - 1)) != 0;
+      low = (zeros == 0 ? high : high << zeros | low >> 1 >> (down - 1));
+      base += down;
+    }
+    if (low == 0) return value_of((first & ~kMinusZero) == 0 ? kSign : 0);
+    const int highest = 63 - std::countl_zero(low) + base;
+    const int last = std::max(highest - (kM - 1), 0), dropped = last - base;
+    uint64_t kept = dropped <= 0 ? low << -dropped : low >> dropped;
+    if (dropped > 0) {
+      const uint64_t below = low << (64 - dropped), half = uint64_t{1} << 63;
+      kept += below > half || (below == half && (more || (kept & 1) != 0)) ? 1 : 0;
+    }
+    const uint64_t bits = (static_cast<uint64_t>(last) << (kM - 1)) + kept;
+    return value_of((negative ? kSign : 0) | std::min(bits, kInfinity));
+  }
+};
+
+template <class T>
+class ExactWindow<Complex<T>> : public ExactSum<Complex<T>> {
+  using Part = ExactWindow<T>;
+  static constexpr int64_t kState = Part::kBytes;
+
+ public:
+  using Stored = Complex<T>;
+  static constexpr int64_t kWindow = 2 * Part::kWindow;
+
+  static GATHERUM_INLINE void take(char* window, char* state, Stored v) {
+    Part::take(window, state, v.re);
+    Part::take(window + Part::kWindow, state + kState, v.im);
+  }
+  static bool is_touched(const char* window) { return Part::is_touched(window); }
+  static void merge(char* window, char* state, char* other, char* other_state) {
+    Part::merge(window, state, other, other_state);
+    Part::merge(window + Part::kWindow, state + kState, other + Part::kWindow, other_state + kState);
+  }
+  static Stored finish(char* window, char* state, uint64_t count) {
+    return {Part::finish(window, state, count), Part::finish(window + Part::kWindow, state + kState, count)};
+  }
+};
+
 // The folds whose accumulators are such states. They are changed where they lie.
 template <class F>
 inline constexpr bool kIsExact = false;
@@ -270,20 +470,23 @@ inline constexpr bool kIsExact<Fold<V, R>> = true;
 
 template <class V, Reduction R>
   requires(bool{row_of(R).exact})
-struct Fold<V, R> : ExactSum<V> {
+struct Fold<V, R> {
   using Value = V;
-  using typename ExactSum<V>::Stored;
-  using ExactSum<V>::kBytes;
+  using State = ExactSum<V>;
+  using Window = ExactWindow<V>;
+  using Stored = typename State::Stored;
+  static constexpr int64_t kBytes = State::kBytes, kWindow = Window::kWindow;
   static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
   static_assert(kBytes == sum_bytes(kValueOf<V>, R), "callers allocate sum_bytes");
+  static_assert(kWindow == window_bytes(kValueOf<V>), "callers count with window_bytes");
 
   static constexpr bool kDivides = row_of(R).divides;
   static constexpr bool kAnyOrder = true;
   static constexpr bool kAnyOrderOfFirsts = true;
 
-  // What is stored of a state that has taken `count` terms.
-  static Stored finish(const char* state, int64_t count) {
-    return ExactSum<V>::finish(state, kDivides ? static_cast<uint64_t>(std::max<int64_t>(count, 1)) : 1);
+  // What the sum is divided by.
+  static uint64_t divisor(int64_t count) {
+    return kDivides ? static_cast<uint64_t>(std::max<int64_t>(count, 1)) : 1;
   }
 };
 
@@ -291,38 +494,49 @@ struct Fold<V, R> : ExactSum<V> {
 // is of no use afterwards.
 template <class F>
 typename F::Stored finish_exact(char* state, int64_t count, typename F::Stored old, bool include_self) {
-  if (!F::is_touched(state)) return old;
-  if (include_self) F::take(state, old);
-  return F::finish(state, count + (include_self ? 1 : 0));
+  if (!F::State::is_touched(state)) return old;
+  if (include_self) F::State::take(state, old);
+  return F::State::finish(state, F::divisor(count + (include_self ? 1 : 0)));
+}
+// The same of a window and its state.
+template <class F>
+typename F::Stored finish_exact(char* window, char* state, int64_t count, typename F::Stored old,
+                                bool include_self) {
+  if (!F::Window::is_touched(window)) return old;
+  if (include_self) F::Window::take(window, state, old);
+  return F::Window::finish(window, state, F::divisor(count + (include_self ? 1 : 0)));
 }
 
-// The states of a part of a row, on the stack: few enough to stay in a core's first cache.
+// The sums of a part of a row, on the stack: few enough to stay in a core's first cache.
 template <class F>
 class ExactRow {
  public:
   using Stored = typename F::Stored;
   static constexpr auto kStep = static_cast<int64_t>(sizeof(Stored));
-  static constexpr int64_t kPart = std::max<int64_t>(1, (int64_t{16} << 10) / F::kBytes);
+  static constexpr int64_t kPart =
+      std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindow), 1, 256);
 
-  explicit ExactRow(int64_t n) : n_(n) { std::memset(states_, 0, static_cast<size_t>(n * F::kBytes)); }
+  explicit ExactRow(int64_t n) : n_(n) { std::memset(windows_, 0, static_cast<size_t>(n * F::kWindow)); }
 
-  void take(const char* row) {
+  GATHERUM_INLINE void take(const char* row) {
     for (int64_t e = 0; e < n_; ++e) {
       Stored v;
       std::memcpy(&v, row + e * kStep, sizeof v);
-      F::take(states_ + e * F::kBytes, v);
+      F::Window::take(windows_ + e * F::kWindow, states_ + e * F::kBytes, v);
     }
   }
 
   void finish(char* to, int64_t count) {
     for (int64_t e = 0; e < n_; ++e) {
-      const Stored v = F::finish(states_ + e * F::kBytes, count);
+      const Stored v =
+          F::Window::finish(windows_ + e * F::kWindow, states_ + e * F::kBytes, F::divisor(count));
       std::memcpy(to + e * kStep, &v, sizeof v);
     }
   }
 
  private:
   const int64_t n_;
+  alignas(64) char windows_[kPart * F::kWindow];
   alignas(64) char states_[kPart * F::kBytes];
 };
 

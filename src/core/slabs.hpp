@@ -213,47 +213,50 @@ class Slab : public Sums<typename F::Form> {
   int64_t* counts_;
 };
 
-// A slab of exact sums. They are of the updates alone; old values join them when they are written.
+// A slab of exact sums: counters, windows, and states, of which few are used. They are of the updates alone;
+// old values join them when they are written.
 template <class F, bool Counted>
   requires kIsExact<F>
 class Slab<F, Counted> {
  public:
   using Stored = typename F::Stored;
-  static constexpr int64_t kBytes = F::kBytes;
 
-  static int64_t bytes(int64_t slots) { return slots * (kBytes + (Counted ? 8 : 0)); }
+  static int64_t bytes(int64_t slots) { return slots * (kHot + F::kBytes); }
 
   Slab(char* scratch, const Layout& s, bool include_self, bool)
-      : layout_(s), sums_(scratch), include_self_(include_self) {}
+      : layout_(s), scratch_(scratch), include_self_(include_self) {}
 
-  void read() { std::memset(sums_, 0, static_cast<size_t>(bytes(slots()))); }
+  void read() { std::memset(scratch_, 0, static_cast<size_t>(slots() * kHot)); }
 
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
-      F::take(sums_ + slot * kBytes, update);
+      F::Window::take(windows_ + slot * F::kWindow, states_ + slot * F::kBytes, update);
       if constexpr (Counted) ++counts_[slot];
     }
     GATHERUM_INLINE void fetch(int64_t slot) const {
-      prefetch_second(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) +
-                                                    static_cast<uintptr_t>(slot * kBytes)));
+      prefetch_second(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(windows_) +
+                                                    static_cast<uintptr_t>(slot * F::kWindow)));
       keep();
     }
 
    private:
     friend class Slab;
-    Taker(char* sums, int64_t* counts) : sums_(sums), counts_(counts) {}
-    char* const GATHERUM_RESTRICT sums_;
+    Taker(char* windows, char* states, int64_t* counts)
+        : windows_(windows), states_(states), counts_(counts) {}
+    char* const GATHERUM_RESTRICT windows_;
+    char* const GATHERUM_RESTRICT states_;
     int64_t* const GATHERUM_RESTRICT counts_;
   };
 
-  Taker taker(int64_t first = 0) const { return {sums_ + first * kBytes, counts() + first}; }
+  Taker taker(int64_t first = 0) const {
+    return {window(first), state(first), reinterpret_cast<int64_t*>(scratch_) + first};
+  }
 
   void fold_in(const Slab& other, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      F::merge(sums_ + i * kBytes, other.sums_ + i * kBytes);
-      if constexpr (Counted) counts()[i] += other.counts()[i];
-    }
+    static_assert(!Counted);
+    for (int64_t i = begin; i < end; ++i)
+      F::Window::merge(window(i), state(i), other.window(i), other.state(i));
   }
 
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool) const {
@@ -262,17 +265,21 @@ class Slab<F, Counted> {
         const int64_t slot = i * layout_.columns + c, offset = i * layout_.step + c * layout_.column_step;
         const auto old = load_value<Stored>(layout_.from + offset);
         const Stored v =
-            finish_exact<F>(sums_ + slot * kBytes, Counted ? counts()[slot] : 0, old, include_self_);
+            finish_exact<F>(window(slot), state(slot), Counted ? load_value<int64_t>(scratch_ + slot * 8) : 0,
+                            old, include_self_);
         std::memcpy(layout_.to + offset, &v, sizeof v);
       }
   }
 
  private:
+  static constexpr int64_t kCount = Counted ? 8 : 0, kHot = kCount + F::kWindow;
+
   int64_t slots() const { return layout_.count * layout_.columns; }
-  int64_t* counts() const { return reinterpret_cast<int64_t*>(sums_ + slots() * kBytes); }
+  char* window(int64_t slot) const { return scratch_ + slots() * kCount + slot * F::kWindow; }
+  char* state(int64_t slot) const { return scratch_ + slots() * kHot + slot * F::kBytes; }
 
   const Layout layout_;
-  char* const sums_;
+  char* const scratch_;
   const bool include_self_;
 };
 

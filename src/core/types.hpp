@@ -312,6 +312,12 @@ constexpr int64_t limbs_of(Value v) {
   return v == Value::float16 ? 3 : 10;
 }
 
+// Bytes of what most terms of an exact sum take: its window.
+constexpr int64_t window_bytes(Value v) {
+  if (is_complex(v)) return 2 * window_bytes(v == Value::complex64 ? Value::float32 : Value::float64);
+  return v == Value::float64 ? 24 : 16;
+}
+
 // Bytes of an accumulator; in exact ones a word goes before the limbs.
 constexpr int64_t sum_bytes(Value v, Reduction r) {
   if (row_of(r).exact) return 8 * (limbs_of(v) + (is_complex(v) ? 2 : 1));

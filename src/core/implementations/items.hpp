@@ -30,6 +30,9 @@ struct Items {
 // Whether a scatter moves single items to destinations at even steps; else why not.
 bool scatters_items(const Program& program, std::string* why);
 Items items_of(const Program& program);
+// Bytes that the updates of so many destinations go to: of exact sums the windows and counters alone, of any
+// other fold `otherwise`.
+int64_t busy_bytes(const Program& program, int64_t destinations, int64_t otherwise);
 // Whether accumulators for all destinations, touched or not, cost at most 16 bytes per update.
 bool fits_slots(const Items& items);
 // Appends why a scatter keeps no accumulators for all destinations of a unit.

@@ -10,13 +10,16 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
 constexpr int64_t kMaxBlocks = 1024;
 
+// Bytes of the slab of a block.
+int64_t block_bytes(const Program& p, int shift) {
+  return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
+}
+
 // Blocks as large as fit a slab, but enough of them for every thread.
 int block_shift(const Program& p, int threads) {
-  const auto slab = [&](int shift) {
-    return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
-  };
   int shift = 6;
-  while (shift < 31 && slab(shift + 1) <= kBlockBytes && (p.destinations >> (shift + 1)) >= 4 * threads)
+  while (shift < 31 && busy_bytes(p, int64_t{1} << (shift + 1), block_bytes(p, shift + 1)) <= kBlockBytes &&
+         (p.destinations >> (shift + 1)) >= 4 * threads)
     ++shift;
   while ((p.destinations >> shift) >= kMaxBlocks) ++shift;
   return shift;
@@ -48,17 +51,22 @@ Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) 
 bool applies_partition(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
-  const bool far =
-      items.slots_bytes > thresholds().far && times(items.updates, 8) >= p.destinations && p.item <= 8;
+  // A window of an exact sum takes longer to come from memory than an accumulator takes to be written there.
+  const int64_t most = row_of(p.combine.reduction).exact ? thresholds().far / 8 : thresholds().far;
+  const bool far = busy_bytes(p, p.destinations, items.slots_bytes) > most &&
+                   times(items.updates, 8) >= p.destinations && p.item <= 8;
   if (!items.alone || items.updates < thresholds().many || !far) return false;
   append(why, items.updates, " updates, at least ", thresholds().many, ", go to ", p.destinations,
          " destinations, more than a cache holds: sorted into blocks first, each block is folded in cache");
   return true;
 }
 
-int64_t scratch_partition(const Program& p, int) {
+int64_t scratch_partition(const Program& p, int threads) {
+  // Slabs of exact sums have states as well, of which few are used.
+  const bool exact = row_of(p.combine.reduction).exact;
+  const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
   // An eighth of the lists may be waste, and the chains of their runs take up to half a byte.
-  return times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
+  return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
 }
 
 // Nothing is written before all indices have been found valid.
@@ -82,8 +90,7 @@ Run run_partition(const Program& p, const Call& call) {
   const int64_t lists = part.pieces * part.blocks;
   const WorkerScratch entries(times(cut.runs, part.run_bytes), 1);
   const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
-  const WorkerScratch slabs(chosen_kernels().slab_bytes(p.combine, p.item, int64_t{1} << part.shift),
-                            threads);
+  const WorkerScratch slabs(block_bytes(p, part.shift), threads);
   if (!entries || !chains || !slabs) return {.memory = false};
   std::atomic<int64_t> taken{0};
   part.taken = &taken;

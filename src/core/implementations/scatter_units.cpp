@@ -44,6 +44,11 @@ Items items_of(const Program& p) {
   return items;
 }
 
+int64_t busy_bytes(const Program& p, int64_t destinations, int64_t otherwise) {
+  if (!row_of(p.combine.reduction).exact) return otherwise;
+  return times(destinations, window_bytes(p.combine.value) + (needs_counter(p.combine) ? 8 : 0));
+}
+
 bool fits_slots(const Items& items) {
   return items.slots_bytes <= std::max<int64_t>(times(16, items.updates), 1024);
 }

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import aggregation, conversion, edge_folds, errors
+from .._core import Reduction, divides
 from ..edge_folds import NAME, Fold
 from ..reductions import FOLDS, ROWS
 from . import checks, dtypes, namespace, operands, private
@@ -137,7 +138,7 @@ class _Sum(_Function):  # type: ignore[misc]
             return (None,) * 9
         data, sources, targets, *more = ctx.saved_tensors
         fold, weights = ctx.fold, more[0] if more else None
-        if fold.reduction == "mean":
+        if divides(Reduction[fold.reduction]):
             ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
             counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
             counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
