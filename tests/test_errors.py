@@ -681,6 +681,7 @@ def test_every_sentence_is_tested():
         "below_zero",  # test_aggregate.py
         "two_destinations",  # test_sparse_edges.py
         "no_destinations",
+        "pointer_twice",
         "weights_twice",
         "other_size",
         "other_columns",

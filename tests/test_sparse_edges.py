@@ -1,5 +1,6 @@
 """`aggregate` by a pointer and by sparse matrices: the bits of the call with two indices."""
 
+import array
 import inspect
 import pickle
 import re
@@ -71,6 +72,14 @@ def test_modes_are_for_the_sources(operators, mode):
         ROWS, sources, None, None, "add", mode=mode, indptr=np.array([0, 2, 4, 4])
     )
     assert same_bits(found, expected)
+
+
+def test_what_numpy_takes():
+    expected = gatherum.aggregate(ROWS, [0, 1, 2], [0, 0, 1], 2, "add")
+    indptr = array.array("q", [0, 2, 3])
+    for sources in (range(3), (0, 1, 2), array.array("i", [0, 1, 2])):
+        found = gatherum.aggregate(ROWS.tolist(), sources, None, None, "add", indptr=indptr)
+        assert same_bits(found, expected)
 
 
 def test_no_destinations_and_no_edges():
@@ -239,6 +248,9 @@ MATRICES = {
     "weights": (lambda s: s.csr_array(np.eye(3)), {"weights": [1.0, 1, 1]}, ValueError,
                 "`weights` must be None where `gather_indices` is a sparse matrix, whose values "
                 "are the weights"),
+    "pointer": (lambda s: s.coo_array(np.eye(3)), {"indptr": [0, 3]}, ValueError,
+                "`indptr` must be None where `gather_indices` is a sparse matrix, which has its "
+                "own"),
     "size": (lambda s: s.csr_array(np.eye(3)), {"size": 4}, ValueError,
              "`size` must be None or 3, which `gather_indices` gives, got 4"),
 }  # fmt: skip
@@ -280,15 +292,25 @@ def test_matrices_that_were_changed(sparse, form, attribute, value, kind, messag
         gatherum.aggregate(ROWS, made, None, None, "add")
 
 
+class Matrix:
+    """What is asked of a matrix of SciPy."""
+
+    format, shape = "csr", (2, 3)
+    indptr, indices, data = np.array([0, 1, 3]), np.array([2, 0, 1]), np.array([1.0, 1, 2])
+
+    def tocsr(self):
+        return self
+
+
 def test_a_matrix_needs_no_scipy():
-    class Matrix:
-        """What is asked of a matrix of SciPy."""
-
-        format, shape = "csr", (2, 3)
-        indptr, indices, data = np.array([0, 1, 3]), np.array([2, 0, 1]), np.array([1.0, 1, 2])
-
-        def tocsr(self):
-            return self
-
     found = gatherum.aggregate(ROWS, Matrix(), None, None, "add")
     assert found.tolist() == [[3, 30], [5, 50]]
+
+
+@pytest.mark.parametrize("attribute", ["indptr", "indices", "data"])
+@pytest.mark.parametrize("value", [None, np.array([np.nan]), np.array([None]), 3.5, "x"])
+def test_parts_of_a_matrix_that_are_none(attribute, value):
+    made = Matrix()
+    setattr(made, attribute, value)
+    with pytest.raises((TypeError, ValueError), match=r"^aggregate: `gather_indices\.\w+` must "):
+        gatherum.aggregate(ROWS, made, None, None, "add")

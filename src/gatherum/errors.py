@@ -395,6 +395,12 @@ def no_destinations(op: str) -> ValueError:
     )
 
 
+def pointer_twice(op: str) -> ValueError:
+    return ValueError(
+        f"{op}: `indptr` must be None where `gather_indices` is a sparse matrix, which has its own"
+    )
+
+
 def weights_twice(op: str) -> ValueError:
     return ValueError(
         f"{op}: `weights` must be None where `gather_indices` is a sparse matrix, whose values are "

@@ -55,10 +55,13 @@ def listed(
     """Return edges that are given by a pointer or as a matrix, with two indices for each."""
     if targets is not None:
         raise errors.two_destinations(NAME, SCATTER)
+    matrix = _matrix(sources)
     if indptr is not None:
-        to, found = _numbered(data, POINTER, indptr, GATHER, sources)
-        return Edges(sources, to, _checked_size(size, found, POINTER), weights, nullcontext())
-    if (matrix := _matrix(sources)) is None:
+        if matrix is not None:
+            raise errors.pointer_twice(NAME)
+        to, rows = _numbered(data, POINTER, indptr, GATHER, sources)
+        return Edges(sources, to, _checked_size(size, rows, POINTER), weights, nullcontext())
+    if matrix is None:
         raise errors.no_destinations(NAME)
     if weights is not None:
         raise errors.weights_twice(NAME)
@@ -71,6 +74,9 @@ def listed(
         raise errors.other_columns(NAME, data.shape[0], matrix.shape[1])
     with _renaming(matrix.names):
         ends = _ends(data, matrix)
+        count, found = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
+        if found != count:  # one weight for all is no matrix
+            raise errors.other_shape(NAME, "weights", count, found)
     return Edges(*ends, size, matrix.values, _renaming(matrix.names))
 
 
@@ -100,7 +106,8 @@ def _numbered(
     xp = frameworks.namespace(NAME, {"data": data, operand: indptr, beside: edges})
     if (traced := getattr(xp, "traced_segments", None)) is None:
         known: Any = conversion.as_indices(NAME, indptr, operand)
-        count = _count(operand, known.dtype, known.shape, beside, edges, size)
+        ends = conversion.as_indices(NAME, edges, beside)
+        count = _count(operand, known.dtype, known.shape, beside, ends, size)
         return segment_numbers(NAME, operand, known, count), len(known) - 1
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
@@ -115,10 +122,9 @@ def _count(
 ) -> int:
     """Return the number of edges, or raise for a pointer that cannot be one to them."""
     _check(NAME, operand, dtype, shape, size)
-    found = np.shape(edges) if isinstance(edges, (list, tuple)) else edges.shape
-    if len(found) != 1:
-        raise errors.not_of_rank(NAME, beside, 1, len(found))
-    count: int = found[0]  # or a symbol of a graph
+    if len(edges.shape) != 1:
+        raise errors.not_of_rank(NAME, beside, 1, len(edges.shape))
+    count: int = edges.shape[0]  # or a symbol of a graph
     return count
 
 
@@ -183,9 +189,10 @@ def _of_scipy(value: Any) -> Matrix:
     if form not in ("csr", "csc"):
         raise errors.other_format(NAME, GATHER, form, "write {}.tocsr()")
     indptr, indices, values = value.indptr, value.indices, value.data
-    count = int(indptr[-1]) if len(indptr) else 0
-    if 0 <= count <= min(len(indices), len(values)):
-        indices, values = indices[:count], values[:count]
+    if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, values)):
+        end = int(indptr[-1]) if indptr.size and is_index(indptr.dtype) else -1
+        if 0 <= end <= min(len(indices), len(values)):
+            indices, values = indices[:end], values[:end]
     return _compressed(value.shape, indptr, indices, values, form == "csr",
                        names, "indptr", "indices")  # fmt: skip
 
