@@ -133,6 +133,19 @@ def test_derivatives_of_shards_stay_there(mesh):
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("spec", [(X, None), (None, X), (None, None)])
+def test_a_softmax_of_shards_has_the_bits_of_numpy(mesh, spec):
+    groups = np.array([0, 1, 0, 1, 2, 2, 0, 1, 2, 2])
+
+    def call(values):
+        return gatherum.groups.transform(values, groups, "softmax", size=3)
+
+    values = jax.device_put(ROWS, NamedSharding(mesh, PartitionSpec(*spec)))
+    expected = call(ROWS)
+    assert np.asarray(jax.jit(call)(values)).tobytes() == expected.tobytes()
+    assert np.asarray(call(values)).tobytes() == expected.tobytes()
+
+
 def test_batches_of_shards(mesh):
     tables = RNG.standard_normal((4, 5, 3))
     indices = RNG.integers(0, 5, (4, 6))
