@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import conversion
+from .. import conversion, errors
 from ..call import Attributes
 from ..dtypes import AnyDType
 from ..places import Places
@@ -217,9 +217,12 @@ def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array
     """Return the segment of each edge in a graph, which knows no values; None outside of one."""
     if not isinstance(indptr, Tracer):
         return None
+    if indptr.shape == (0,):
+        raise errors.empty_pointer(op, operand)
     count = edges.shape[0]
     ordered = (indptr[0] == 0) & (indptr[-1] == count) & (indptr[1:] >= indptr[:-1]).all()
     numbers = jnp.searchsorted(indptr, arange(0, count, edges), side="right") - 1
     # An index that is refused where the pointer is none: a graph raises nothing else.
     refused = jnp.where(ordered, 0, -1)[None]
-    return numbers + gather(Attributes("gather", negative=False), numbers[:1] * 0, refused)
+    zero = jnp.zeros(1, numbers.dtype)
+    return numbers + gather(Attributes("gather", negative=False), zero, refused)

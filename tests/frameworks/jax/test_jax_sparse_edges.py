@@ -60,6 +60,15 @@ def test_hostile_pointers(hostile):
         jax.jit(call)(data, SOURCES, weights, jnp.asarray(hostile)).block_until_ready()
 
 
+def test_no_edges():
+    none = jnp.zeros(0, int)
+    for indptr in ([0], [0, 0, 0]):
+        found = jax.jit(call)(jnp.ones((5, 2)), none, None, jnp.asarray(indptr))
+        assert same_bits(np.asarray(found), np.zeros((len(indptr) - 1, 2)))
+    with pytest.raises(ValueError, match=r"^aggregate: `indptr` must have at least 1 entry, got 0"):
+        jax.jit(call)(jnp.ones((5, 2)), none, None, none)
+
+
 def test_refusals():
     with pytest.raises(TypeError, match=re.escape(
         "aggregate: `indptr` must have an integer dtype, got float32"
