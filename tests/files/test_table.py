@@ -482,6 +482,8 @@ def test_what_is_resident_is_read_without_a_thread(tmp_path: Path) -> None:
     table.gather(np.arange(300))
     assert table.submit([3, 2]).done()
     assert table._pool is None
+    assert table.submit(np.arange(300)).result().shape == (300, 8)
+    assert table._pool is not None
 
 
 def test_prefetched_rows_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,9 +57,13 @@ class DirectReads(RowReads):
         self._own, self._process = threading.local(), os.getpid()
 
     def _end_threads(self) -> None:
-        """End the threads, which a child of a fork does not have."""
+        """End the threads, which a child of a fork does not have.
+
+        They are idle, and nothing waits for them: the garbage collector may call this in any
+        thread, also in one that holds a lock which an ending thread needs.
+        """
         if self._threads is not None and os.getpid() == self._process:
-            self._threads.shutdown()
+            self._threads.shutdown(wait=False)
 
     def read(self, numbers: Ints, places: Ints | None, flat: Bytes) -> bool:
         """Read rows in the order of the file: those that share pages are read once."""
@@ -78,8 +82,11 @@ class DirectReads(RowReads):
         shares = [runs[first :: self._readers] for first in range(min(self._readers, len(runs)))]
         reads = [self._threads.submit(self._read_runs, share) for share in shares]
         wait(reads)  # all of them, also where one fails: they write to the caller's memory
-        for done in reads:
-            done.result()
+        try:
+            while reads:
+                reads.pop().result()
+        finally:
+            reads.clear()  # an error refers to this frame, and a future to its error
         return True
 
     def _runs(self, numbers: Ints) -> list[int]:

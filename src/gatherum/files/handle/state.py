@@ -29,6 +29,7 @@ __all__ = ["FEW", "RELOAD", "Settings", "State"]
 Ints = NDArray[np.int64]
 BUDGET = Budget(1 << 30)
 FEW = 4096  # rows of a call that go to where they belong at once; more are planned first
+SOON, SOON_BYTES = 256, 256 << 10  # of rows in memory, for which no thread is asked
 FILLED = 8 << 20  # bytes of rows that are put into the cache together
 NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: here, at a URL
 INT64 = np.dtype(np.int64)
@@ -135,7 +136,9 @@ class State:
     def are_resident(self, indices: NDArray[Any], axis: object) -> bool:
         """Whether a gather of these rows is most likely served from memory."""
         reads, plain = self.reads, type(axis) is int and axis == 0
-        if reads is None or not plain or indices.dtype.kind not in "iu" or indices.size > FEW:
+        if reads is None or not plain or indices.dtype.kind not in "iu":
+            return False
+        if indices.size > SOON or indices.size * self._item > SOON_BYTES:
             return False
         numbers = indices.reshape(-1).astype(INT64)
         inside = (numbers >= 0) & (numbers < self.table.shape[0])

@@ -1,11 +1,8 @@
-"""`open` returns a Table, which stays open for lookups, from any thread."""
+"""A Table stays open for lookups, from any thread."""
 
 import asyncio
-import os
-import threading
-import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future
 from copy import copy
 from time import perf_counter_ns
 from typing import Any, TypeVar
@@ -13,101 +10,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.conversion import as_boolean, as_integer
-from gatherum.files.budget import size_of
-from gatherum.files.formats.format import Location
-from gatherum.files.handle.counts import Counts, TableStats
-from gatherum.files.handle.state import FEW, RELOAD, Settings, State
+from gatherum.files.handle.counts import TableStats
+from gatherum.files.handle.lifetime import Handle
+from gatherum.files.handle.state import FEW, State
 from gatherum.files.operands import Held, Operand, find
-from gatherum.files.remote import checked_options
 from gatherum.files.stream import rows_of
 from gatherum.names import ModeName
 
-__all__ = ["Table", "open"]
+__all__ = ["Table"]
 
 Rows = NDArray[Any]
 T = TypeVar("T")
-READERS = 16
-MOST_READERS = 1024
 
 
-def open(
-    table: Operand,
-    *,
-    cache: str | int = "0",
-    readers: int | None = None,
-    direct: bool = False,
-    scales: Operand | None = None,
-    zero_points: Operand | None = None,
-    quantize_axis: int = -1,
-    block_size: int | None = None,
-    bits: int | None = None,
-    dtype: Any = "float32",
-    storage_options: Mapping[str, Any] | None = None,
-) -> "Table":
-    """Open a table for many lookups.
-
-    Parameters
-    ----------
-    table : path or array
-        As in `gather_file`.
-    cache : str or int
-        Bytes of memory for the rows that are asked for most, such as ``"256MiB"``.
-    readers : int, optional
-        How many threads serve `Table.submit`, `Table.gather_async` and `Table.prefetch`; 16 by
-        default. They are started when they are needed. With `direct`, as many reads of a call are
-        in flight.
-    direct : bool
-        Whether rows go past the system's page cache (``O_DIRECT``), for a table much larger than
-        memory with a row cache of its own. Only files on this machine whose rows lie in one piece
-        can be read so, and only by `Table.gather` along the first axis.
-    scales : path or array, optional
-        The scales of a quantized table, whose rows `Table.gather` then dequantizes as
-        `gatherum.gather_quantized` does. Its `shape` is that of the values, its `dtype` that of the
-        results, and it has neither `Table.gather_nd` nor `Table.gather_elements`.
-    zero_points : path or array, optional
-        As in `gatherum.gather_quantized`; so are the following.
-    quantize_axis : int, default -1
-        The axis whose blocks share a scale.
-    block_size : int, optional
-        How many values share a scale. It may be left out where the number of scales divides that
-        of the values.
-    bits : {2, 4, 8}, optional
-        How many bits a value has.
-    dtype : {"float32", "float16", "bfloat16"}, default "float32"
-        The dtype of the results.
-    storage_options : mapping, optional
-        As in `gather_file`.
-
-    Returns
-    -------
-    Table
-        A context manager; its method ``close`` closes the table, too.
-
-    Raises
-    ------
-    TypeError, ValueError, OSError
-        As `gather_file` for its table; ValueError also for a cache that holds no row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> with open(np.arange(8.0).reshape(4, 2)) as table:
-    ...     print(table.gather([3, 0]).tolist())
-    [[6.0, 7.0], [0.0, 1.0]]
-    """
-    if scales is None:
-        if zero_points is not None:
-            raise ValueError("open: `zero_points` must be None without `scales`")
-        return Table(table, cache, readers, direct, storage_options)
-    from gatherum.files.handle.quantized import QuantizedTable
-
-    how = {"quantize_axis": quantize_axis, "block_size": block_size, "bits": bits, "dtype": dtype}
-    plain = table, cache, readers, direct, storage_options
-    return QuantizedTable(*plain, scales, zero_points, how)
-
-
-class Table:
+class Table(Handle):
     """A table that stays open; `open` returns it. Threads may share it.
 
     It pickles by its path, is usable after a fork, and never maps its file into memory. Every call
@@ -125,63 +41,6 @@ class Table:
     path : str
         The file's absolute path, or its URL without credentials; "" for an array.
     """
-
-    def __init__(
-        self,
-        table: Operand,
-        cache: str | int,
-        readers: int | None,
-        direct: bool,
-        storage_options: Mapping[str, Any] | None,
-    ) -> None:
-        self._where: Location | Held = find("table", table, "open")
-        if isinstance(self._where, Location):
-            self._where.require()
-        self._given = table if isinstance(self._where, Held) else os.fspath(table)
-        if isinstance(self._where, Location) and self._where.remote is None:
-            self._given = self._where.path + self._where.text[len(self._where.file) :]
-        options, nbytes = checked_options(storage_options), size_of("cache", cache)
-        count = READERS if readers is None else as_integer("open", "readers", readers)
-        if not 1 <= count <= MOST_READERS:
-            raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")
-        self._settings = Settings(nbytes, count, as_boolean("open", "direct", direct), options)
-        self._counts, self._lock = Counts(), threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
-        self._closing = False
-        self._before: dict[str, Any] | None = None  # in a child, what the parent had opened
-        self._state: State | None = self._new_state()
-        TABLES.add(self)
-
-    def _new_state(self) -> State:
-        return State(self._where, self._settings)
-
-    # ------------------------------------------------------------ what it is
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The table's shape."""
-        return self._opened("shape").table.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of its elements."""
-        return self._opened("dtype").table.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements."""
-        return self._opened("nbytes").table.nbytes
-
-    @property
-    def path(self) -> str:
-        """The file's absolute path."""
-        return self._where.path
-
-    def __repr__(self) -> str:
-        state = self._state
-        if state is None:
-            return f"<closed Table {self._where}>"
-        return f"<Table {self._where}: {state.table.dtype} {state.table.shape}>"
 
     def stats(self) -> TableStats:
         """Return what the table was asked for since it was opened, and how long calls took.
@@ -405,80 +264,6 @@ class Table:
         if state.cache is not None:
             self._start(state.fill, numbers)
 
-    def _start(self, call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":
-        with self._lock:
-            if self._closing:
-                raise self._closed("submit")
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._settings.readers, "gatherum-reader")
-            return self._pool.submit(call, *arguments, **options)
-
-    # ------------------------------------------------------------ opened and closed
-
-    def _opened(self, name: str) -> State:
-        if (state := self._state) is None:
-            state = self._opened_again(name)
-        return state
-
-    def _closed(self, name: str) -> ValueError:
-        return ValueError(f"{name}: the table {self._where} is closed")
-
-    def _opened_again(self, name: str) -> State:
-        """Open in a child what its parent has opened; raise ValueError for a closed table."""
-        if self._before is None:
-            raise self._closed(name)
-        state = self._new_state()
-        if state.table.state() != self._before:
-            error = OSError(f"{self._where}: changed since the parent process opened it")
-            error.add_note(RELOAD)
-            raise error
-        self._state, self._before = state, None
-        return state
-
-    def reload(self) -> None:
-        """Open the table again, as it is now; the row cache is emptied.
-
-        Calls in other threads that have begun end with the old one, or with its error.
-
-        Raises
-        ------
-        TypeError, ValueError, OSError
-            As `open`; the table then stays as it is.
-        """
-        if self._before is None:
-            self._opened("reload")
-        state = self._new_state()
-        with self._lock:
-            self._state, self._before = state, None
-
-    def close(self) -> None:
-        """Wait for submitted calls, and close the table; further calls do nothing."""
-        with self._lock:
-            self._closing = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown()
-        self._state = self._before = None
-
-    def __enter__(self) -> "Table":
-        self._opened("with")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce__(self) -> tuple[Callable[..., "Table"], tuple[Any, ...]]:
-        """Pickle how to open it again; `storage_options` and the password of a URL are in it."""
-        self._opened("pickle")
-        return Table, (self._given, *self._settings)
-
-    def _after_fork(self) -> None:
-        """Leave to the parent what a child has not: threads, and locks that they hold."""
-        self._lock, self._pool = threading.Lock(), None
-        self._counts = Counts()
-        if self._state is not None:
-            self._before, self._state = self._state.table.state(), None
-
 
 def _kept_open(state: State, rows: Generator[Rows, None, None]) -> Generator[Rows, None, None]:
     """Yield rows; the generator holds what they are read from."""
@@ -496,15 +281,3 @@ def _done(call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]
     except Exception as error:
         future.set_exception(error)
     return future
-
-
-TABLES = weakref.WeakSet[Table]()
-
-
-def _after_fork() -> None:
-    for table in list(TABLES):
-        table._after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
