@@ -286,6 +286,38 @@ def test_check(run):
     assert err.count("\n") == 1
 
 
+MODEL = {
+    "resources": {
+        "out": {"initialValuesDataType": "FLOAT32", "initialValues": [1, 2.5]},
+        "answer": {"initialValuesDataType": "FLOAT32", "initialValues": [1, 2]},
+    },
+    "dispatchables": {},
+}
+
+
+def test_run_of_a_model(run, folder):
+    page = str(EXAMPLES / "directml" / "scatter_nd.json")
+    assert run("run", page) == (0, "Resource 'output': 1, 11, 3, 10, 9, 6, 7, 12\n", "")
+    target = {"type": "writeFile", "resource": "out", "targetPath": "written.npy"}
+    compare = {"type": "compare", "resource": "out", "expected": "answer"}
+    Path("model.json").write_text(json.dumps(MODEL | {"commands": [target, compare]}))
+    status, out, err = run("run", "model.json")
+    assert (status, err) == (1, "")
+    assert out.splitlines() == [
+        "Resource 'out' written to 'written.npy'",
+        "Resource 'out' differs from 'answer' in 1 of 2 elements: at [1] it has 2.5, expected 2",
+    ]
+    np.testing.assert_array_equal(np.load("written.npy"), np.float32([1, 2.5]))
+    os.unlink("written.npy")
+    Path("model.json").write_text(json.dumps(MODEL | {"commands": [target, {"type": "wait"}]}))
+    status, out, err = run("run", "model.json")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: model.json: `commands[1].type` must be one of dispatch, ")
+    assert err.count("\n") == 1
+    assert not Path("written.npy").exists()
+    assert run("run", "no.json") == (1, "", "gatherum: no.json: No such file or directory\n")
+
+
 def test_check_for_programs(run):
     page = str(EXAMPLES / "directml" / "scatter_nd.json")
     _, lines, _ = run("check", page, "--feature-level", "2_0")
@@ -587,6 +619,7 @@ COMMANDS = [
     "groups",
     "vectors",
     "check",
+    "run",
     "explain",
     "verify",
     "info",

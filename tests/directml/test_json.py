@@ -207,7 +207,7 @@ def without(name):
         ('{"type": "GATHER", "desc": 1}', "`desc` must be an object, got 1"),
         (
             '{"dispatchables": {}}',
-            "the operator desc is a whole DxDispatch model: give one of its dispatchables",
+            "the model must have one dispatchable where `name` does not say which, got none",
         ),
         (without("OutputTensor"), "`desc.OutputTensor` is missing: DML_OPERATOR_GATHER needs it"),
         (without("Axis"), "`desc.Axis` is missing: DML_OPERATOR_GATHER needs it"),
@@ -334,6 +334,41 @@ def model(**dispatchables):
     return json.dumps({"resources": {}, "dispatchables": dispatchables, "commands": []})
 
 
+def test_a_dispatchable_of_a_model_is_read():
+    alone = from_json(json.dumps(GATHER))
+    assert from_json(model(a=GATHER)) == alone
+    both = model(a=GATHER, b={"type": "hlsl"}, c=json.loads(with_desc(Axis=1)))
+    assert from_json(both, "a") == from_json(json.loads(both), name="a") == alone
+    assert from_json(both, name="c").axis == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "message"),
+    [
+        (
+            model(a=GATHER, b=GATHER),
+            None,
+            'the model must have one dispatchable where `name` does not say which, got "a", "b"',
+        ),
+        (
+            model(a=GATHER, b=GATHER),
+            "c",
+            '`name` must be one of the model\'s dispatchables, "a", "b"; got "c"',
+        ),
+        (model(a={"type": "hlsl"}), "a", "`dispatchables.a`: `type` must be one of "),
+        (
+            json.dumps(GATHER),
+            "a",
+            "`name` must be left out: the source is one operator desc, not a model with names",
+        ),
+    ],
+)
+def test_a_dispatchable_that_is_not_there(source, name, message):
+    with pytest.raises(ValueError) as raised:
+        from_json(source, name)
+    assert str(raised.value).startswith(message)
+
+
 def test_report_of_a_model():
     wrong = json.loads(with_desc(Axis=1))
     report = check_text(model(a=GATHER, b={"type": "hlsl", "sourcePath": "b.hlsl"}, c=wrong))
@@ -352,8 +387,8 @@ def test_report_of_a_model():
     [
         (model(), "the model has no gather or scatter operator to check"),
         (model(b={"type": "hlsl"}), "the model has no gather or scatter operator to check"),
-        (model(b=1), "`dispatchables.b` must be an object"),
-        ('{"dispatchables": []}', "`dispatchables` must be an object"),
+        (model(b=1), "`dispatchables.b` must be an object, got 1"),
+        ('{"dispatchables": []}', "`dispatchables` must be an object, got a list"),
         (
             model(b={"type": "GATHER", "desc": {}}),
             "`dispatchables.b`: `desc.InputTensor` is missing: GATHER needs it",

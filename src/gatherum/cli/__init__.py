@@ -3,7 +3,15 @@
 Errors are one line on standard error, with exit status 2 for usage and 1 for data.
 """
 
-from . import checks, explain, files, groups, machine, vectors  # noqa: F401  # their commands
+from . import (  # noqa: F401  # their commands
+    checks,
+    explain,
+    files,
+    groups,
+    machine,
+    models,
+    vectors,
+)
 from .group import commands, run
 
 __all__ = ["commands", "run"]

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import options as shared
 from .group import commands
 from .numbers import integer, short
 
 if TYPE_CHECKING:
     from ..directml import FeatureLevel
-
-
-def _levels(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from .. import directml
-
-    return [str(level) for level in directml.FeatureLevel if str(level).startswith(incomplete)]
 
 
 def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
@@ -37,20 +32,13 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
 
 @commands.command()
 @click.argument("file")
-@click.option(
-    "--feature-level",
-    default="6_4",
-    show_default=True,
-    metavar="LEVEL",
-    help="DirectML's feature level, 1_0 to 6_4.",
-    shell_complete=_levels,
-)
+@shared.feature_level
 @click.option(
     "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
     help="The size of a symbolic dimension of an ONNX model; can be repeated.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -> None:
+def check(file: str, feature_level: FeatureLevel, sizes: dict[str, int], as_json: bool) -> None:
     """Check FILE against a DirectML feature level, and list every reason against it.
 
     FILE is an ONNX model (.onnx), or an operator desc in JSON. Exit status 0: accepted; 1:
@@ -58,13 +46,8 @@ def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """
-    from .. import directml
     from ..files.remote import refuse_url
 
-    try:
-        level = directml.FeatureLevel.of(feature_level)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.", param_hint="'--feature-level'") from None
     refuse_url(file, "a URL is not checked; download it")
     os.stat(file)  # a file that is missing is so without the package onnx, too
     is_model = file.lower().endswith(".onnx")
@@ -72,9 +55,9 @@ def check(file: str, feature_level: str, sizes: dict[str, int], as_json: bool) -
         raise click.UsageError("--size is for ONNX models.")
     try:
         if is_model:
-            accepted, lines = _check_model(file, level, sizes, as_json)
+            accepted, lines = _check_model(file, feature_level, sizes, as_json)
         else:
-            accepted, lines = _check_desc(file, level, as_json)
+            accepted, lines = _check_desc(file, feature_level, as_json)
     except ValueError as error:
         if file in str(error):
             raise

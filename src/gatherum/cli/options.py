@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
@@ -13,6 +13,9 @@ import numpy as np
 from ..dtypes import MODES
 from ..reductions import REDUCTIONS
 from .numbers import Integer, number_or_text, short
+
+if TYPE_CHECKING:
+    from ..directml import FeatureLevel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +51,21 @@ def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.d
         return extension
     except (ImportError, AttributeError, TypeError):
         raise wrong from None
+
+
+def _level(_: click.Context, __: click.Parameter, text: str) -> FeatureLevel:
+    from .. import directml
+
+    try:
+        return directml.FeatureLevel.of(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+def _levels(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from .. import directml
+
+    return [str(level) for level in directml.FeatureLevel if str(level).startswith(incomplete)]
 
 
 # Files may be written FILE:MEMBER, so nothing is asked of the path; shells complete names of files.
@@ -93,3 +111,7 @@ device = click.option(
 exclude_self = click.option(
     "--exclude-self", is_flag=True, help="Leave existing values out of the reduction."
 )
+feature_level = click.option(
+    "--feature-level", default="6_4", show_default=True, metavar="LEVEL", callback=_level,
+    help="DirectML's feature level, 1_0 to 6_4.", shell_complete=_levels,
+)  # fmt: skip

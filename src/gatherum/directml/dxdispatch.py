@@ -8,8 +8,7 @@ contradict. The writer spells everything out.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from .descs import (
@@ -22,8 +21,18 @@ from .descs import (
     ScatterOperatorDesc,
 )
 from .jsontext import parse_json
+from .members import (
+    TYPE_PREFIX,
+    as_object,
+    only_one,
+    read_data_type,
+    reject_unknown,
+    shown,
+    unsigned,
+    unsigned_list,
+)
 from .tensors import BufferTensorDesc
-from .types import UINT32_MAX, UINT64_MAX, TensorDataType, TensorFlags
+from .types import UINT32_MAX, UINT64_MAX, TensorFlags
 
 _DESCS: Final[Mapping[str, type[OperatorDesc]]] = {
     desc.operator: desc
@@ -38,7 +47,6 @@ _DESCS: Final[Mapping[str, type[OperatorDesc]]] = {
 } | {"SCATTER_ELEMENTS": ScatterOperatorDesc}
 
 _OPERATOR_PREFIX: Final = "DML_OPERATOR_"
-_TYPE_PREFIX: Final = "DML_TENSOR_DATA_TYPE_"
 _FLAG_PREFIX: Final = "DML_TENSOR_FLAG_"
 _BUFFER: Final = "DML_TENSOR_TYPE_BUFFER"
 
@@ -55,13 +63,15 @@ _TENSOR_MEMBERS: Final = (
 )
 
 
-def from_json(source: str | bytes | Mapping[str, Any]) -> OperatorDesc:
+def from_json(source: str | bytes | Mapping[str, Any], name: str | None = None) -> OperatorDesc:
     """Read an operator desc in DxDispatch's JSON form.
 
     Parameters
     ----------
     source : str, bytes or mapping
-        JSON text, or what `json.load` made of it: one dispatchable of a model.
+        JSON text, or what `json.load` made of it: an operator desc, or a whole model.
+    name : str, optional
+        Which of a model's dispatchables to read; not needed where there is one.
 
     Returns
     -------
@@ -95,13 +105,36 @@ def from_json(source: str | bytes | Mapping[str, Any]) -> OperatorDesc:
         raise TypeError(
             f"from_json: `source` must be JSON text or a mapping, got {type(source).__name__}"
         )
-    if not isinstance(source, Mapping):
-        raise ValueError(f"the operator desc must be an object, got {_kind(source)}")
+    source = as_object(source, "the operator desc")
     if "dispatchables" in source:
+        return _read_dispatchable(source["dispatchables"], name)
+    if name is not None:
         raise ValueError(
-            "the operator desc is a whole DxDispatch model: give one of its dispatchables"
+            "`name` must be left out: the source is one operator desc, not a model with names"
         )
     return _read_operator(source)
+
+
+def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
+    """Return the desc of the dispatchable of a name, or of the only one."""
+    dispatchables = as_object(source, "`dispatchables`")
+    found = ", ".join(shown(one) for one in dispatchables) or "none"
+    if name is None and len(dispatchables) != 1:
+        raise ValueError(
+            f"the model must have one dispatchable where `name` does not say which, got {found}"
+        )
+    if name is None:
+        (name,) = dispatchables
+    elif name not in dispatchables:
+        raise ValueError(
+            f"`name` must be one of the model's dispatchables, {found}; got {shown(name)}"
+        )
+    where = f"`dispatchables.{name}`"
+    one = as_object(dispatchables[name], where)
+    try:
+        return _read_operator(one)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def operator_of(dispatchable: Mapping[str, Any]) -> str | None:
@@ -149,51 +182,51 @@ def to_json(desc: OperatorDesc) -> dict[str, Any]:
         if isinstance(value, BufferTensorDesc):
             members[name] = _write_tensor(name, value)
         else:
-            members[name] = _unsigned(value, f"to_json: `{name}`", UINT32_MAX)
+            members[name] = unsigned(value, f"to_json: `{name}`", UINT32_MAX)
     return {"type": _OPERATOR_PREFIX + desc.operator, "desc": members}
 
 
 def _write_tensor(name: str, tensor: BufferTensorDesc) -> dict[str, Any]:
     where = f"to_json: `{name}."
     members: dict[str, Any] = {
-        "DataType": _TYPE_PREFIX + tensor.data_type.name,
+        "DataType": TYPE_PREFIX + tensor.data_type.name,
         "Flags": _FLAG_PREFIX + str(tensor.flags.name),
         "DimensionCount": tensor.dimension_count,
-        "Sizes": list(_unsigned_list(tensor.sizes, f"{where}Sizes")),
+        "Sizes": list(unsigned_list(tensor.sizes, f"{where}Sizes")),
     }
     if tensor.strides is not None:  # DxDispatch takes no null here
-        members["Strides"] = list(_unsigned_list(tensor.strides, f"{where}Strides"))
+        members["Strides"] = list(unsigned_list(tensor.strides, f"{where}Strides"))
     total, alignment = tensor.total_tensor_size_in_bytes, tensor.guaranteed_base_offset_alignment
     field = "TotalTensorSizeInBytes"
-    members[field] = _unsigned(total, f"{where}{field}`", UINT64_MAX)
+    members[field] = unsigned(total, f"{where}{field}`", UINT64_MAX)
     field = "GuaranteedBaseOffsetAlignment"
-    members[field] = _unsigned(alignment, f"{where}{field}`", UINT32_MAX)
+    members[field] = unsigned(alignment, f"{where}{field}`", UINT32_MAX)
     return {"Type": _BUFFER, "Desc": members}
 
 
 def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
-    type_key = _only_one(source, "Type", "type", "the operator desc")
+    type_key = only_one(source, "Type", "type", "the operator desc")
     if type_key is None:
         raise ValueError("the operator desc must have a member 'type'")
     name = source[type_key]
     if not isinstance(name, str):
-        raise ValueError(f"`{type_key}` must be a string, got {_kind(name)}")
+        raise ValueError(f"`{type_key}` must be a string, got {shown(name)}")
     cls = _DESCS.get(name.removeprefix(_OPERATOR_PREFIX))
     if cls is None:
         known = ", ".join(_OPERATOR_PREFIX + operator for operator in _DESCS)
-        raise ValueError(f"`{type_key}` must be one of {known}, got {_kind(name)}")
+        raise ValueError(f"`{type_key}` must be one of {known}, got {shown(name)}")
     names = cls.field_names()
-    desc_key = _only_one(source, "Desc", "desc", "the operator desc")
+    desc_key = only_one(source, "Desc", "desc", "the operator desc")
     outer = (type_key, *_DISPATCHABLE_MEMBERS)
     if desc_key is None:
         members, where = source, ""
-        _reject_unknown(source, (*outer, *names), "the operator desc")
+        reject_unknown(source, (*outer, *names), "the operator desc")
     else:
         members, where = source[desc_key], f"{desc_key}."
-        _reject_unknown(source, (*outer, desc_key), "the operator desc")
+        reject_unknown(source, (*outer, desc_key), "the operator desc")
         if not isinstance(members, Mapping):
-            raise ValueError(f"`{desc_key}` must be an object, got {_kind(members)}")
-        _reject_unknown(members, tuple(names), f"`{desc_key}`")
+            raise ValueError(f"`{desc_key}` must be an object, got {shown(members)}")
+        reject_unknown(members, tuple(names), f"`{desc_key}`")
     values: dict[str, Any] = {}
     for field, attribute in names.items():
         if field not in members:
@@ -202,61 +235,51 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
         if attribute.endswith("_tensor"):
             values[attribute] = _read_tensor(value, f"{where}{field}")
         else:
-            values[attribute] = _unsigned(value, f"`{where}{field}`", UINT32_MAX)
+            values[attribute] = unsigned(value, f"`{where}{field}`", UINT32_MAX)
     return cls(**values)
 
 
 def _read_tensor(source: object, where: str) -> BufferTensorDesc:
     if not isinstance(source, Mapping):
-        raise ValueError(f"`{where}` must be an object, got {_kind(source)}")
+        raise ValueError(f"`{where}` must be an object, got {shown(source)}")
     kind = source.get("Type", _BUFFER)
     if kind not in (_BUFFER, "BUFFER"):
-        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {_kind(kind)}")
+        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {shown(kind)}")
     if "Desc" not in source:
         return _read_buffer_tensor(source, (*_TENSOR_MEMBERS, "Type"), where)
-    _reject_unknown(source, ("Type", "Desc"), f"`{where}`")
+    reject_unknown(source, ("Type", "Desc"), f"`{where}`")
     where = f"{where}.Desc"
     if not isinstance(source["Desc"], Mapping):
-        raise ValueError(f"`{where}` must be an object, got {_kind(source['Desc'])}")
+        raise ValueError(f"`{where}` must be an object, got {shown(source['Desc'])}")
     return _read_buffer_tensor(source["Desc"], _TENSOR_MEMBERS, where)
 
 
 def _read_buffer_tensor(
     members: Mapping[str, Any], known: tuple[str, ...], where: str
 ) -> BufferTensorDesc:
-    _reject_unknown(members, known, f"`{where}`")
+    reject_unknown(members, known, f"`{where}`")
     for field in ("DataType", "Sizes"):
         if field not in members:
             raise ValueError(f"`{where}.{field}` is missing: every tensor needs it")
-    data_type = _read_data_type(members["DataType"], where)
+    data_type = read_data_type(members["DataType"], f"{where}.DataType")
     flags = _read_flags(members.get("Flags", "NONE"), where)
-    sizes = _unsigned_list(members["Sizes"], f"`{where}.Sizes")
+    sizes = unsigned_list(members["Sizes"], f"`{where}.Sizes")
     strides = None
     if "Strides" in members:  # DxDispatch reads an empty list as none
-        strides = _unsigned_list(members["Strides"], f"`{where}.Strides") or None
+        strides = unsigned_list(members["Strides"], f"`{where}.Strides") or None
     field = "DimensionCount"
-    count = _unsigned(members.get(field, len(sizes)), f"`{where}.{field}`", UINT32_MAX)
+    count = unsigned(members.get(field, len(sizes)), f"`{where}.{field}`", UINT32_MAX)
     for name, numbers in (("Sizes", sizes), ("Strides", strides)):
         if numbers is not None and len(numbers) != count:
             raise ValueError(
                 f"`{where}.{field}` must be the length of {name}, {len(numbers)}, got {count}"
             )
     field = "TotalTensorSizeInBytes"
-    total = _unsigned(members.get(field, 0), f"`{where}.{field}`", UINT64_MAX)
+    total = unsigned(members.get(field, 0), f"`{where}.{field}`", UINT64_MAX)
     field = "GuaranteedBaseOffsetAlignment"
-    alignment = _unsigned(members.get(field, 0), f"`{where}.{field}`", UINT32_MAX)
+    alignment = unsigned(members.get(field, 0), f"`{where}.{field}`", UINT32_MAX)
     # DxDispatch reads a total size of 0 as absent.
     return BufferTensorDesc(data_type, sizes, strides, total or None, alignment, flags)
-
-
-def _read_data_type(value: object, where: str) -> TensorDataType:
-    names = TensorDataType.__members__
-    short = value.removeprefix(_TYPE_PREFIX) if isinstance(value, str) else ""
-    if short not in names:
-        raise ValueError(
-            f"`{where}.DataType` must be one of {', '.join(names)}, got {_kind(value)}"
-        )
-    return names[short]
 
 
 def _read_flags(value: object, where: str) -> TensorFlags:
@@ -265,44 +288,6 @@ def _read_flags(value: object, where: str) -> TensorFlags:
         short = flag.removeprefix(_FLAG_PREFIX) if isinstance(flag, str) else ""
         if short not in TensorFlags.__members__:
             known = ", ".join(TensorFlags.__members__)
-            raise ValueError(f"`{where}.Flags` must be of {known}, got {_kind(flag)}")
+            raise ValueError(f"`{where}.Flags` must be of {known}, got {shown(flag)}")
         flags |= TensorFlags[short]
     return flags
-
-
-def _unsigned_list(values: object, where: str) -> tuple[int, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise ValueError(f"{where}` must be a list of integers, got {_kind(values)}")
-    numbers = enumerate(values)
-    return tuple(_unsigned(value, f"{where}[{i}]`", UINT32_MAX) for i, value in numbers)
-
-
-def _unsigned(value: object, where: str, limit: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
-        raise ValueError(f"{where} must be an integer from 0 to {limit}, got {_kind(value)}")
-    return value
-
-
-def _only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
-    """Return the present one of two spellings of a member."""
-    if first in source and second in source:
-        raise ValueError(f"{where} must have one of '{first}' and '{second}', got both")
-    return first if first in source else second if second in source else None
-
-
-def _reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for name in source:
-        if name not in known:
-            raise ValueError(
-                f"{where} must have no members but {', '.join(known)}, got {_kind(name)}"
-            )
-
-
-def _kind(value: object) -> str:
-    """Return a value as its reader sees it in the text, shortened."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    text = json.dumps(value, default=repr)
-    return text if len(text) <= 40 else text[:37] + "..."

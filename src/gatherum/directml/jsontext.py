@@ -6,6 +6,9 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
+# Far more than any model of operators; a file that is read whole must have a bound.
+LONGEST: Final = 64 << 20
+
 # Tokens match one after the other without backtracking, so that no character is read more than a
 # few times. A token that does not end takes the rest of the text: its end is searched for once.
 _TOKEN: Final = re.compile(

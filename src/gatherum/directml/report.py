@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Final
+from typing import Any
 
 from gatherum.regular_files import read_regular
 
 from .check import check
 from .descs import OperatorDesc
 from .dxdispatch import from_json, operator_of
-from .jsontext import parse_json
+from .jsontext import LONGEST, parse_json
+from .members import as_object
 from .types import LATEST, FeatureLevel, LevelLike
-
-# Far more than any model of operators; a file that is read whole must have a bound.
-_LONGEST: Final = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def check_file(path: str | PathLike[str], feature_level: LevelLike = LATEST) -> 
     ValueError
         If it is not an operator desc in JSON, or there is no such feature level.
     """
-    return check_text(read_regular(path, _LONGEST), feature_level)
+    return check_text(read_regular(path, LONGEST), feature_level)
 
 
 def check_text(text: str | bytes, feature_level: LevelLike = LATEST) -> CheckReport:
@@ -87,25 +85,19 @@ at 3_0 [DML_GATHER_ELEMENTS_OPERATOR_DESC, Tensor support]
     source = parse_json(text)
     if not isinstance(source, Mapping) or "dispatchables" not in source:
         return _check_one(from_json(text), level, "")
-    dispatchables = source["dispatchables"]
-    if not isinstance(dispatchables, Mapping):
-        raise ValueError("`dispatchables` must be an object")
-    reports = [_check_dispatchable(name, one, level) for name, one in dispatchables.items()]
-    if not any(operator_of(one) for one in dispatchables.values() if isinstance(one, Mapping)):
+    dispatchables = as_object(source["dispatchables"], "`dispatchables`")
+    reports = [_check_dispatchable(source, name, level) for name in dispatchables]
+    if not any(operator_of(one) for one in dispatchables.values()):
         raise ValueError("the model has no gather or scatter operator to check")
     lines = tuple(line for report in reports for line in report.lines)
     return CheckReport(all(report.accepted for report in reports), lines)
 
 
-def _check_dispatchable(name: str, source: object, level: FeatureLevel) -> CheckReport:
-    if not isinstance(source, Mapping):
-        raise ValueError(f"`dispatchables.{name}` must be an object")
-    if operator_of(source) is None:
+def _check_dispatchable(model: Mapping[str, Any], name: str, level: FeatureLevel) -> CheckReport:
+    one = as_object(model["dispatchables"][name], f"`dispatchables.{name}`")
+    if operator_of(one) is None:
         return CheckReport(True, (f"{name}: not checked, no gather or scatter operator",))
-    try:
-        return _check_one(from_json(source), level, f"{name}: ")
-    except ValueError as error:
-        raise ValueError(f"`dispatchables.{name}`: {error}") from None
+    return _check_one(from_json(model, name), level, f"{name}: ")
 
 
 def _check_one(desc: OperatorDesc, level: FeatureLevel, prefix: str) -> CheckReport:

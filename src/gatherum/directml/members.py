@@ -1,0 +1,77 @@
+"""Members of objects in JSON are read, and refused with their place and what stands there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from .types import UINT32_MAX, TensorDataType
+
+TYPE_PREFIX: Final = "DML_TENSOR_DATA_TYPE_"
+
+
+def read_data_type(value: object, where: str) -> TensorDataType:
+    """Return the data type of a short or full name."""
+    names = TensorDataType.__members__
+    short = value.removeprefix(TYPE_PREFIX) if isinstance(value, str) else ""
+    if short not in names:
+        raise ValueError(f"`{where}` must be one of {', '.join(names)}, got {shown(value)}")
+    return names[short]
+
+
+def unsigned_list(values: object, where: str) -> tuple[int, ...]:
+    """Return a list of unsigned integers of 32 bits; `where` lacks its last backtick."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise ValueError(f"{where}` must be a list of integers, got {shown(values)}")
+    numbers = enumerate(values)
+    return tuple(unsigned(value, f"{where}[{i}]`", UINT32_MAX) for i, value in numbers)
+
+
+def unsigned(value: object, where: str, limit: int) -> int:
+    """Return an integer from 0 to a limit."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
+        raise ValueError(f"{where} must be an integer from 0 to {limit}, got {shown(value)}")
+    return value
+
+
+def only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
+    """Return the present one of two spellings of a member."""
+    if first in source and second in source:
+        raise ValueError(f"{where} must have one of '{first}' and '{second}', got both")
+    return first if first in source else second if second in source else None
+
+
+def reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Raise ValueError if there is a member that is not known."""
+    for name in source:
+        if name not in known:
+            raise ValueError(
+                f"{where} must have no members but {', '.join(known)}, got {shown(name)}"
+            )
+
+
+def as_object(value: object, where: str) -> Mapping[str, Any]:
+    """Return an object."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where} must be an object, got {shown(value)}")
+    return value
+
+
+def text_of(source: Mapping[str, Any], name: str, where: str) -> str:
+    """Return the text that a member has."""
+    value = source.get(name)
+    if not isinstance(value, str):
+        found = shown(value) if name in source else "none"
+        raise ValueError(f"`{where}.{name}` must be a string, got {found}")
+    return value
+
+
+def shown(value: object) -> str:
+    """Return a value as its reader sees it in the text, shortened."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 40 else text[:37] + "..."

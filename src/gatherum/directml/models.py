@@ -1,0 +1,296 @@
+"""Whole DxDispatch models are read and their commands executed on this processor."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gatherum.regular_files import read_regular
+
+from .buffers import bytes_of
+from .device import CompiledOperator, Device
+from .dxdispatch import from_json
+from .jsontext import LONGEST, parse_json
+from .members import as_object, reject_unknown, shown, text_of, unsigned, unsigned_list
+from .resources import Resource, read_resource
+from .types import LATEST, UINT64_MAX, LevelLike, TensorDataType
+
+_ALIGNMENT: Final = 16  # DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT
+_MODEL: Final = ("$schema", "resources", "dispatchables", "commands")
+_BINDING: Final = ("name", "elementCount", "elementSizeInBytes", "elementOffset")
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass
+class ModelRun:
+    """What the commands of a model print, what they write, and whether all comparisons hold."""
+
+    lines: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    equal: bool = True
+
+    def write_files(self) -> None:
+        """Write the files, each of them whole."""
+        for path, content in self.files.items():
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            partial = f"{path}.{os.getpid()}.partial"
+            try:
+                with open(partial, "xb") as file:
+                    file.write(content)
+                os.replace(partial, path)
+            except BaseException as error:
+                with contextlib.suppress(OSError):
+                    os.unlink(partial)
+                if isinstance(error, OSError) and error.filename == partial:
+                    error.filename = path
+                raise
+
+
+def run_file(path: str, feature_level: LevelLike = LATEST) -> ModelRun:
+    """Execute the commands of a DxDispatch model in a JSON file.
+
+    The whole model is read and compiled before its first command. Nothing is written: the files
+    of its commands are in the result.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read.
+    ValueError
+        If it is not such a model, or the feature level does not accept one of its operators.
+    """
+    source = parse_json(read_regular(path, LONGEST))
+    return _Model(source, os.path.dirname(path), feature_level).run()
+
+
+class _Model:
+    """A model whose resources are made and whose commands are ready to be executed."""
+
+    def __init__(self, source: object, folder: str, feature_level: LevelLike) -> None:
+        model = as_object(source, "the model")
+        if "dispatchables" not in model and ("type" in model or "Type" in model):
+            raise ValueError("the model must have resources and commands, got one operator desc")
+        for name in _MODEL[1:]:
+            if name not in model:
+                raise ValueError(f"`{name}` is missing: every model needs it")
+        reject_unknown(model, _MODEL, "the model")
+        self._source = model
+        self._device = Device(feature_level)
+        self._compiled: dict[str, CompiledOperator] = {}
+        self._result = ModelRun()
+        self._resources = {
+            name: read_resource(one, f"resources.{name}", folder)
+            for name, one in as_object(model["resources"], "`resources`").items()
+        }
+        as_object(model["dispatchables"], "`dispatchables`")
+        commands = model["commands"]
+        if not isinstance(commands, list):
+            raise ValueError(f"`commands` must be a list, got {shown(commands)}")
+        self._commands = [self._read(one, f"commands[{i}]") for i, one in enumerate(commands)]
+
+    def run(self) -> ModelRun:
+        for command in self._commands:
+            command()
+        return self._result
+
+    def _read(self, source: object, where: str) -> Callable[[], None]:
+        command = as_object(source, f"`{where}`")
+        known: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any], str], Any]]] = {
+            "dispatch": (("dispatchable", "bindings", "threadGroupCount"), self._dispatch),
+            "print": (("resource", "verbose"), self._print),
+            "writefile": (("resource", "targetPath", "dimensions"), self._write),
+            "compare": (("resource", "expected"), self._compare),
+        }
+        kind = text_of(command, "type", where)
+        if kind.lower() not in known:
+            raise ValueError(
+                f"`{where}.type` must be one of dispatch, print, writeFile, compare, "
+                f"got {shown(kind)}"
+            )
+        members, make = known[kind.lower()]
+        reject_unknown(command, ("type", *members), f"`{where}`")
+        execute: Callable[[], None] = make(command, where)
+        return execute
+
+    def _dispatch(self, command: Mapping[str, Any], where: str) -> Callable[[], None]:
+        name = text_of(command, "dispatchable", where)
+        compiled = self._compile(name, f"{where}.dispatchable")
+        tensors = compiled.desc.tensors
+        # What is bound at the initialisation is read then.
+        place = f"dispatchables.{name}.bindings"
+        bound = self._bind(self._source["dispatchables"][name].get("bindings", {}), tensors, place)
+        bound = {tensor: buffer.copy() for tensor, buffer in bound.items()}
+        place = f"{where}.bindings"
+        for tensor, buffer in self._bind(command.get("bindings"), tensors, place).items():
+            if tensor in bound:
+                raise ValueError(f"`{place}.{tensor}` must be absent: it is bound before")
+            bound[tensor] = buffer
+        for tensor in tensors:
+            if tensor not in bound:
+                raise ValueError(f"`{place}.{tensor}` is missing: {compiled.desc.operator} has it")
+        fields = compiled.desc.field_names()
+        operands: dict[str, Any] = {fields[tensor]: buffer for tensor, buffer in bound.items()}
+        return lambda: _at(where, lambda: compiled.dispatch(**operands))
+
+    def _compile(self, name: str, where: str) -> CompiledOperator:
+        if name not in self._compiled:
+            if name not in self._source["dispatchables"]:
+                found = ", ".join(map(shown, self._source["dispatchables"])) or "none"
+                raise ValueError(f"`{where}` must be one of {found}, got {shown(name)}")
+            desc = from_json(self._source, name)
+            self._compiled[name] = _at(f"dispatchables.{name}", lambda: self._device.compile(desc))
+        return self._compiled[name]
+
+    def _bind(self, source: object, tensors: Mapping[str, Any], where: str) -> dict[str, Bytes]:
+        bindings = as_object(source, f"`{where}`")
+        reject_unknown(bindings, tuple(tensors), f"`{where}`")
+        bound = {}
+        for tensor, one in bindings.items():
+            place = f"{where}.{tensor}"
+            desc = tensors[tensor]
+            alignment = max(_ALIGNMENT, desc.guaranteed_base_offset_alignment)
+            bound[tensor] = self._range(one, place, alignment)
+            bytes_of(bound[tensor], desc, f"`{place}`")
+        return bound
+
+    def _range(self, source: object, where: str, alignment: int) -> Bytes:
+        """Return the bytes of a resource that a binding names."""
+        if isinstance(source, list) and len(source) == 1:
+            (source,) = source
+        if isinstance(source, str):
+            source = {"name": source}
+        binding = as_object(source, f"`{where}`")
+        reject_unknown(binding, _BINDING, f"`{where}`")
+        resource = self._resource(binding, "name", where)
+        width = resource.data_type.bits // 8 or 1
+        size = unsigned(
+            binding.get("elementSizeInBytes", 0), f"`{where}.elementSizeInBytes`", UINT64_MAX
+        )
+        size = size or width
+        offset = size * unsigned(
+            binding.get("elementOffset", 0), f"`{where}.elementOffset`", UINT64_MAX
+        )
+        count = unsigned(binding.get("elementCount", 0), f"`{where}.elementCount`", UINT64_MAX)
+        whole = resource.buffer.size
+        end = offset + count * size if count else max(whole, offset)
+        if end > whole:
+            raise ValueError(f"`{where}` must end within {whole} bytes, got {end}")
+        if offset % alignment:
+            raise ValueError(
+                f"`{where}` must begin at a multiple of {alignment} bytes, got {offset}"
+            )
+        return resource.buffer[offset:end]
+
+    def _resource(self, members: Mapping[str, Any], member: str, where: str) -> Resource:
+        name = text_of(members, member, where)
+        if name not in self._resources:
+            found = ", ".join(map(shown, self._resources)) or "none"
+            raise ValueError(
+                f"`{where}.{member}` must be one of the resources {found}, got {shown(name)}"
+            )
+        return self._resources[name]
+
+    def _typed(self, members: Mapping[str, Any], member: str, where: str) -> Resource:
+        resource = self._resource(members, member, where)
+        if resource.data_type is TensorDataType.UNKNOWN:
+            raise ValueError(
+                f"`{where}.{member}` must be a resource of one type, "
+                f"{shown(members[member])} is UNKNOWN"
+            )
+        return resource
+
+    def _print(self, command: Mapping[str, Any], where: str) -> Callable[[], None]:
+        resource = self._typed(command, "resource", where)
+        verbose = command.get("verbose", False)
+        if not isinstance(verbose, bool):
+            raise ValueError(f"`{where}.verbose` must be true or false, got {shown(verbose)}")
+        title = f"Resource '{command['resource']}':"
+
+        def execute() -> None:
+            values = resource.values()
+            if verbose:
+                self._result.lines += [title, *_verbose_lines(values)]
+            else:
+                self._result.lines.append(f"{title} {', '.join(map(_element, values))}")
+
+        return execute
+
+    def _write(self, command: Mapping[str, Any], where: str) -> Callable[[], None]:
+        path = text_of(command, "targetPath", where)
+        is_array = path.lower().endswith(".npy")
+        if path.lower().endswith((".png", ".jpg")):
+            raise ValueError(f"`{where}.targetPath` must be no picture, got {shown(path)}")
+        find = self._typed if is_array else self._resource
+        resource = find(command, "resource", where)
+        sizes = unsigned_list(command.get("dimensions", []), f"`{where}.dimensions")
+        if sizes and is_array and math.prod(sizes) != resource.count:
+            raise ValueError(
+                f"`{where}.dimensions` must have {resource.count} elements, got {list(sizes)}"
+            )
+
+        def execute() -> None:
+            content = resource.buffer.tobytes()
+            if is_array:
+                file = io.BytesIO()
+                np.save(file, resource.values().reshape(sizes or -1))
+                content = file.getvalue()
+            self._result.files[path] = content
+            self._result.lines.append(f"Resource '{command['resource']}' written to '{path}'")
+
+        return execute
+
+    def _compare(self, command: Mapping[str, Any], where: str) -> Callable[[], None]:
+        resource = self._typed(command, "resource", where)
+        expected = self._typed(command, "expected", where)
+        one, other = (f"{r.count} of {r.data_type.name}" for r in (resource, expected))
+        if one != other:
+            raise ValueError(
+                f"`{where}.expected` must have elements as the resource, {one}, got {other}"
+            )
+
+        def execute() -> None:
+            title = f"Resource '{command['resource']}'"
+            found, wanted = resource.values(), expected.values()
+            bits = f"u{found.itemsize}"
+            places = np.flatnonzero(found.view(bits) != wanted.view(bits))
+            if not places.size:
+                self._result.lines.append(f"{title} equals '{command['expected']}'")
+                return
+            self._result.equal = False
+            first = places[0]
+            self._result.lines.append(
+                f"{title} differs from '{command['expected']}' in {places.size} of {found.size} "
+                f"elements: at [{first}] it has {_element(found[first])}, "
+                f"expected {_element(wanted[first])}"
+            )
+
+        return execute
+
+
+def _at(where: str, call: Callable[[], Any]) -> Any:
+    """Call, and name the place in the model in a ValueError."""
+    try:
+        return call()
+    except ValueError as error:
+        raise ValueError(f"`{where}`: {error}") from None
+
+
+def _element(value: Any) -> str:
+    """Return an element as a stream of C++ prints it: floats with six digits."""
+    return f"{float(value):g}" if value.dtype.kind == "f" else str(int(value))
+
+
+def _verbose_lines(values: npt.NDArray[Any]) -> Iterator[str]:
+    width, digits = len(str(values.size)), 2 * values.itemsize
+    bits = values.view(f"u{values.itemsize}")
+    for i, (value, raw) in enumerate(zip(values, bits, strict=True)):
+        yield f"[{i:{width}}] {_element(value)} (0x{int(raw):{digits}X})"

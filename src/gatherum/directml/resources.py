@@ -1,0 +1,204 @@
+"""Resources of a DxDispatch model: buffers with their initial values."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gatherum.regular_files import read_regular
+
+from .members import as_object, read_data_type, reject_unknown, shown, text_of, unsigned
+from .types import TensorDataType
+
+_MEMBERS: Final = (
+    "type",
+    "initialValues",
+    "initialValuesDataType",
+    "initialValuesOffsetInBytes",
+    "sizeInBytes",
+)
+_LARGEST: Final = 1 << 32  # bytes of a buffer: tensors of DirectML have no more
+_HALF_MAX: Final = 65504  # of the narrowest float
+_SPECIAL: Final = ("nan", "inf", "-inf")  # numbers that JSON lacks
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A buffer of a model, and the type and number of its initial values."""
+
+    data_type: TensorDataType
+    buffer: npt.NDArray[np.uint8]
+    count: int
+
+    def values(self) -> Array:
+        """Return as many elements as there were initial values, from the start of the buffer."""
+        dtype = self.data_type.dtype
+        return self.buffer[: self.count * dtype.itemsize].view(dtype)
+
+
+def read_resource(source: object, where: str, folder: str) -> Resource:
+    """Return a resource of a model in JSON; files with its values are sought from ``folder`` on."""
+    members = as_object(source, f"`{where}`")
+    reject_unknown(members, _MEMBERS, f"`{where}`")
+    kind = members.get("type", "buffer")
+    if kind != "buffer":
+        raise ValueError(f"`{where}.type` must be 'buffer', got {shown(kind)}")
+    if "initialValues" not in members:
+        raise ValueError(f"`{where}.initialValues` is missing: every buffer needs it")
+    data_type, place = TensorDataType.UNKNOWN, f"{where}.initialValuesDataType"
+    if "initialValuesDataType" in members:
+        data_type = read_data_type(members["initialValuesDataType"], place)
+    values = _initial_values(members["initialValues"], data_type, where, folder)
+    if not values.size:
+        raise ValueError(f"`{where}.initialValues` must have values, got none")
+    if isinstance(members["initialValues"], Mapping):  # a file may say what its elements are
+        data_type = TensorDataType.from_dtype(values.dtype)
+    raw = np.frombuffer(values.tobytes(), np.uint8)
+    offset = _size(members, "initialValuesOffsetInBytes", where, 0)
+    size = _size(members, "sizeInBytes", where, -(-raw.size // 4) * 4)
+    if offset + raw.size > size:
+        raise ValueError(
+            f"`{where}.sizeInBytes` must hold the initial values, {offset + raw.size} bytes, "
+            f"got {size}"
+        )
+    buffer = np.zeros(size, np.uint8)
+    buffer[offset : offset + raw.size] = raw
+    return Resource(data_type, buffer, values.size)
+
+
+def _size(members: Mapping[str, Any], name: str, where: str, default: int) -> int:
+    return unsigned(members.get(name, default), f"`{where}.{name}`", _LARGEST)
+
+
+def _initial_values(source: object, data_type: TensorDataType, where: str, folder: str) -> Array:
+    place = f"{where}.initialValues"
+    if isinstance(source, Mapping) and "sourcePath" in source:
+        reject_unknown(source, ("sourcePath",), f"`{place}`")
+        return _of_file(text_of(source, "sourcePath", place), data_type, place, folder)
+    if data_type is TensorDataType.UNKNOWN:
+        return _of_several_types(source, place)
+    if data_type.name in ("UINT4", "INT4"):
+        raise ValueError(
+            f"`{where}.initialValuesDataType` must have elements of whole bytes, "
+            f"got {data_type.name}"
+        )
+    if isinstance(source, list):
+        numbers = [number(one, data_type, f"{place}[{i}]") for i, one in enumerate(source)]
+        return np.array(numbers, data_type.dtype)
+    return _generated(source, data_type, place)
+
+
+def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
+    """Return one value many times, or values at equal distances."""
+    if not isinstance(source, Mapping):
+        raise ValueError(f"`{place}` must be a list or an object, got {shown(source)}")
+    names = ("value",) if "value" in source else ("valueStart", "valueDelta")
+    reject_unknown(source, ("valueCount", *names), f"`{place}`")
+    for name in ("valueCount", *names):
+        if name not in source:
+            raise ValueError(f"`{place}.{name}` is missing")
+    dtype = data_type.dtype
+    limit = _LARGEST // dtype.itemsize
+    count = unsigned(source["valueCount"], f"`{place}.valueCount`", limit)
+    start = number(source[names[0]], data_type, f"{place}.{names[0]}")
+    if names == ("value",):
+        return np.full(count, start, dtype)
+    delta = source["valueDelta"]
+    if dtype.kind == "f":
+        delta = number(delta, data_type, f"{place}.valueDelta")
+        return (np.arange(count) * float(delta) + float(start)).astype(dtype)
+    if isinstance(delta, bool) or not isinstance(delta, int):
+        raise ValueError(f"`{place}.valueDelta` must be an integer, got {shown(delta)}")
+    number(int(start) + delta * max(count - 1, 0), data_type, f"{place}: the last value")
+    steps = np.arange(count, dtype=np.uint64) * np.uint64(delta % 2**64)  # exact modulo 2^64
+    return (steps + np.uint64(int(start) % 2**64)).astype(dtype)
+
+
+def _of_several_types(source: object, place: str) -> Array:
+    """Return the bytes of values that have each their own type."""
+    if not isinstance(source, Sequence) or isinstance(source, str):
+        kind = f"{place.rpartition('.')[0]}.initialValuesDataType"
+        raise ValueError(f"`{kind}` must be a type: `{place}` is no list of typed values")
+    pieces = []
+    for i, one in enumerate(source):
+        at = f"{place}[{i}]"
+        typed = as_object(one, f"`{at}`, in a buffer of no one type,")
+        reject_unknown(typed, ("name", "type", "value"), f"`{at}`")
+        data_type = read_data_type(typed.get("type"), f"{at}.type")
+        value = number(typed.get("value"), data_type, f"{at}.value")
+        pieces.append(np.array([value], data_type.dtype).tobytes())
+    return np.frombuffer(b"".join(pieces), np.uint8)
+
+
+def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> Array:
+    """Return the array of an .npy file, or the elements whose bytes another file has."""
+    beside = os.path.join(folder, path)
+    content = read_regular(beside if os.path.exists(beside) else path, _LARGEST)
+    if not path.lower().endswith(".npy"):
+        if path.lower().endswith((".png", ".jpg")):
+            raise ValueError(f"`{place}.sourcePath` must be .npy or raw bytes, got {shown(path)}")
+        if data_type is TensorDataType.UNKNOWN:
+            raise ValueError(f"`{place}`: raw bytes need `initialValuesDataType`, got none")
+        size = data_type.dtype.itemsize
+        if len(content) % size:
+            raise ValueError(
+                f"`{place}.sourcePath` must have whole elements of {size} bytes, "
+                f"{shown(path)} has {len(content)} bytes"
+            )
+        return np.frombuffer(content, data_type.dtype)
+    try:
+        array = np.load(io.BytesIO(content), allow_pickle=False)
+        found = TensorDataType.from_dtype(array.dtype.newbyteorder("="))
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"`{place}.sourcePath`: {shown(path)} is not readable: {error}") from None
+    if data_type not in (TensorDataType.UNKNOWN, found):
+        raise ValueError(
+            f"`{place}.sourcePath` must have elements of {data_type.name}, "
+            f"{shown(path)} has {found.name}"
+        )
+    return np.ascontiguousarray(array, found.dtype).ravel()
+
+
+def number(value: object, data_type: TensorDataType, place: str) -> int | float:
+    """Return a number that a type can hold, or raise ValueError."""
+    dtype = data_type.dtype
+    if dtype.kind == "f":
+        if isinstance(value, str) and value in _SPECIAL:
+            return float(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(
+                f"`{place}` must be a number or one of {', '.join(_SPECIAL)}, got {shown(value)}"
+            )
+        if not _fits(value, dtype):
+            raise ValueError(f"`{place}` must be a number of {data_type.name}, got {shown(value)}")
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    limits: Any = np.iinfo(dtype)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"`{place}` must be an integer, got {shown(value)}")
+    if not limits.min <= value <= limits.max:
+        raise ValueError(
+            f"`{place}` must be from {limits.min} to {limits.max} for {data_type.name}, "
+            f"got {shown(value)}"
+        )
+    return value
+
+
+def _fits(value: float, dtype: np.dtype[Any]) -> bool:
+    if abs(value) <= _HALF_MAX:
+        return True
+    try:
+        with np.errstate(over="ignore"):
+            return math.isfinite(float(np.float64(value).astype(dtype)))
+    except OverflowError:
+        return False
