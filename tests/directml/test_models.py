@@ -272,6 +272,7 @@ def test_an_operator_of_another_kind_is_not_run(run):
     ("content", "message"),
     [
         (b"\x93NUMPY", "not readable"),
+        (b"PK\x05\x06" + 18 * b"\0", "not readable"),  # an empty .npz
         (np.arange(2.0), "must have elements of FLOAT32, .* has FLOAT64"),
     ],
 )

@@ -156,7 +156,7 @@ def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> A
             )
         return np.frombuffer(content, data_type.dtype)
     try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
         found = TensorDataType.from_dtype(array.dtype.newbyteorder("="))
     except (ValueError, EOFError) as error:
         raise ValueError(f"`{place}.sourcePath`: {shown(path)} is not readable: {error}") from None
