@@ -165,8 +165,8 @@ class FoldLists {
     char scaled[ExactRow<F>::kPart * ExactRow<F>::kStep];
     ExactRow<F> sums(n);
     const bool self = from != nullptr && call_.combine.include_self;
-    if (self) sums.take(from);
     for (int64_t i = begin; i < end; ++i) sums.take(message<Product>(i, r, n, scaled));
+    if (self) sums.take(from);
     sums.finish(to, end - begin + (self ? 1 : 0));
     return n * ExactRow<F>::kStep;
   }

@@ -106,8 +106,8 @@ class FoldGroups {
   int64_t exactly(const Group& group, char* dst, const char* updates, int64_t rest) const {
     const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep), bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
-    if (include_self_) sums.take(dst);
     for (int64_t t = 0; t < group.n; ++t) sums.take(row(group, t, updates, bytes));
+    if (include_self_) sums.take(dst);  // often zeros, which begin no window
     sums.finish(dst, group.n + (include_self_ ? 1 : 0));
     return bytes;
   }
