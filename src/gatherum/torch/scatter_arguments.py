@@ -134,7 +134,7 @@ def places_of(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if len(whole) > len(moved) or not sizes.stretch(whole, moved):
-        has_dim = op.startswith("scatter")
+        has_dim = not op.startswith("segment")
         fits = (n for n in range(len(moved)) if has_dim and sizes.same(given, (moved[n],)))
         raise torch_errors.no_broadcast(op, "index", given, "src", tuple(moved), next(fits, None))
     index = index.reshape(whole)
