@@ -338,18 +338,78 @@ def test_check_of_a_model(run):
     onnx.save(model, "model.onnx")
     status, out, err = run("check", "model.onnx", "--size", "rows=5")
     assert (status, err) == (0, "")
-    assert out.splitlines()[-1] == "1 gather or scatter node: 1 accepted, 0 rejected, 0 unknown"
+    assert (
+        out.splitlines()[-1]
+        == "1 gather or scatter node: 1 accepted, 0 rejected, 0 unknown; other nodes are not judged"
+    )
     status, out, err = run("check", "model.onnx", "--size", "rows=5", "--feature-level", "2_0")
     assert (status, err) == (1, "")
-    assert out.splitlines()[-1] == "1 gather or scatter node: 0 accepted, 1 rejected, 0 unknown"
+    assert (
+        out.splitlines()[-1]
+        == "1 gather or scatter node: 0 accepted, 1 rejected, 0 unknown; other nodes are not judged"
+    )
     status, out, err = run("check", "model.onnx")
     assert (status, err) == (1, "")
-    assert out.splitlines()[-1] == "1 gather or scatter node: 0 accepted, 0 rejected, 1 unknown"
+    assert (
+        out.splitlines()[-1]
+        == "1 gather or scatter node: 0 accepted, 0 rejected, 1 unknown; other nodes are not judged"
+    )
     status, out, err = run("check", "model.onnx", "--json")
     assert (status, err) == (1, "")
     answer = json.loads(out)
     assert answer["accepted"] is None
     assert [(node["name"], node["accepted"]) for node in answer["nodes"]] == [("lookup", None)]
+
+
+def test_check_of_a_model_without_any_gather_or_scatter(run):
+    onnx = pytest.importorskip("onnx", reason="install onnx: pip install onnx")
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (bool b, float[3] x) => (y) {
+            y = If (b) <then_branch = t () => (z) { z = Abs(x) },
+                        else_branch = e () => (w) { w = Neg(x) }>
+        }"""
+    )
+    onnx.save(model, "none.onnx")
+    line = "the model has no gather or scatter node: it has Abs, If, Neg\n"
+    assert run("check", "none.onnx") == (3, line, "")
+    status, out, err = run("check", "none.onnx", "--json")
+    assert (status, err) == (3, "")
+    assert json.loads(out) == {"accepted": None, "nodes": [], "operators": ["Abs", "If", "Neg"]}
+    Path("none.json").write_text(json.dumps({"dispatchables": {"b": {"type": "hlsl"}}}))
+    line = "the model has no gather or scatter operator: it has b (hlsl)\n"
+    assert run("check", "none.json") == (3, line, "")
+
+
+def test_check_of_several_files(run):
+    page = str(EXAMPLES / "directml" / "scatter_nd.json")
+    gather = str(EXAMPLES / "directml" / "gather_elements.json")
+    Path("none.json").write_text(json.dumps({"dispatchables": {}}))
+    status, out, err = run("check", page, gather)
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        f"{page}:",
+        "scatter_nd: SCATTER_ND: accepted by feature level 6_4",
+        f"{gather}:",
+        "gather_elements: GATHER_ELEMENTS: accepted by feature level 6_4",
+    ]
+    assert run("check", page, "none.json")[0] == 3
+    assert run("check", page, "none.json", gather, "--feature-level", "2_0")[0] == 1
+    status, out, err = run("check", page, "none.json", "--json")
+    assert (status, err) == (3, "")
+    assert [(one["file"], one["accepted"]) for one in json.loads(out)] == [
+        (page, True),
+        ("none.json", None),
+    ]
+    assert run("check")[0] == 2
+    assert run("check", page, "no.json")[2] == "gatherum: no.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize("level", ["3.0", "3_0", "DML_FEATURE_LEVEL_3_0", "LEVEL_3_0"])
+def test_a_level_has_several_spellings(run, level):
+    page = str(EXAMPLES / "directml" / "scatter_nd.json")
+    line = "scatter_nd: SCATTER_ND: accepted by feature level 3_0\n"
+    assert run("check", page, "--feature-level", level) == (0, line, "")
 
 
 class Terminal(io.StringIO):

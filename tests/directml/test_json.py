@@ -375,7 +375,7 @@ def test_report_of_a_model():
     assert not report.accepted
     assert report.lines == (
         "a: GATHER: accepted by feature level 6_4",
-        "b: not checked, no gather or scatter operator",
+        "b: not checked, hlsl is no gather or scatter operator",
         "c: GATHER: rejected by feature level 6_4, 1 reason",
         "  `Axis` must be 0 to 0 (D - 1), got 1 [DML_GATHER_OPERATOR_DESC, Axis]",
     )
@@ -385,8 +385,18 @@ def test_report_of_a_model():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (model(), "the model has no gather or scatter operator to check"),
-        (model(b={"type": "hlsl"}), "the model has no gather or scatter operator to check"),
+        (model(), "the model has no gather or scatter operator: it has none"),
+        (
+            model(b={"type": "hlsl"}, c={"Type": "DML_OPERATOR_GEMM"}, d={}),
+            "the model has no gather or scatter operator: it has b (hlsl), "
+            "c (DML_OPERATOR_GEMM), d (without a type)",
+        ),
+        (
+            model(**{str(i): {"type": "hlsl"} for i in range(9)}),
+            "the model has no gather or scatter operator: it has "
+            + "".join(f"{i} (hlsl), " for i in range(8))
+            + "...",
+        ),
         (model(b=1), "`dispatchables.b` must be an object, got 1"),
         ('{"dispatchables": []}', "`dispatchables` must be an object, got a list"),
         (

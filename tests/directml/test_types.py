@@ -35,10 +35,11 @@ def test_feature_levels_have_directmls_numbers_and_order():
         major, minor = str(level).split("_")
         assert int(level) == int(major) * 0x1000 + int(minor) * 0x100
         assert level.name == f"LEVEL_{level}"
-        for spelling in (str(level), level.name, f"DML_FEATURE_{level.name}", int(level)):
+        dotted = f"{major}.{minor}"
+        for spelling in (str(level), dotted, level.name, f"DML_FEATURE_{level.name}", int(level)):
             assert FeatureLevel(spelling) is level
     assert sorted(FeatureLevel) == list(FeatureLevel)
-    for spelling in ("", "4", "4.1", "LEVEL_", "DML_FEATURE_4_1", 0x4200, None):
+    for spelling in ("", "4", "4.7", "4..1", "LEVEL_", "DML_FEATURE_4_1", 0x4200, None):
         with pytest.raises(ValueError, match=r"^feature level must be one of 1_0, .*6_4, got "):
             FeatureLevel(spelling)
 

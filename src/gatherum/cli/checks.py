@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,8 @@ from .numbers import integer, short
 
 if TYPE_CHECKING:
     from ..directml import FeatureLevel
+
+NOTHING: Final = 3  # exit status of a model without a gather or scatter node
 
 
 def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
@@ -31,57 +33,83 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
 
 
 @commands.command()
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @shared.feature_level
 @click.option(
     "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
     help="The size of a symbolic dimension of an ONNX model; can be repeated.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def check(file: str, feature_level: FeatureLevel, sizes: dict[str, int], as_json: bool) -> None:
-    """Check FILE against a DirectML feature level, and list every reason against it.
+def check(
+    files: tuple[str, ...], feature_level: FeatureLevel, sizes: dict[str, int], as_json: bool
+) -> None:
+    """Check each FILE against a DirectML feature level, and list every reason against it.
 
-    FILE is an ONNX model (.onnx), or an operator desc in JSON. Exit status 0: accepted; 1:
-    rejected, or undecided because a shape or type is unknown.
+    FILE is an ONNX model (.onnx), or an operator desc or a DxDispatch model in JSON. Only gather
+    and scatter nodes are judged. Exit status 0: all accepted; 1: one is rejected, or undecided
+    because a shape or type is unknown; 3: else, if a model has no such node.
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """
+    if sizes and not any(map(_is_model, files)):
+        raise click.UsageError("--size is for ONNX models.")
+    answers = []
+    results: list[dict[str, Any]] = []
+    for file in files:
+        accepted, lines, result = _check(file, feature_level, sizes)
+        answers.append(accepted)
+        results.append({"file": file, **result} if len(files) > 1 else result)
+        if not as_json:
+            click.echo("\n".join([f"{file}:", *lines] if len(files) > 1 else lines))
+    if as_json:
+        click.echo(json.dumps(results if len(files) > 1 else results[0], indent=2))
+    if False in answers:
+        raise click.exceptions.Exit(1)
+    if None in answers:
+        raise click.exceptions.Exit(NOTHING)
+
+
+def _is_model(file: str) -> bool:
+    return file.lower().endswith(".onnx")
+
+
+def _check(
+    file: str, level: FeatureLevel, sizes: dict[str, int]
+) -> tuple[bool | None, list[str], dict[str, Any]]:
+    """Return whether all is accepted, None for a file without anything to check, and the report."""
+    from ..directml.report import NothingToCheckError
     from ..files.remote import refuse_url
 
     refuse_url(file, "a URL is not checked; download it")
     os.stat(file)  # a file that is missing is so without the package onnx, too
-    is_model = file.lower().endswith(".onnx")
-    if sizes and not is_model:
-        raise click.UsageError("--size is for ONNX models.")
     try:
-        if is_model:
-            accepted, lines = _check_model(file, feature_level, sizes, as_json)
-        else:
-            accepted, lines = _check_desc(file, feature_level, as_json)
+        return _check_model(file, level, sizes) if _is_model(file) else _check_desc(file, level)
+    except NothingToCheckError as error:
+        what = "nodes" if _is_model(file) else "lines"
+        return None, [str(error)], {"accepted": None, what: [], "operators": list(error.operators)}
     except ValueError as error:
         if file in str(error):
             raise
         raise ValueError(f"{file}: {str(error).removeprefix('check_model: ')}") from error
-    click.echo("\n".join(lines))
-    if not accepted:
-        raise click.exceptions.Exit(1)
 
 
 def _check_model(
-    file: str, level: FeatureLevel, sizes: dict[str, int], as_json: bool
-) -> tuple[bool, list[str]]:
+    file: str, level: FeatureLevel, sizes: dict[str, int]
+) -> tuple[bool, list[str], dict[str, Any]]:
     from .. import onnx
+    from ..directml.report import NothingToCheckError
+    from ..onnx.graphs import op_types
 
     reports = onnx.check_model(file, level, sizes=sizes)
+    if not reports:
+        raise NothingToCheckError("node", op_types(file))
     accepted = all(report.accepted for report in reports)
-    return accepted, [onnx.reports_to_json(reports)] if as_json else onnx.report_lines(reports)
+    return accepted, onnx.report_lines(reports), json.loads(onnx.reports_to_json(reports))
 
 
-def _check_desc(file: str, level: FeatureLevel, as_json: bool) -> tuple[bool, list[str]]:
+def _check_desc(file: str, level: FeatureLevel) -> tuple[bool, list[str], dict[str, Any]]:
     from .. import directml
 
     found = directml.check_file(file, level)
-    if as_json:
-        answer = {"accepted": found.accepted, "lines": list(found.lines)}
-        return found.accepted, [json.dumps(answer, indent=2)]
-    return found.accepted, list(found.lines)
+    lines = list(found.lines)
+    return found.accepted, lines, {"accepted": found.accepted, "lines": lines}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 from gatherum.regular_files import read_regular
 
@@ -15,6 +15,17 @@ from .dxdispatch import from_json, operator_of
 from .jsontext import LONGEST, parse_json
 from .members import as_object
 from .types import LATEST, FeatureLevel, LevelLike
+
+_MOST: Final = 8  # names in a message
+
+
+class NothingToCheckError(ValueError):
+    """A model has no gather or scatter operator; `operators` names those that it has."""
+
+    def __init__(self, what: str, operators: Sequence[str]) -> None:
+        self.operators = tuple(operators)
+        shown = ", ".join(self.operators[:_MOST]) + (", ..." if len(self.operators) > _MOST else "")
+        super().__init__(f"the model has no gather or scatter {what}: it has {shown or 'none'}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,8 @@ at 3_0 [DML_GATHER_ELEMENTS_OPERATOR_DESC, Tensor support]
     dispatchables = as_object(source["dispatchables"], "`dispatchables`")
     reports = [_check_dispatchable(source, name, level) for name in dispatchables]
     if not any(operator_of(one) for one in dispatchables.values()):
-        raise ValueError("the model has no gather or scatter operator to check")
+        names = [f"{name} ({_type_of(one)})" for name, one in dispatchables.items()]
+        raise NothingToCheckError("operator", names)
     lines = tuple(line for report in reports for line in report.lines)
     return CheckReport(all(report.accepted for report in reports), lines)
 
@@ -96,8 +108,14 @@ at 3_0 [DML_GATHER_ELEMENTS_OPERATOR_DESC, Tensor support]
 def _check_dispatchable(model: Mapping[str, Any], name: str, level: FeatureLevel) -> CheckReport:
     one = as_object(model["dispatchables"][name], f"`dispatchables.{name}`")
     if operator_of(one) is None:
-        return CheckReport(True, (f"{name}: not checked, no gather or scatter operator",))
+        line = f"{name}: not checked, {_type_of(one)} is no gather or scatter operator"
+        return CheckReport(True, (line,))
     return _check_one(from_json(model, name), level, f"{name}: ")
+
+
+def _type_of(dispatchable: Mapping[str, Any]) -> str:
+    name = dispatchable.get("Type", dispatchable.get("type"))
+    return name if isinstance(name, str) else "without a type"
 
 
 def _check_one(desc: OperatorDesc, level: FeatureLevel, prefix: str) -> CheckReport:

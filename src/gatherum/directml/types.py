@@ -123,7 +123,7 @@ class FeatureLevel(enum.IntEnum):
 
     Examples
     --------
-    >>> FeatureLevel("4_1") is FeatureLevel.LEVEL_4_1
+    >>> FeatureLevel("4_1") is FeatureLevel("4.1") is FeatureLevel.LEVEL_4_1
     True
     >>> hex(FeatureLevel("DML_FEATURE_LEVEL_4_1"))
     '0x4100'
@@ -150,7 +150,7 @@ class FeatureLevel(enum.IntEnum):
     @classmethod
     def _missing_(cls, value: object) -> FeatureLevel:
         if isinstance(value, str):
-            member = cls.__members__.get("LEVEL_" + _LEVEL_PREFIX.sub("", value))
+            member = cls.__members__.get("LEVEL_" + _LEVEL_PREFIX.sub("", value).replace(".", "_"))
             if member is not None:
                 return member
         known = ", ".join(str(level) for level in cls)
@@ -172,5 +172,5 @@ LATEST: Final = FeatureLevel.LEVEL_6_4
 #: A data type, its name in any case, DirectML's number for it, or a NumPy dtype.
 DataTypeLike: TypeAlias = TensorDataType | str | int | np.dtype[Any] | type[np.generic]
 
-#: A feature level, its string ("4_1") or DirectML's number for it (0x4100).
+#: A feature level, its string ("4_1", "4.1") or DirectML's number for it (0x4100).
 LevelLike: TypeAlias = FeatureLevel | str | int

@@ -100,6 +100,20 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
     return model
 
 
+def op_types(source: onnx.ModelProto | bytes | str | PathLike[str]) -> list[str]:
+    """Return the names of a model's operators, those in bodies and functions among them."""
+    model = load(source)
+    names: set[str] = set()
+    pending = [*model.graph.node, *(node for one in model.functions for node in one.node)]
+    while pending:
+        node = pending.pop()
+        names.add(node.op_type)
+        for attribute in node.attribute:
+            for body in (attribute.g, *attribute.graphs):
+                pending += body.node
+    return sorted(names)
+
+
 def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Occurrence]:
     """Yield the family's nodes in the order of the graph, with symbolic sizes replaced.
 

@@ -193,4 +193,4 @@ def _summary(reports: Sequence[NodeReport]) -> str:
         counts[report.answer] += 1
     parts = ", ".join(f"{count} {answer}" for answer, count in counts.items())
     noun = "node" if len(reports) == 1 else "nodes"
-    return f"{len(reports)} gather or scatter {noun}: {parts}"
+    return f"{len(reports)} gather or scatter {noun}: {parts}; other nodes are not judged"
