@@ -66,9 +66,7 @@ def wheel(session: nox.Session) -> Path:
 
 def install(session: nox.Session, extras: str, *requirements: str) -> None:
     """Install the package, with its extras, and other requirements."""
-    built = wheel(session)
-    session.install("--force-reinstall", "--no-deps", str(built))  # versions are the same all along
-    session.install(f"{built}{extras}", *requirements)
+    session.install(f"{wheel(session)}{extras}", *requirements)
 
 
 def levels(given: list[str]) -> str:
@@ -89,11 +87,7 @@ def test(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
-# The largest environment, which two sessions share.
-SHARED = Path(".nox", "frameworks")
-
-
-@nox.session(default=False, venv_location=str(SHARED), reuse_venv=True)
+@nox.session(default=False)
 def frameworks(session: nox.Session) -> None:
     """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` gives pytest's arguments."""
     install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
@@ -221,7 +215,7 @@ def lint(session: nox.Session) -> None:
     session.run("clang-format", "--dry-run", "-Werror", *sorted(map(str, sources)))
 
 
-@nox.session(venv_location=str(SHARED), reuse_venv=True)
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation from scratch, run its examples, and follow its links."""
     extras = "[arrow,cli,dask,hdf5,jax,onnx,remote,torch,zarr]"  # examples of every module

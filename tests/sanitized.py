@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from gatherum import native
 
@@ -23,23 +24,26 @@ KERNELS = {
     "asan": (
         "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
         "kernel_edges", "integer_bins", "shares", "slab_blocks", "halves", "groups", "walks",
-        "aggregate", "prepare", "c_gradients",
+        "aggregate", "prepare", "c_gradients", "extremes", "elementary", "exact_sums", "quantized",
     ),
     "tsan": (
         "threads", "determinism", "integer_bins", "shares", "slab_blocks", "groups", "walks",
-        "aggregate", "prepare", "c_gradients",
+        "aggregate", "prepare", "c_gradients", "extremes", "exact_sums", "quantized",
     ),
 }  # fmt: skip
 # What is compiled once runs on the best level and on portable, and not on those between.
 OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
-        "threads", "determinism", "dispatch", "accelerate", "xla_call",
+        "threads", "determinism", "dispatch", "accelerate", "xla_call", "sparse_edges", "table",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",
+        "table",
     ),
 }  # fmt: skip
+# Tests that lie in folders.
+FOLDERS = {"dispatch": "directml", "table": "files"}
 # What sanitizers make hopeless: a limit of the address space, of which AddressSanitizer takes
 # terabytes, and looks at very many indices.
 LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
@@ -51,8 +55,8 @@ def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
     names = KERNELS[task]
     if level in (there[0], "portable"):
         names = OTHERS[task] + names
-    files = ["directml/test_dispatch" if name == "dispatch" else f"test_{name}" for name in names]
-    return [*(f"tests/{file}.py" for file in files), "-k", LEFT_OUT]
+    files = [str(Path("tests", FOLDERS.get(name, ""), f"test_{name}.py")) for name in names]
+    return [*files, "-k", LEFT_OUT]
 
 
 def main() -> int:
