@@ -85,6 +85,8 @@ def test_commands_run_in_their_order(run):
          "-4611686018427387905, -1, 4611686018427387903"),
         ({"initialValuesDataType": "UINT16", "sizeInBytes": 16, "initialValuesOffsetInBytes": 2,
           "initialValues": [7, 8, 9]}, "0, 7, 8"),
+        ({"initialValuesDataType": "FLOAT32",
+          "initialValues": {"valueCount": 2, "valueStart": 1, "valueDelta": "inf"}}, "nan, inf"),
         ({"initialValues": {"sourcePath": "bytes.npy"}}, "1, 2, 3"),
         ({"initialValuesDataType": "INT16", "initialValues": {"sourcePath": "raw.bin"}}, "1, -1"),
     ],
@@ -153,6 +155,36 @@ def test_files_are_written_whole(run, tmp_path):
     np.testing.assert_array_equal(array, np.float32(TABLE["initialValues"]).reshape(2, 2))
     assert (tmp_path / "ids.bin").read_bytes() == np.array([3, 1], np.uint32).tobytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ids.bin", "model.json", "new"]
+
+
+def test_buffers_have_whole_words(run):
+    bytes_ = {"initialValuesDataType": "UINT8", "initialValues": [1, 2, 3]}
+    target = {"type": "writeFile", "resource": "out", "targetPath": "out.bin"}
+    assert run(model(target, out=bytes_)).files == {"out.bin": b"\1\2\3\0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("a.bin", "FLOAT64", 'must have whole elements of 8 bytes, "a.bin" has 4 bytes'),
+        ("a.png", "FLOAT32", 'must be .npy or raw bytes, got "a.png"'),
+    ],
+)
+def test_bytes_that_are_no_values(run, tmp_path, name, kind, message):
+    (tmp_path / name).write_bytes(bytes(4))
+    resource = {"initialValuesDataType": kind, "initialValues": {"sourcePath": name}}
+    with pytest.raises(ValueError) as raised:
+        run(model(out=resource))
+    assert str(raised.value) == f"`resources.out.initialValues.sourcePath` {message}"
+
+
+def test_bytes_without_a_type(run, tmp_path):
+    (tmp_path / "a.bin").write_bytes(bytes(4))
+    with pytest.raises(ValueError) as raised:
+        run(model(out={"initialValues": {"sourcePath": "a.bin"}}))
+    assert str(raised.value) == (
+        "`resources.out.initialValues`: raw bytes need `initialValuesDataType`, got none"
+    )
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(run, tmp_path):
@@ -238,6 +270,21 @@ def changed(resource, **members):
          "`resources.ids.initialValues: the last value` must be from 0 to 255 for UINT8, got 299"),
         (changed("out", sizeInBytes=4), "`resources.out.sizeInBytes` must hold the initial "
          "values, 8 bytes, got 4"),
+        (changed("out", sizeInBytes=8, initialValuesOffsetInBytes=4),
+         "`resources.out.sizeInBytes` must hold the initial values, 12 bytes, got 8"),
+        (changed("out", initialValues={"sourcePath": "model.json", "more": 1}),
+         '`resources.out.initialValues` must have no members but sourcePath, got "more"'),
+        (changed("out", initialValuesDataType="INT4"),
+         "`resources.out.initialValuesDataType` must have elements of whole bytes, got INT4"),
+        (changed("out", initialValuesDataType="FLOAT16",
+                 initialValues={"valueCount": 3, "valueStart": 65000, "valueDelta": 1000}),
+         "`resources.out.initialValues: the last value` must be a number of FLOAT16, got 67000.0"),
+        (changed("out", initialValuesDataType="UNKNOWN", initialValues=[{"type": "INT4"}]),
+         "`resources.out.initialValues[0].type` must have elements of whole bytes, got INT4"),
+        (changed("out", initialValuesDataType="UNKNOWN", initialValues=[{"type": "UNKNOWN"}]),
+         "`resources.out.initialValues[0].value` must have a type, got UNKNOWN"),
+        (model({"type": "writeFile", "resource": "out", "targetPath": "a.png"}),
+         '`commands[0].targetPath` must be no picture, got "a.png"'),
         (changed("out", type="texture"), "`resources.out.type` must be 'buffer', got \"texture\""),
         (changed("out", initialValues={"valueCount": 2}),
          "`resources.out.initialValues.valueStart` is missing"),

@@ -56,7 +56,7 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
         raise ValueError(f"`{where}.initialValues` is missing: every buffer needs it")
     data_type, place = TensorDataType.UNKNOWN, f"{where}.initialValuesDataType"
     if "initialValuesDataType" in members:
-        data_type = read_data_type(members["initialValuesDataType"], place)
+        data_type = _whole_type(members["initialValuesDataType"], place)
     values = _initial_values(members["initialValues"], data_type, where, folder)
     if not values.size:
         raise ValueError(f"`{where}.initialValues` must have values, got none")
@@ -75,6 +75,14 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
     return Resource(data_type, buffer, values.size)
 
 
+def _whole_type(value: object, where: str) -> TensorDataType:
+    """Return a data type whose elements are whole bytes, or UNKNOWN."""
+    data_type = read_data_type(value, where)
+    if data_type.name in ("UINT4", "INT4"):
+        raise ValueError(f"`{where}` must have elements of whole bytes, got {data_type.name}")
+    return data_type
+
+
 def _size(members: Mapping[str, Any], name: str, where: str, default: int) -> int:
     return unsigned(members.get(name, default), f"`{where}.{name}`", _LARGEST)
 
@@ -86,11 +94,6 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
         return _of_file(text_of(source, "sourcePath", place), data_type, place, folder)
     if data_type is TensorDataType.UNKNOWN:
         return _of_several_types(source, place)
-    if data_type.name in ("UINT4", "INT4"):
-        raise ValueError(
-            f"`{where}.initialValuesDataType` must have elements of whole bytes, "
-            f"got {data_type.name}"
-        )
     if isinstance(source, list):
         numbers = [number(one, data_type, f"{place}[{i}]") for i, one in enumerate(source)]
         return np.array(numbers, data_type.dtype)
@@ -115,7 +118,11 @@ def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
     delta = source["valueDelta"]
     if dtype.kind == "f":
         delta = number(delta, data_type, f"{place}.valueDelta")
-        return (np.arange(count) * float(delta) + float(start)).astype(dtype)
+        end = float(start) + float(delta) * max(count - 1, 0)
+        if math.isfinite(start) and math.isfinite(delta):
+            number(end, data_type, f"{place}: the last value")
+        with np.errstate(invalid="ignore"):  # infinite starts and distances
+            return (np.arange(count) * float(delta) + float(start)).astype(dtype)
     if isinstance(delta, bool) or not isinstance(delta, int):
         raise ValueError(f"`{place}.valueDelta` must be an integer, got {shown(delta)}")
     number(int(start) + delta * max(count - 1, 0), data_type, f"{place}: the last value")
@@ -133,7 +140,7 @@ def _of_several_types(source: object, place: str) -> Array:
         at = f"{place}[{i}]"
         typed = as_object(one, f"`{at}`, in a buffer of no one type,")
         reject_unknown(typed, ("name", "type", "value"), f"`{at}`")
-        data_type = read_data_type(typed.get("type"), f"{at}.type")
+        data_type = _whole_type(typed.get("type"), f"{at}.type")
         value = number(typed.get("value"), data_type, f"{at}.value")
         pieces.append(np.array([value], data_type.dtype).tobytes())
     return np.frombuffer(b"".join(pieces), np.uint8)
@@ -170,6 +177,8 @@ def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> A
 
 def number(value: object, data_type: TensorDataType, place: str) -> int | float:
     """Return a number that a type can hold, or raise ValueError."""
+    if data_type is TensorDataType.UNKNOWN:
+        raise ValueError(f"`{place}` must have a type, got UNKNOWN")
     dtype = data_type.dtype
     if dtype.kind == "f":
         if isinstance(value, str) and value in _SPECIAL:
