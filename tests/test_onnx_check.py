@@ -220,6 +220,47 @@ def test_sizes_can_be_given() -> None:
     assert one(text, sizes={"batch": 0, "n": 2}).accepted is False
 
 
+def test_only_names_that_can_be_given_are_shown() -> None:
+    """ONNX's inference makes up names for sizes: they are numbers that change with the model."""
+    model = graph(
+        "g (float[5,unk__0] x, int64[u] i, int64[v] j, bool b) => (y, z) {"
+        " k = Concat <axis = 0> (i, j)  y = Gather(x, k)"
+        " z = If (b) <"
+        "  then_branch = t () => (s) { m = Concat <axis = 0> (k, j)  s = Gather(x, m) },"
+        "  else_branch = e () => (r) { r = Gather(x, j) }> }"
+    )
+    data = "unknown: the size of `data` ('x') on dimension 1, 'unk__0'"
+    indices = "unknown: the size of `indices` ({!r}) on dimension 0"
+    free = check_model(model)
+    assert [r.reasons for r in free] == [
+        (data, indices.format("k")), (data, indices.format("m")),
+        (data, indices.format("j") + ", 'v'"),
+    ]  # fmt: skip
+    given = check_model(model, sizes={"u": 3})
+    assert [r.reasons for r in given] == [r.reasons for r in free]
+    sizes = {"u": 3, "v": 2, "unk__0": 4}
+    assert [r.accepted for r in check_model(model, sizes=sizes)] == [True] * 3
+
+
+def test_names_in_functions_can_be_given() -> None:
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 18, "local": 1]>
+        g (float[unk__0,5] x, int64[u] i) => (y) { y = local.f(x, i) }
+        <domain: "local", opset_import: ["": 18]>
+        f (x, i) => (y) { c = Concat <axis = 0> (i, i)  k = Where(b, c, c)  y = Gather(x, k) }"""
+    )
+    function = model.functions[0]
+    function.input.append("b")
+    model.graph.node[0].input.append("")
+    function.value_info.append(helper.make_tensor_value_info("k", TensorProto.INT64, ["w"]))
+    (report,) = check_model(model, "4_1")
+    assert report.reasons == (
+        "unknown: the size of `data` ('x') on dimension 0, 'unk__0'",
+        "unknown: the size of `indices` ('k') on dimension 0, 'w'",
+    )
+    assert check_model(model, "4_1", sizes={"unk__0": 2, "w": 3})[0].accepted is True
+
+
 @pytest.mark.parametrize(
     "inputs",
     [

@@ -122,22 +122,20 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     ValueError
         If ONNX refuses to infer shapes, a function calls itself, or `sizes` names no symbol.
     """
-    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-    _require_no_cycle(functions)
     named = onnx.ModelProto()
     named.CopyFrom(model)
-    known = _settle_sizes(named.graph, sizes)
+    functions = {(f.domain, f.name, f.overload): f for f in named.functions}
+    _require_no_cycle(functions)
+    known = _settle_sizes(_all_values(named), sizes)
     if unknown := [name for name in sizes if name not in known]:
         names = ", ".join(map(repr, sorted(known))) or "none"
         raise ValueError(
             f"check_model: the model has no symbolic size {unknown[0]!r}; its own are {names}"
         )
-    for function in named.functions:
-        _open_sizes(function.value_info)
     inferred = _infer(named)
     scope = _Scope("graph", _opset(model.opset_import), {}, {})
     try:
-        yield from _graph(inferred.graph, scope, functions, model)
+        yield from _graph(inferred.graph, scope, functions, named)
     except UnicodeDecodeError as error:  # protobuf reads such names, but does not write them
         raise ValueError(f"check_model: a name in the model is not UTF-8: {error}") from error
 
@@ -219,7 +217,8 @@ def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) 
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with the types that ONNX infers."""
+    """Return the model with the types that ONNX infers, without the names that it makes up."""
+    names = {dimension.dim_param for dimension in _sizes(_all_values(model))}
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     hidden = [node for body in bodies for node in _all_nodes(body) if _crashes_inference(node)]
     for node in hidden:
@@ -228,6 +227,9 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     for node in (*_all_nodes(inferred.graph.node), *hidden):
         if node.op_type == _HIDDEN:
             node.op_type = "GatherND"
+    for dimension in _sizes(_all_values(inferred)):
+        if dimension.dim_param not in names:
+            dimension.ClearField("dim_param")
     return inferred
 
 
@@ -250,11 +252,23 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
         raise ValueError(f"check_model: shapes cannot be inferred: {why}") from error
 
 
+def _all_values(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    """Yield all values with a type of a model and its functions."""
+    yield from _values(model.graph)
+    for function in model.functions:
+        yield from function.value_info
+        yield from _inner_values(function.node)
+
+
 def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     """Yield all values with a type of a graph and its subgraphs."""
     yield from (*graph.input, *graph.output, *graph.value_info)
     yield from (onnx.ValueInfoProto(type=_type_of(tensor)) for tensor in graph.initializer)
-    for node in graph.node:
+    yield from _inner_values(graph.node)
+
+
+def _inner_values(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.ValueInfoProto]:
+    for node in nodes:
         for attribute in node.attribute:
             for body in _bodies(attribute):
                 yield from _values(body)
@@ -266,30 +280,28 @@ def _is_long(kind: onnx.TypeProto) -> bool:
     return len(sizes) == 1 and sizes[0].dim_value > _LONGEST
 
 
-def _settle_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int]) -> set[str]:
-    """Replace symbolic sizes by given ones in a graph and its subgraphs; return all their names."""
+def _sizes(
+    values: Iterable[onnx.ValueInfoProto],
+) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    for value in values:
+        yield from value.type.tensor_type.shape.dim
+
+
+def _settle_sizes(values: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int]) -> set[str]:
+    """Replace symbolic sizes by given ones; return all their names.
+
+    A negative size, on which inference crashes, is unknown: some exporters write it so.
+    """
     names = set()
-    values = (*graph.input, *graph.output, *graph.value_info)
-    for value in values:
-        for dimension in value.type.tensor_type.shape.dim:
-            if dimension.dim_param:
-                names.add(dimension.dim_param)
-            if dimension.dim_param in sizes:
-                dimension.dim_value = sizes[dimension.dim_param]
-    _open_sizes(values)
-    for node in graph.node:
-        for attribute in node.attribute:
-            for body in _bodies(attribute):
-                names |= _settle_sizes(body, sizes)
+    for dimension in _sizes(values):
+        name = dimension.dim_param
+        if name:
+            names.add(name)
+        if name in sizes:
+            dimension.dim_value = sizes[name]
+        if dimension.dim_value < 0:
+            dimension.ClearField("dim_value")
     return names
-
-
-def _open_sizes(values: Iterable[onnx.ValueInfoProto]) -> None:
-    """Take a negative size, on which inference crashes, for unknown: some exporters write it so."""
-    for value in values:
-        for dimension in value.type.tensor_type.shape.dim:
-            if dimension.dim_value < 0:
-                dimension.ClearField("value")
 
 
 def _require_no_cycle(functions: Functions) -> None:
