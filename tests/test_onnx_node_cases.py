@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -49,20 +50,21 @@ NAMES_OF_ONNX_1_23 = [
 ]
 
 
-def collected() -> dict[str, Any]:
+def collected(operators: Collection[str]) -> dict[str, Any]:
     """Collect by name; the modules of other operators take seconds to import and warn."""
     node = importlib.import_module("onnx.backend.test.case.node")
     for module in pkgutil.iter_modules(node.__path__):
-        if module.name.startswith(("gather", "scatter")):
+        if module.name.startswith(("gather", "scatter", "tensorscatter")):
             importlib.import_module(f"{node.__name__}.{module.name}")
     return {
         case.name: case
         for case in node._NodeTestCases
-        if [n.op_type in OPERATORS for n in case.model.graph.node] == [True]
+        if [n.op_type in operators for n in case.model.graph.node] == [True]
     }
 
 
-CASES = collected()
+CASES = collected(OPERATORS)
+CACHE_CASES = collected(["TensorScatter"])  # none before onnx 1.19
 
 
 def test_the_cases_of_onnx_1_23_are_collected() -> None:

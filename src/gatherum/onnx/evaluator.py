@@ -1,12 +1,15 @@
-"""`Evaluator` is ONNX's reference evaluator with gatherum's six operators."""
+"""`Evaluator` is ONNX's reference evaluator with gatherum's operators."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from ..conversion import as_choice
+from ..dtypes import MODES
+from ..names import ModeName
 from .reference_ops import reference_ops
 
 
@@ -22,6 +25,9 @@ class Evaluator(ReferenceEvaluator):
         As for ``ReferenceEvaluator``.
     new_ops : list of OpRun classes, optional
         More operators; they come before these.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, optional
+        How the six operators treat indices that are out of bounds, as for gatherum's functions.
+        ONNX's texts call them errors, ``"raise"``, the default; WebNN clamps them, ``"clip"``.
     **options
         As for ``ReferenceEvaluator``: ``opsets``, ``functions``, ``verbose``.
 
@@ -33,9 +39,27 @@ class Evaluator(ReferenceEvaluator):
     >>> x, i = np.array([7, 8, 9], np.int32), np.array([2, 0])
     >>> Evaluator(model).run(None, {"x": x, "i": i})[0].tolist()
     [9, 7]
+    >>> Evaluator(model, mode="clip").run(None, {"x": x, "i": i + 2})[0].tolist()
+    [9, 9]
     """
 
+    mode: ClassVar[str] = "raise"
+
+    def __new__(cls, *_: Any, mode: ModeName | None = None, **options: Any) -> Evaluator:
+        """Make an evaluator whose class has the mode: ONNX's code makes others of that class."""
+        chosen = cls
+        if mode is not None:
+            found = {"mode": as_choice("Evaluator", "mode", mode, MODES), "__doc__": cls.__doc__}
+            chosen = type(cls.__name__, (cls,), found)
+        made: Evaluator = super().__new__(chosen)
+        return made
+
     def __init__(
-        self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **options: Any
+        self,
+        proto: Any,
+        *,
+        new_ops: list[type[OpRun]] | None = None,
+        mode: ModeName | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(proto, new_ops=[*(new_ops or []), *reference_ops()], **options)

@@ -1,5 +1,5 @@
-"""What operators share in ONNX's evaluator: `NodeOp` messages, and `FamilyOp`, of the six, versions
-and limits.
+"""What operators share in ONNX's evaluator: `NodeOp` messages, `VersionedOp` versions and types,
+and `FamilyOp`, of the six, limits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from .strings import apply_to_strings, is_string
 
 Array = NDArray[Any]
 
-_TYPE_NAMES = {"float32": "float", "float64": "double"}
+_TYPE_NAMES = {
+    "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn",
+    "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
+    "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
+    "float4_e2m1fn": "float4e2m1",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -96,22 +101,21 @@ class NodeOp(OpRun):
         return f"{self.onnx_node.op_type} ({_place(self.onnx_node)}): {text}"
 
 
-class FamilyOp(NodeOp):
-    """One operator of the family; its subclasses, ``Name_N``, are its versions.
+class VersionedOp(NodeOp):
+    """One operator of ONNX itself; its subclasses, ``Name_N``, are its versions.
 
     ONNX's evaluator finds classes given to it by operator name alone. Therefore the class that
     bears the name makes an instance of the version that the model's opset asks for.
     """
 
     since: ClassVar[int] = 0
-    negative: ClassVar[bool] = True
 
     def __new__(
         cls, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
-    ) -> FamilyOp:
+    ) -> VersionedOp:
         """Choose the version by the opset that the model, function or graph imports."""
         chosen = cls if cls.since else cls._version_at(run_params["opsets"][""], onnx_node)
-        instance: FamilyOp = super().__new__(chosen)
+        instance: VersionedOp = super().__new__(chosen)
         return instance
 
     def __init__(
@@ -125,12 +129,12 @@ class FamilyOp(NodeOp):
         self._types = _allowed_types(self._definition)
 
     @classmethod
-    def versions(cls) -> dict[int, type[FamilyOp]]:
+    def versions(cls) -> dict[int, type[VersionedOp]]:
         """Return the operator's versions by the opset that each begins with."""
         return {version.since: version for version in cls.__subclasses__() if version.since}
 
     @classmethod
-    def _version_at(cls, opset: int, node: onnx.NodeProto) -> type[FamilyOp]:
+    def _version_at(cls, opset: int, node: onnx.NodeProto) -> type[VersionedOp]:
         name, known = cls.__name__, cls.versions()
         if opset < min(known):
             raise ValueError(
@@ -145,6 +149,56 @@ class FamilyOp(NodeOp):
             )
         return known[since]
 
+    def _require_inputs(self) -> None:
+        names = ", ".join(formal.name for formal in self._definition.inputs)
+        least, most = self._definition.min_input, self._definition.max_input
+        given = list(self.onnx_node.input)
+        if not least <= len(given) <= most or "" in given[:least]:
+            count = most if least == most else f"{least} or {most}"
+            raise ValueError(self._said(f"must have {count} inputs ({names}), got {given}"))
+
+    def _require_attributes(self) -> None:
+        for fault in attribute_faults(self.onnx_node, self._definition):
+            raise ValueError(self._said(fault))
+
+    def _require_types(self, operands: dict[str, Array]) -> None:
+        formals = {formal.name: formal.type_str for formal in self._definition.inputs}
+        for types, (name, operand) in zip(self._types, operands.items(), strict=False):
+            if not isinstance(operand, np.ndarray):
+                raise TypeError(
+                    self._said(f"{self._input(name)} must be a tensor, got {_kind(operand)}")
+                )
+            found = type_name(operand.dtype)
+            if found not in types:
+                expected = f"one of {', '.join(types)}" if len(types) > 2 else " or ".join(types)
+                raise TypeError(self._said(f"{self._input(name)} must be {expected}, got {found}"))
+        first, *others = operands
+        expected = type_name(operands[first].dtype)
+        for name in others:
+            found = type_name(operands[name].dtype)
+            if formals[name] == formals[first] and found != expected:
+                raise TypeError(
+                    self._said(
+                        f"{self._input(name)} must have the type of `{first}`, {expected}, "
+                        f"got {found}"
+                    )
+                )
+
+
+class FamilyOp(VersionedOp):
+    """One of the six operators of the family.
+
+    An evaluator whose class has a `mode` treats invalid indices by it.
+    """
+
+    negative: ClassVar[bool] = True
+
+    def __init__(
+        self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
+    ) -> None:
+        super().__init__(onnx_node, run_params, schema)
+        self._mode = getattr(run_params.get("evaluator_cls"), "mode", "raise")
+
     def _run(
         self, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
     ) -> tuple[Array]:
@@ -156,44 +210,14 @@ class FamilyOp(NodeOp):
         compute = apply_to_strings if is_string(data.dtype) else apply
         try:
             self._require_shapes(operands, attributes)
-            return (compute(self.op, *operands.values(), negative=self.negative, **attributes),)
+            how = {"negative": self.negative, "mode": self._mode, **attributes}
+            return (compute(self.op, *operands.values(), **how),)
         except (TypeError, ValueError, IndexError) as error:
             raise type(error)(self._worded(error)) from error
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
         """Check what ONNX's text asks of shapes and the functions of gatherum do not."""
         raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
-
-    def _require_inputs(self) -> None:
-        expected = [formal.name for formal in self._definition.inputs]
-        given = list(self.onnx_node.input)
-        if len(given) != len(expected) or "" in given:
-            raise ValueError(
-                self._said(f"must have {len(expected)} inputs ({', '.join(expected)}), got {given}")
-            )
-
-    def _require_attributes(self) -> None:
-        for fault in attribute_faults(self.onnx_node, self._definition):
-            raise ValueError(self._said(fault))
-
-    def _require_types(self, operands: dict[str, Array]) -> None:
-        for types, (name, operand) in zip(self._types, operands.items(), strict=True):
-            if not isinstance(operand, np.ndarray):
-                raise TypeError(
-                    self._said(f"{self._input(name)} must be a tensor, got {_kind(operand)}")
-                )
-            found = type_name(operand.dtype)
-            if found not in types:
-                expected = f"one of {', '.join(types)}" if len(types) > 2 else " or ".join(types)
-                raise TypeError(self._said(f"{self._input(name)} must be {expected}, got {found}"))
-        data, updates = operands["data"], operands.get("updates")
-        if updates is not None and type_name(updates.dtype) != type_name(data.dtype):
-            raise TypeError(
-                self._said(
-                    f"{self._input('updates')} must have the type of `data`, "
-                    f"{type_name(data.dtype)}, got {type_name(updates.dtype)}"
-                )
-            )
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
         known = known_to_onnx(self.since)

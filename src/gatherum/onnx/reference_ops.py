@@ -1,10 +1,13 @@
-"""ONNX's reference evaluator gets the six operators here, in all their opset versions."""
+"""ONNX's reference evaluator gets the operators here, in all their opset versions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import onnx
+
 from ..shapes import nd_shape
+from .caches import TensorScatter
 from .contrib import GatherBlockQuantized
 from .operators import Array, FamilyOp, NodeOp
 
@@ -202,9 +205,9 @@ def reference_ops() -> list[type[NodeOp]]:
     Returns
     -------
     list of OpRun classes
-        One an operator: Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND,
-        each of which makes the version that the model's opset asks for; and GatherBlockQuantized
-        of the domain com.microsoft.
+        One an operator: Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND and
+        TensorScatter, each of which makes the version that the model's opset asks for; and
+        GatherBlockQuantized of the domain com.microsoft. TensorScatter needs onnx 1.19 or later.
 
     Raises
     ------
@@ -233,4 +236,5 @@ def reference_ops() -> list[type[NodeOp]]:
     >>> session.run(None, {"table": table, "ids": np.array([4, -5])})[0].tolist()
     [[12.0, 13.0, 14.0], [0.0, 1.0, 2.0]]
     """
-    return [*FAMILY.values(), GatherBlockQuantized]
+    known = [TensorScatter] if onnx.defs.has("TensorScatter") else []
+    return [*FAMILY.values(), *known, GatherBlockQuantized]

@@ -27,7 +27,10 @@ def apply_to_strings(
     """Run an operator on string tensors; a scatter without a reduction."""
     strings = data.reshape(-1)
     operands = [np.arange(data.size, dtype=np.int64).reshape(data.shape), indices]
-    if updates is not None:
+    if updates is None:  # where an index is invalid, a mode may ask for the string after all others
+        strings = np.concatenate([strings, np.array([""], data.dtype)])
+        attributes["fill_value"] = data.size
+    else:
         strings = np.concatenate([strings, updates.reshape(-1)])
         positions = np.arange(data.size, strings.size, dtype=np.int64)
         operands.append(positions.reshape(updates.shape))

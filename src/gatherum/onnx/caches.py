@@ -1,0 +1,100 @@
+"""TensorScatter writes new keys and values into a language model's cache, in ONNX's evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import errors
+from ..plans import apply
+from ..shapes import resolve_axis
+from .operators import Array, VersionedOp
+from .strings import apply_to_strings, is_string
+
+_MODES = ("linear", "circular")
+
+
+class TensorScatter(VersionedOp):
+    """A copy of `past_cache` with `update` written from a position of its own in each sample."""
+
+    op = "scatter_nd"
+    names = ("past_cache", "update", "write_indices")
+
+    def _run(
+        self,
+        past_cache: Array,
+        update: Array,
+        write_indices: Array | None = None,
+        mode: str = "linear",
+        axis: int = -2,
+    ) -> tuple[Array]:
+        operands = {"past_cache": past_cache, "update": update}
+        if write_indices is not None:
+            operands["write_indices"] = write_indices
+        self._require_types(operands)
+        compute = apply_to_strings if is_string(past_cache.dtype) else apply
+        try:
+            axis = self._axis(past_cache, mode, axis)
+            starts = self._starts(past_cache, update, write_indices, axis)
+            if mode == "linear":
+                self._require_place(starts, past_cache.shape[axis], update.shape[axis])
+            positions = _positions(starts, past_cache.shape[axis], update.shape[: axis + 1])
+            return (compute(self.op, past_cache, positions, update, batch_dims=axis),)
+        except (TypeError, ValueError, IndexError) as error:
+            raise type(error)(self._worded(error)) from error
+
+    def _axis(self, cache: Array, mode: str, axis: int) -> int:
+        """Return the dimension of the sequence, counted from the front."""
+        if mode not in _MODES:
+            raise errors.not_one_of(self.op, "mode", mode, _MODES)
+        if cache.ndim < 2:
+            raise ValueError(f"`past_cache` must have at least 2 dimensions, got {cache.ndim}")
+        found = resolve_axis(self.op, cache.shape, axis)
+        if found == 0:
+            raise ValueError(f"`axis` must not be that of the batch, 0, got {axis}")
+        return found
+
+    def _starts(self, cache: Array, update: Array, starts: Array | None, axis: int) -> Array:
+        """Return the first position of each sample, after the shapes are checked."""
+        longest = cache.shape[axis]
+        sizes = [str(size) for size in cache.shape]
+        sizes[axis] = f"0 to {longest}"
+        rest = update.shape[:axis] + update.shape[axis + 1 :]
+        if (
+            update.ndim != cache.ndim
+            or update.shape[axis] > longest
+            or rest != cache.shape[:axis] + cache.shape[axis + 1 :]
+        ):
+            raise ValueError(f"`update` must have shape ({', '.join(sizes)}), got {update.shape}")
+        if starts is None:
+            return np.zeros(cache.shape[0], np.int64)
+        if starts.shape != cache.shape[:1]:
+            raise ValueError(
+                f"`write_indices` must have shape {cache.shape[:1]}, got {starts.shape}"
+            )
+        return starts
+
+    def _require_place(self, starts: Array, longest: int, length: int) -> None:
+        """Raise IndexError unless every sample's update ends within the cache."""
+        wrong = np.flatnonzero((starts < 0) | (starts > longest - length))
+        if wrong.size:
+            first = wrong[0]
+            raise IndexError(
+                f"`write_indices` must be in [0, {longest - length}], so that {length} positions "
+                f"fit into the cache's {longest}, got {starts[first]} (write_indices[{first}])"
+            )
+
+
+class TensorScatter_24(TensorScatter):
+    """From opset 24."""
+
+    since = 24
+
+
+def _positions(starts: Array, longest: int, entries: tuple[int, ...]) -> Array:
+    """Return an index tuple for each entry, without a copy for each of the dimensions between."""
+    if longest == 0:  # and there are no entries
+        return np.zeros((*entries, 1), np.int64)
+    positions = (starts[:, None] % longest + np.arange(entries[-1])) % longest
+    between = (1,) * (len(entries) - 2)
+    shaped = positions.reshape(entries[0], *between, entries[-1], 1)
+    return np.broadcast_to(shaped, (*entries, 1))
