@@ -5,6 +5,7 @@ from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
+import webnn_cases
 
 import gatherum
 
@@ -17,6 +18,7 @@ NEEDED = {
     "onnx": ("onnx", "onnxruntime"),
     "torch": ("torch",),
     "jax": ("jax",),
+    "webnn": ("pywebnn", "onnxruntime"),
 }
 
 
@@ -76,6 +78,10 @@ def _jax() -> tuple[Names, Callable[[Any], Any]]:
     return {"jax": jax, "jnp": jnp}, jnp.asarray
 
 
+def _webnn() -> tuple[Names, Callable[[Any], Any]]:
+    return {"webnn": webnn_cases.run}, np.asarray
+
+
 def _onnx() -> tuple[Names, Callable[[Any], Any]]:
     reference, runtime = import_module("onnx.reference"), import_module("onnxruntime")
     runtime.set_default_logger_severity(4)  # the errors are answers, not news
@@ -128,4 +134,5 @@ _KINDS: dict[str, Callable[[], tuple[Names, Callable[[Any], Any]]]] = {
     "onnx": _onnx,
     "torch": _torch,
     "jax": _jax,
+    "webnn": _webnn,
 }

@@ -145,9 +145,10 @@ def webnn(graph):
     at = np.where(counted < 0, counted + np.array(n), counted)
     if step["name"] == "gather":
         return np.take(data, at, axis)
+    if step["name"].endswith("Elements"):
+        assert np.delete(at.shape, axis).tolist() == np.delete(data.shape, axis).tolist()
     if step["name"] == "gatherElements":
-        rest = data[tuple(slice(s) if d != axis else slice(None) for d, s in enumerate(at.shape))]
-        return np.take_along_axis(rest, at, axis)
+        return np.take_along_axis(data, at, axis)
     if step["name"] == "gatherND":
         return data[tuple(np.moveaxis(at, -1, 0))]
     out = data.copy()

@@ -1,7 +1,7 @@
 """Cases in the form of WebNN's tests in web-platform-tests.
 
-WebNN clamps indices outside of the table. It has no reductions and no empty dimensions, and leaves
-open which of several updates stays: such calls are left out.
+WebNN clamps indices outside of the table. It has no reductions and no empty dimensions, wants equal
+sizes off the axis, and leaves open which of several updates stays: such calls are left out.
 """
 
 from __future__ import annotations
@@ -44,11 +44,21 @@ def adapt(call: Call, **_: object) -> Call | None:
     scalar = call.operator == "gather" and indices.ndim == 0
     if not (scalar or has_size(call)) or not is_finite(call) or reduction(call) != "none":
         return None
+    if OPERATORS[call.operator].addressing.shares_back and not _is_equal_off_the_axis(call):
+        return None
     clamped = call._replace(attributes={**call.attributes, "mode": "clip"})
     updates = call.operands.get("updates")
     if updates is not None and (updates.shape != moved_shape(call) or meet(clamped)):
         return None
     return clamped
+
+
+def _is_equal_off_the_axis(call: Call) -> bool:
+    """Whether the indices of an elements operator have the data's sizes, but on the axis."""
+    axis = call.attributes.get("axis", 0)
+    data, indices = (list(call.operands[name].shape) for name in ("data", "indices"))
+    data[axis] = indices[axis]
+    return data == indices
 
 
 def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
