@@ -45,15 +45,6 @@ class Evaluator(ReferenceEvaluator):
 
     mode: ClassVar[str] = "raise"
 
-    def __new__(cls, *_: Any, mode: ModeName | None = None, **options: Any) -> Evaluator:
-        """Make an evaluator whose class has the mode: ONNX's code makes others of that class."""
-        chosen = cls
-        if mode is not None:
-            found = {"mode": as_choice("Evaluator", "mode", mode, MODES), "__doc__": cls.__doc__}
-            chosen = type(cls.__name__, (cls,), found)
-        made: Evaluator = super().__new__(chosen)
-        return made
-
     def __init__(
         self,
         proto: Any,
@@ -62,4 +53,8 @@ class Evaluator(ReferenceEvaluator):
         mode: ModeName | None = None,
         **options: Any,
     ) -> None:
+        if mode is not None:
+            # ONNX makes the evaluators of functions and bodies of the class of this one.
+            found = {"mode": as_choice("Evaluator", "mode", mode, MODES), "__doc__": self.__doc__}
+            self.__class__ = type(Evaluator.__name__, (type(self),), found)
         super().__init__(proto, new_ops=[*(new_ops or []), *reference_ops()], **options)
