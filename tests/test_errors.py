@@ -681,7 +681,7 @@ def test_every_sentence_is_tested():
         "below_zero",  # test_aggregate.py
         "two_destinations",  # test_sparse_edges.py
         "no_destinations",
-        "pointer_twice",
+        "destinations_twice",
         "weights_twice",
         "other_size",
         "other_columns",
@@ -698,8 +698,10 @@ def test_every_sentence_is_tested():
         "mixed_blocks",
         "no_broadcast",  # frameworks/torch/test_segments.py
         "no_segments",
+        "not_a_pointer",
         "not_on_cpu",  # frameworks/torch/test_tensor_quantized.py
         "no_gradient_of",
+        "no_space",  # files/test_grouped.py
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "only_on_cpu",
         "unknown_groups",

@@ -124,6 +124,8 @@ def test_hostile_pointers(name):
          "`indptr` must not be a masked array: its mask would be lost"),
         ({"scatter_indices": [0, 0]}, ValueError,
          "must have `scatter_indices` or `indptr`, got both"),
+        ({"scatter_indices": [0, 0], "indptr": None}, TypeError,
+         "`size` must be an integer, got None"),
         ({"indptr": None}, ValueError,
          "must have `scatter_indices`, `indptr`, or a sparse matrix as `gather_indices`"),
         ({"size": 2}, ValueError, "`size` must be None or 1, which `indptr` gives, got 2"),
@@ -245,6 +247,9 @@ MATRICES = {
               "gather_indices.data.astype(data.dtype)"),
     "rank": (lambda s: s.coo_array(np.ones(3)), {}, ValueError,
              "`gather_indices` must have 2 dimensions, got 1"),
+    "destinations": (lambda s: s.csr_array(np.eye(3)), {"scatter_indices": [0]}, ValueError,
+                     "`scatter_indices` must be None where `gather_indices` is a sparse matrix, "
+                     "which has its own"),
     "weights": (lambda s: s.csr_array(np.eye(3)), {"weights": [1.0, 1, 1]}, ValueError,
                 "`weights` must be None where `gather_indices` is a sparse matrix, whose values "
                 "are the weights"),

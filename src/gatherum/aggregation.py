@@ -199,7 +199,7 @@ def aggregate(
            [ 0.,  0.],
            [ 3., 30.]])
     """
-    if indptr is not None or scatter_indices is None:
+    if indptr is not None or scatter_indices is None or size is None:
         listed = sparse_edges.listed(data, gather_indices, scatter_indices, size, weights, indptr)
         how_else: Any = {"mode": mode, "negative": negative, "out": out}
         with listed.renaming:

@@ -395,9 +395,10 @@ def no_destinations(op: str) -> ValueError:
     )
 
 
-def pointer_twice(op: str) -> ValueError:
+def destinations_twice(op: str, operand: str) -> ValueError:
     return ValueError(
-        f"{op}: `indptr` must be None where `gather_indices` is a sparse matrix, which has its own"
+        f"{op}: `{operand}` must be None where `gather_indices` is a sparse matrix, which has its "
+        "own"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import conversion, errors, frameworks
+from . import conversion, errors, frameworks, shapes
 from .call import Array, is_spec
 from .dtypes import is_index
 from .edge_folds import NAME
@@ -53,12 +53,16 @@ def listed(
     data: Any, sources: object, targets: object, size: object, weights: object, indptr: object
 ) -> Edges:
     """Return edges that are given by a pointer or as a matrix, with two indices for each."""
-    if targets is not None:
-        raise errors.two_destinations(NAME, SCATTER)
     matrix = _matrix(sources)
+    if targets is not None and indptr is not None:
+        raise errors.two_destinations(NAME, SCATTER)
+    if targets is not None and matrix is not None:
+        raise errors.destinations_twice(NAME, SCATTER)
+    if targets is not None:
+        raise errors.not_an_integer(NAME, "size", size)
     if indptr is not None:
         if matrix is not None:
-            raise errors.pointer_twice(NAME)
+            raise errors.destinations_twice(NAME, POINTER)
         to, rows = _numbered(data, POINTER, indptr, GATHER, sources)
         return Edges(sources, to, _checked_size(size, rows, POINTER), weights, nullcontext())
     if matrix is None:
@@ -147,6 +151,7 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
     end = int(known[-1]) if len(known) else 0
     if end >= 2**63:
         raise errors.too_wide_index(op, POINTER, end, (len(known) - 1,))
+    shapes.check_result(op, (end,), np.dtype(np.int64))
     return segment_numbers(op, POINTER, known, end), len(known) - 1
 
 

@@ -1,6 +1,7 @@
 """Groups of a file's values are reduced to the bits of `groups.reduce` in memory."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -110,6 +111,18 @@ def test_refusals(tmp_path: Path, given: Any, more: Any, kind: Any, message: str
     with pytest.raises(kind) as refusal:
         reduce_file(values, by, tmp_path / "o.npy", **more)
     assert str(refusal.value) == f"reduce_file: {message}"
+    assert os.listdir(tmp_path) == []
+
+
+def test_more_groups_than_the_disk_holds(tmp_path: Path) -> None:
+    message = (
+        r"reduce_file: the result, shape \(1152921504606846976,\) of dtype float32, is larger than "
+        rf"what is free in {re.escape(str(tmp_path))}, \d+ bytes$"
+    )
+    values, by = np.ones(2, np.float32), np.array([0, 2**60 - 1])
+    for out, spill in ((tmp_path / "o.npy", None), (None, tmp_path)):
+        with pytest.raises(OSError, match=message):
+            reduce_file(values, by, out, spill_dir=spill)
     assert os.listdir(tmp_path) == []
 
 

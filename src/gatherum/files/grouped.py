@@ -1,5 +1,8 @@
 """`reduce_file` reduces the groups of a file's values, by one scatter into empty groups."""
 
+import math
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -125,6 +128,7 @@ def reduce_file(
     check_defined(REDUCE_FILE, row, name, found.dtype)
     dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
     shapes.check_result(REDUCE_FILE, found.shape, dtype)
+    _check_space(found.shape, dtype, out, spill_dir)
     one_group = Grouping.of(REDUCE_FILE, "groups", np.zeros(1, np.int64), (1,), 0)
     start = start_of(row, dtype, one_group, np.zeros((), dtype), fill_value)
     if start is None:
@@ -140,6 +144,18 @@ def reduce_file(
         start, groups, updates, options | more, str(row.reduction)
     )
     return answer
+
+
+def _check_space(
+    shape: tuple[int, ...], dtype: np.dtype[Any], out: Path | None, spill_dir: Path | None
+) -> None:
+    """Raise OSError for a result that no disk here holds: one large number makes many groups."""
+    folder = os.fspath(spill_dir or tempfile.gettempdir())
+    if out is not None and os.path.isdir(beside := os.path.dirname(os.path.abspath(str(out)))):
+        folder = beside
+    free, needed = shutil.disk_usage(folder).free, math.prod(shape) * dtype.itemsize
+    if needed > free:
+        raise errors.no_space(REDUCE_FILE, shape, dtype, free, folder)
 
 
 @contextmanager

@@ -98,3 +98,10 @@ def other_sizes(op: str, expected: int | None, found: object) -> ValueError:
 
 def no_values_of(op: str, func: str) -> ValueError:
     return ValueError(f"{op}: `values` must be given for {func!r}, got None; 'count' needs none")
+
+
+def no_space(op: str, shape: Shape, dtype: object, free: int, folder: str) -> OSError:
+    return OSError(
+        f"{op}: the result, shape {shape} of dtype {dtype}, is larger than what is free in "
+        f"{folder}, {free} bytes"
+    )

@@ -1,6 +1,8 @@
 """What calls on tensors alone answer with; what others do, too, is in `errors`."""
 
-from ..errors import Shape
+from typing import Any
+
+from ..errors import Shape, for_tensors, not_an_index_dtype
 
 
 def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
@@ -44,8 +46,13 @@ def no_broadcast(
     )
 
 
-def no_segments(op: str, size: int) -> ValueError:
-    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]")
+def not_a_pointer(op: str, found: Any) -> TypeError:
+    with for_tensors():
+        return not_an_index_dtype(op, found, False, "indptr")
+
+
+def no_segments(op: str, size: int, found: str = "") -> ValueError:
+    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]{found}")
 
 
 def no_device(op: str, found: str) -> NotImplementedError:

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import errors
+from .. import errors, shapes
 from ..call import Attributes
+from ..dtypes import is_index
 from ..places import Places
 from . import checks, namespace, private, sizes
 from . import errors as torch_errors
@@ -132,12 +133,15 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     dim = indptr.dim() - 1
     expected = (*indptr.shape[:-1], src.shape[dim] + 1)
     empty = sizes.surely_holds(indptr.numel() == 0)
-    if not empty and not sizes.may_hold(indptr.shape[-1] == expected[-1]):
+    nothing = empty and sizes.surely_holds(src.shape[dim] == 0)
+    if not nothing and not sizes.may_hold(indptr.shape[-1] == expected[-1]):
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
     checks.check_values(op, "indptr", indptr, _BATCH)
     size = 0 if empty else sizes.of(torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))[-1])
-    index = _segment_numbers(op, indptr, size)
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+    if all(type(n) is int for n in moved):  # else they are symbols of a graph
+        shapes.check_result(op, moved, namespace.kind(src))
+    index = _segment_numbers(op, indptr, size)
     places = places_of(op, index, moved, dim, src.shape[dim], "fill")
     with called(op, index, places, {"data": "src", "indices": "indptr"}):
         result = places.take(src)
@@ -308,7 +312,13 @@ def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
 def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
     src = dense(op, "src", src, src)
     indptr = as_index(op, "indptr", indptr, src)
+    if not is_index(kind := namespace.kind(indptr)):
+        raise torch_errors.not_a_pointer(op, kind)
     _check_rank(op, "indptr", indptr, src)
+    dim = indptr.dim() - 1
+    if not sizes.stretch(indptr.shape[:-1], src.shape[:dim]):
+        expected = (*src.shape[:dim], indptr.shape[-1])
+        raise torch_errors.no_broadcast(op, "indptr", tuple(indptr.shape), "src", expected, None)
     return src, indptr
 
 
@@ -345,7 +355,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
             ends[0], ends[1:-1], ends[-1] = 0, read, size
             lengths = ends[1:] - ends[:-1]
             if lengths.min() < 0:
-                raise torch_errors.no_segments(op, size)
+                at = min(int((lengths < 0).argmax()), len(read) - 1)
+                raise torch_errors.no_segments(op, size, f", got {read[at]} (indptr[{at}])")
             return torch.from_numpy(np.repeat(np.arange(-1, len(read)), lengths))
         beyond = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if beyond or bool((indptr.diff(dim=-1) < 0).any()):
