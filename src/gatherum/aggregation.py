@@ -209,7 +209,7 @@ def aggregate(
     negative = conversion.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     if run := frameworks.namespace(NAME, operands | {"weights": weights}, "aggregate"):
-        fold = Fold(size, reduction, how, negative)  # type: ignore[arg-type]  # the adapter checks it
+        fold = Fold(size, reduction, how, negative)
         found: NDArray[Any] = run(data, gather_indices, scatter_indices, fold, weights, out)
         return found
     rows = conversion.as_size(NAME, "size", size)
