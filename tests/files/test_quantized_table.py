@@ -1,13 +1,17 @@
 """A table of quantized rows that stays open: the bits of `gather_quantized` on its arrays."""
 
 import asyncio
+import os
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import gatherum
 from gatherum import files
+from gatherum.files.handle import state
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
 
@@ -135,10 +139,201 @@ def test_what_is_refused(saved):
         for name in ("gather_nd", "gather_elements"):
             with pytest.raises(NotImplementedError, match=f"^{name}: a quantized table has"):
                 getattr(table, name)([[0]])
-    with (
-        files.open(
-            codes.with_name("codes.npy"), scales=np.ones((50, 1), np.float32), bits=4
-        ) as table,
-        pytest.raises(ValueError, match="`axis` must not be the last one of a table with 2 values"),
-    ):
-        table.gather([0], axis=1)
+
+
+@pytest.mark.parametrize("cache", ["0", "1MiB"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("bits", [2, 4])
+@pytest.mark.parametrize(("shape", "q"), [((9,), 0), ((5, 6), 0), ((5, 6), 1), ((3, 2, 5), 1)])
+def test_slices_that_are_a_part_of_each_byte(saved, shape, q, bits, dtype, cache):
+    rng = np.random.default_rng(bits)
+    arrays = made(rng, dtype, bits, shape, block=3, q=q)
+    codes, scales, zeros = saved(*arrays)
+    how = {"quantize_axis": q, "block_size": 3, "bits": bits}
+    size = shape[-1] * 8 // bits
+    for given in ((scales, zeros), (scales,)):
+        beside = dict(zip(("scales", "zero_points"), given, strict=False))
+        with files.open(codes, **beside, cache=cache, **how) as table:
+            for indices in (rng.integers(-size, size, (4, 7)), np.arange(size), 1, []):
+                expected = gatherum.gather_quantized(
+                    arrays[0], indices, *arrays[1 : 1 + len(given)], axis=len(shape) - 1, **how
+                )
+                for _ in range(2):
+                    same(table.gather(indices, axis=-1), expected)
+            found = (
+                rf"^gather: index {size} is out of bounds for axis {len(shape) - 1} of size {size}"
+            )
+            with pytest.raises(IndexError, match=found):
+                table.gather([0, size], axis=-1)
+
+
+def test_prefetched_rows_have_their_scales_in_the_cache(saved):
+    rng = np.random.default_rng(0)
+    for shape, q, bits in (((30, 4), 0, 8), ((30, 4), 1, 4), ((40,), 0, 4), ((30, 4), 0, 2)):
+        arrays = made(rng, "uint8", bits, shape, block=3, q=q)
+        codes, scales, zeros = saved(*arrays)
+        how = {"quantize_axis": q, "block_size": 3, "bits": bits, "cache": "1MiB", "readers": 1}
+        with files.open(codes, scales=scales, zero_points=zeros, **how) as table:
+            table.prefetch([25, 3, -1])
+            table._start(int).result()  # what is before it in the queue is done
+            parts = table._state, *table._state.beside
+            before = [part.cache.misses for part in parts]
+            table.gather([25, 3, -1])
+            assert [part.cache.misses for part in parts] == before
+            assert all(part.cache.hits for part in parts)
+
+
+# ------------------------------------------------------------- what becomes of the files
+
+
+@pytest.fixture
+def watched_closely(monkeypatch):
+    """Check the files after every call."""
+    monkeypatch.setattr(state, "NEAR", -1.0)
+
+
+def replace(path, array):
+    np.save(path.with_name("new.npy"), array)
+    os.replace(path.with_name("new.npy"), path)
+
+
+@pytest.mark.usefixtures("watched_closely")
+@pytest.mark.parametrize("cache", ["0", "1MiB"])
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [(0, lambda a: a.astype(np.int32)), (0, lambda a: a[:40]), (0, lambda a: a[:, :16]),
+     (0, lambda a: a.reshape(50, 3, 8)), (0, lambda a: a.view(np.uint8)),
+     (1, lambda a: a.astype(np.float64)), (1, lambda a: a[:, :1]), (1, lambda a: a[:40]),
+     (2, lambda a: a.astype(np.uint8)), (2, lambda a: a[:, :1])],
+)  # fmt: skip
+def test_a_reload_that_fails_leaves_the_table_as_it_was(saved, part, change, cache):
+    arrays = made(np.random.default_rng(5))
+    paths = saved(*arrays)
+    table = files.open(paths[0], scales=paths[1], zero_points=paths[2], block_size=8, cache=cache)
+    expected = table.gather([0, 45])
+    replace(paths[part], change(arrays[part]))
+    with pytest.raises((TypeError, ValueError), match=r"^open: "):
+        table.reload()
+    assert (table.shape, table.dtype) == ((50, 24), np.float32)
+    for _ in range(2):
+        with pytest.raises(OSError, match="changed while it was being read") as caught:
+            table.gather([0, 45])
+        assert caught.value.__notes__ == ["Table.reload opens it again"]
+    replace(paths[part], arrays[part])
+    table.reload()
+    same(table.gather([0, 45]), expected)
+
+
+def test_reloads_and_lookups_at_the_same_time(saved):
+    widths = {8: np.arange(32, dtype=np.int8).reshape(4, 8)}
+    widths[24] = np.arange(96, dtype=np.int8).reshape(4, 24)
+    codes, scales = saved(widths[8], np.ones((4, 1), np.float32))
+    table = files.open(codes, scales=scales, block_size=8)
+    ended = threading.Event()
+
+    def ask():
+        while not ended.is_set():
+            try:
+                found = table.gather([0, 1, 2, 3])
+            except OSError:
+                continue
+            assert np.array_equal(found, widths[found.shape[1]])
+
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(ask) for _ in range(3)]
+        for turn in range(60):
+            width = (24, 8)[turn % 2]
+            replace(codes, widths[width])
+            replace(scales, np.ones((4, width // 8), np.float32))
+            table.reload()
+            assert table.shape == (4, width)
+        ended.set()
+        for one in asked:
+            one.result()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_another_directory(saved, monkeypatch, tmp_path):
+    arrays = made(np.random.default_rng(5))
+    saved(*arrays)
+    monkeypatch.chdir(tmp_path)
+    table = files.open("codes.npy", scales="scales.npy", zero_points="zeros.npy", block_size=8)
+    expected = table.gather([1, 2])
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    same(pickle.loads(pickle.dumps(table)).gather([1, 2]), expected)
+    table.reload()
+    same(table.gather([1, 2]), expected)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(table.gather([1, 2]), expected) else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    replace(tmp_path / "scales.npy", arrays[1])
+    child = os.fork()
+    if child == 0:
+        try:
+            table.gather([1])
+        except OSError as error:
+            os._exit(0 if "changed since the parent" in str(error) else 4)
+        os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_arrays_are_tables(saved):
+    arrays = made(np.random.default_rng(6), shape=(50, 8), block=2)
+    codes, scales, zeros = arrays
+    scales = scales.astype(np.float32)
+    table = files.open(codes, scales=scales, zero_points=zeros, block_size=2, cache="1MiB")
+    for _ in range(2):
+        expected = gatherum.gather_quantized(codes, [4], scales, zeros, block_size=2)
+        same(table.gather([4]), expected)
+        scales += 1
+        zeros += 1
+    with pytest.raises(ValueError, match=r"^gather: `out` must not share memory with `data`"):
+        table.gather([1, 2], out=scales.reshape(-1)[:16].reshape(2, 8))
+
+
+def test_a_closed_table(saved):
+    arrays = made(np.random.default_rng(3))
+    codes, scales, _ = saved(*arrays)
+    table = files.open(codes, scales=scales, block_size=8, dtype="float16", bits=8)
+    assert repr(table) == f"<Table {codes}: float16 (50, 24)>"
+    rows = table.rows([[n] for n in range(20)])
+    next(rows)
+    table.close()
+    for use in (lambda: next(rows), lambda: table.rows([[0]])):
+        with pytest.raises(ValueError, match=r"^rows: the table .*codes\.npy is closed$"):
+            use()
+    assert repr(table) == f"<closed Table {codes}>"
+
+
+def test_errors_name_the_call(saved):
+    codes, scales, _ = saved(*made(np.random.default_rng(3)))
+    for error, how in (
+        (ValueError, {"block_size": 0}), (ValueError, {"block_size": 12}),
+        (TypeError, {"block_size": 8, "dtype": "int8"}), (ValueError, {"block_size": 8, "bits": 3}),
+        (ValueError, {"block_size": 8, "quantize_axis": 2}),
+    ):  # fmt: skip
+        with pytest.raises(error, match=r"^open: `"):
+            files.open(codes, scales=scales, **how)
+    table = files.open(codes, scales=scales, block_size=8)
+    for error, call in (
+        (IndexError, {"indices": [50]}), (ValueError, {"indices": [0], "axis": 2}),
+        (ValueError, {"indices": [0], "mode": "no"}), (TypeError, {"indices": [0.5]}),
+        (TypeError, {"indices": [0], "negative": 1}),
+    ):  # fmt: skip
+        with pytest.raises(error, match=r"^gather: "):
+            table.gather(**call)
+
+
+@pytest.mark.parametrize(
+    "given", [{"block_size": 8}, {"bits": 8}, {"quantize_axis": 0}, {"dtype": "float16"},
+              {"zero_points": np.zeros(1, np.int8)}, {"dtype": np.dtype("float16")}],
+)  # fmt: skip
+def test_arguments_of_a_quantized_table_need_its_scales(saved, given):
+    (codes,) = saved(np.ones((2, 8), np.int8))
+    default = {"quantize_axis": "-1", "dtype": "float32"}
+    for name in given:
+        said = rf"^open: `{name}` must be {default.get(name)} without `scales`$"
+        with pytest.raises(ValueError, match=said):
+            files.open(codes, **given)

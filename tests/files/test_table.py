@@ -241,11 +241,98 @@ def test_a_closed_table_says_so(tmp_path: Path) -> None:
             use()
 
 
-def test_rows_that_have_begun_outlive_the_table(tmp_path: Path) -> None:
+def test_rows_end_where_the_table_is_closed(tmp_path: Path) -> None:
     table = files.open(put(tmp_path, "t", TABLE))
-    rows = table.rows(iter([[1], [2], [3]]))
+    begun, other = table.rows(iter([[1], [2], [3]])), table.rows([[1]])
+    assert bits(next(begun)) == bits(TABLE[[1]])
     table.close()
-    assert [row[0, 0] for row in rows] == TABLE[1:4, 0].tolist()
+    for rows in (begun, other):
+        with pytest.raises(ValueError, match=r"^rows: the table .*t\.npy is closed$"):
+            next(rows)
+
+
+def test_a_callback_closes_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state.State, "are_resident", lambda *_: False)
+    for readers in (1, 3):
+        table = files.open(put(tmp_path, "t", TABLE), readers=readers)
+        raised: list[Exception] = []
+        begin, called = threading.Event(), threading.Event()
+
+        def close(_: Any, table: Any = table, raised: Any = raised, called: Any = called) -> None:
+            try:
+                table.close()
+                table.close()
+            except Exception as error:
+                raised.append(error)
+            called.set()
+
+        waiting = table._start(begin.wait)
+        waiting.add_done_callback(close)
+        others = [table.submit([n]) for n in range(50)]
+        begin.set()
+        assert called.wait(20)
+        for number, other in enumerate(others):
+            assert bits(other.result(20)) == bits(TABLE[[number]])
+        with pytest.raises(ValueError, match=r"^submit: .* is closed$"):
+            table.submit([0])
+        for thread in threading.enumerate():
+            if thread.name == "gatherum-close":
+                thread.join(20)
+        assert raised == []
+        with pytest.raises(ValueError, match=r"^gather: .* is closed$"):
+            table.gather([0])
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "zarr3", "hdf5", "safetensors"])
+def test_another_directory(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, "t", TABLE, form)
+    (tmp_path / "other").mkdir()
+    put(tmp_path / "other", "t", TABLE + 1, form)
+    monkeypatch.chdir(tmp_path)
+    table = files.open(os.path.relpath(path))
+    monkeypatch.chdir(tmp_path / "other")
+    assert bits(table.gather([3])) == bits(TABLE[[3]])
+    assert table.path == path.partition(":")[0]
+    table.reload()
+    assert bits(table.gather([3])) == bits(TABLE[[3]])
+    assert bits(pickle.loads(pickle.dumps(table)).gather([3])) == bits(TABLE[[3]])
+    if hasattr(os, "fork"):
+        assert forked(lambda: check_one(table)) == 0
+
+
+def check_one(table: Any) -> None:
+    assert bits(table.gather([3])) == bits(TABLE[[3]])
+
+
+def test_a_link_with_dots_leads_where_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far/inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far/inner")
+    put(tmp_path / "far", "t", TABLE)
+    put(tmp_path, "t", TABLE + 1)
+    monkeypatch.chdir(tmp_path)
+    table = files.open("link/../t.npy")
+    assert np.array_equal(np.load(table.path), TABLE)
+    for found in (table, pickle.loads(pickle.dumps(table))):
+        assert bits(found.gather([3])) == bits(TABLE[[3]])
+
+
+@pytest.mark.parametrize("cache", CACHES)
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_an_array_in_memory_is_read_as_it_is(order: str, cache: str) -> None:
+    array = np.asarray(TABLE, order="F" if order == "F" else "C").copy(order="K")
+    array = np.repeat(array, 2, 1)[:, ::2] if order == "strided" else array
+    table = files.open(array, cache=cache)
+    for _ in range(3):
+        assert bits(table.gather([3, 3])) == bits(array[[3, 3]])
+        table.prefetch([3])
+        array += 1
+    assert table.stats().cached_bytes == 0
+    for indices in ([1], np.arange(299, -1, -1)):
+        out = array[: len(indices)]
+        with pytest.raises(ValueError, match=r"^gather: `out` must not share memory with `data`"):
+            table.gather(indices, out=out)
 
 
 def test_arguments_of_open(tmp_path: Path) -> None:

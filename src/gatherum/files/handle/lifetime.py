@@ -5,6 +5,8 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -17,7 +19,7 @@ from gatherum.files.handle.state import RELOAD, Settings, State
 from gatherum.files.operands import Held, Operand, find
 from gatherum.files.remote import checked_options
 
-__all__ = ["Handle"]
+__all__ = ["Handle", "anchored"]
 
 T = TypeVar("T")
 READERS = 16
@@ -35,12 +37,7 @@ class Handle:
         direct: bool,
         storage_options: Mapping[str, Any] | None,
     ) -> None:
-        self._where: Location | Held = find("table", table, "open")
-        if isinstance(self._where, Location):
-            self._where.require()
-        self._given = table if isinstance(self._where, Held) else os.fspath(table)
-        if isinstance(self._where, Location) and self._where.remote is None:
-            self._given = self._where.path + self._where.text[len(self._where.file) :]
+        self._where, self._given = anchored("table", table)
         options, nbytes = checked_options(storage_options), size_of("cache", cache)
         count = READERS if readers is None else as_integer("open", "readers", readers)
         if not 1 <= count <= MOST_READERS:
@@ -48,8 +45,9 @@ class Handle:
         self._settings = Settings(nbytes, count, as_boolean("open", "direct", direct), options)
         self._counts, self._lock = Counts(), threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
+        self._readers: set[int] = set()  # the threads of the pool
         self._closing = False
-        self._before: dict[str, Any] | None = None  # in a child, what the parent had opened
+        self._before: Any = None  # in a child, what the parent had opened
         self._state: State | None = self._new_state()
         TABLES.add(self)
 
@@ -61,12 +59,12 @@ class Handle:
     @property
     def shape(self) -> tuple[int, ...]:
         """The table's shape."""
-        return self._opened("shape").table.shape
+        return self._opened("shape").shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of its elements."""
-        return self._opened("dtype").table.dtype
+        return self._opened("dtype").dtype
 
     @property
     def nbytes(self) -> int:
@@ -76,20 +74,24 @@ class Handle:
     @property
     def path(self) -> str:
         """The file's absolute path."""
-        return self._where.path
+        return self._where.file if isinstance(self._where, Location) else ""
 
     def __repr__(self) -> str:
         state = self._state
         if state is None:
             return f"<closed Table {self._where}>"
-        return f"<Table {self._where}: {state.table.dtype} {state.table.shape}>"
+        return f"<Table {self._where}: {state.dtype} {state.shape}>"
 
-    def _start(self, call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":
+    def _start(
+        self, call: Callable[..., T], *arguments: Any, called: str = "submit", **options: Any
+    ) -> "Future[T]":
         with self._lock:
             if self._closing:
-                raise self._closed("submit")
+                raise self._closed(called)
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._settings.readers, "gatherum-reader")
+                self._pool = ThreadPoolExecutor(
+                    self._settings.readers, "gatherum-reader", _note_thread, (self._readers,)
+                )
             return self._pool.submit(call, *arguments, **options)
 
     def _opened(self, name: str) -> State:
@@ -105,7 +107,7 @@ class Handle:
         if self._before is None:
             raise self._closed(name)
         state = self._new_state()
-        if state.table.state() != self._before:
+        if state.version() != self._before:
             error = OSError(f"{self._where}: changed since the parent process opened it")
             error.add_note(RELOAD)
             raise error
@@ -131,13 +133,27 @@ class Handle:
             self._state, self._before = state, None
 
     def close(self) -> None:
-        """Wait for submitted calls, and close the table; further calls do nothing."""
+        """Wait for submitted calls, and close the table; further calls do nothing.
+
+        A callback of a future may run in a thread that serves submitted calls, and cannot wait for
+        them: called there, `close` returns at once, and the table is closed when they are done.
+        """
         with self._lock:
+            if self._closing:
+                return
             self._closing = True
             pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown()
-        self._state = self._before = None
+        if threading.get_ident() in self._readers:
+            threading.Thread(target=self._end, args=(pool,), name="gatherum-close").start()
+        else:
+            self._end(pool)
+
+    def _end(self, pool: ThreadPoolExecutor | None) -> None:
+        try:
+            if pool is not None:
+                pool.shutdown()
+        finally:
+            self._state = self._before = None
 
     def __enter__(self) -> Self:
         self._opened("with")
@@ -153,13 +169,31 @@ class Handle:
 
     def _after_fork(self) -> None:
         """Leave to the parent what a child has not: threads, and locks that they hold."""
-        self._lock, self._pool = threading.Lock(), None
+        self._lock, self._pool, self._readers = threading.Lock(), None, set()
         self._counts = Counts()
         if self._state is not None:
-            self._before, self._state = self._state.table.state(), None
+            self._before, self._state = self._state.version(), None
 
 
 TABLES = weakref.WeakSet[Handle]()
+
+
+def anchored(role: str, operand: Operand) -> tuple[Location | Held, Operand]:
+    """Return where an operand of `open` is, whatever directory the process changes to, and what
+    opens it in another process.
+    """
+    where = find(role, operand, "open")
+    if isinstance(where, Held):
+        return where, operand
+    where.require()
+    if where.remote is not None:
+        return where, os.fspath(operand)
+    file = str(Path(where.file).absolute())
+    return replace(where, file=file), file + where.text[len(where.file) :]
+
+
+def _note_thread(threads: set[int]) -> None:
+    threads.add(threading.get_ident())
 
 
 def _after_fork() -> None:

@@ -30,7 +30,8 @@ def open(
     table : path or array
         As in `gather_file`.
     cache : str or int
-        Bytes of memory for the rows that are asked for most, such as ``"256MiB"``.
+        Bytes of memory for the rows that are asked for most, such as ``"256MiB"``; as many again
+        for `scales` and for `zero_points`. An array in memory has no such cache.
     readers : int, optional
         How many threads serve `Table.submit`, `Table.gather_async` and `Table.prefetch`; 16 by
         default. They are started when they are needed. With `direct`, as many reads of a call are
@@ -42,7 +43,8 @@ def open(
     scales : path or array, optional
         The scales of a quantized table, whose rows `Table.gather` then dequantizes as
         `gatherum.gather_quantized` does. Its `shape` is that of the values, its `dtype` that of the
-        results, and it has neither `Table.gather_nd` nor `Table.gather_elements`.
+        results, and it has neither `Table.gather_nd` nor `Table.gather_elements`. `zero_points`,
+        `quantize_axis`, `block_size`, `bits` and `dtype` are for such a table alone.
     zero_points : path or array, optional
         As in `gatherum.gather_quantized`; so are the following.
     quantize_axis : int, default -1
@@ -65,7 +67,8 @@ def open(
     Raises
     ------
     TypeError, ValueError, OSError
-        As `gather_file` for its table; ValueError also for a cache that holds no row.
+        As `gather_file` for its table and `gatherum.gather_quantized` for the others; ValueError
+        also for a cache that holds no row.
 
     Examples
     --------
@@ -75,8 +78,12 @@ def open(
     [[6.0, 7.0], [0.0, 1.0]]
     """
     if scales is None:
-        if zero_points is not None:
-            raise ValueError("open: `zero_points` must be None without `scales`")
+        for name, value, default in (
+            ("zero_points", zero_points, None), ("quantize_axis", quantize_axis, -1),
+            ("block_size", block_size, None), ("bits", bits, None), ("dtype", dtype, "float32"),
+        ):  # fmt: skip
+            if not (value is default or (default is not None and value == default)):
+                raise ValueError(f"open: `{name}` must be {default} without `scales`")
         return Table(table, cache, readers, direct, storage_options)
     from gatherum.files.handle.quantized import QuantizedTable
 

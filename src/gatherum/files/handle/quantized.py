@@ -1,9 +1,11 @@
 """A table of quantized rows that stays open, with its scales."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import islice
 from math import ceil
+from time import perf_counter_ns
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,17 +13,89 @@ from numpy.typing import NDArray
 
 from gatherum import conversion, errors, shapes
 from gatherum.dtypes import is_index
+from gatherum.errors import Shape
+from gatherum.files.formats.format import Location
+from gatherum.files.handle.lifetime import anchored
+from gatherum.files.handle.state import Settings, State
 from gatherum.files.handle.table import Table
 from gatherum.files.operands import Held, Operand, find
 from gatherum.files.receivers import Receiver
 from gatherum.quantized import gather as quantized
-from gatherum.quantized.formats import name_of, result_dtype
+from gatherum.quantized.formats import NAME, name_of, result_dtype
 from gatherum.quantized.spec import Attributes, Spec, as_attributes, codes_of, spec_of
 
 __all__ = ["QuantizedTable"]
 
+Ints = NDArray[np.int64]
 OPEN, GATHER = "open", "gather"
 AHEAD = 4  # batches that are read before they are asked for
+REFUSALS = (TypeError, ValueError, IndexError)
+
+
+class QuantizedState(State):
+    """An opened table of quantized values with its scales, checked against each other.
+
+    `shape` is that of the values, and `dtype` that of the results.
+    """
+
+    def __init__(
+        self,
+        where: Location | Held,
+        beside: list[Location | Held],
+        settings: Settings,
+        how: Mapping[str, Any],
+    ) -> None:
+        super().__init__(where, settings)
+        settings = settings._replace(direct=False)
+        self.beside = [State(one, settings) for one in beside]
+        codes, scales, *zeros = (
+            (part.table.shape, name_of(part.table.dtype)) for part in (self, *self.beside)
+        )
+        block, q = how["block_size"], how["quantize_axis"]
+        some = 1 if block is None else block
+        attributes = as_attributes(0, q, some, how["bits"], how["dtype"], "raise", True)
+        if block is None:
+            in_byte = codes_of(codes[1], attributes.bits).in_byte
+            block = _block_size(codes[0], scales[0], attributes.quantize_axis, in_byte)
+            attributes = attributes._replace(block_size=block)
+        kind = result_dtype(attributes.result)
+        if not isinstance(kind, np.dtype):
+            raise errors.no_values(OPEN, kind)
+        self.spec = spec_of(attributes, codes, scales, zeros[0] if zeros else None)
+        self.attributes, self.shape, self.dtype = attributes, self.spec.values, kind
+        self.nbytes = self.table.nbytes
+
+    def version(self) -> Any:
+        """Return which versions of the table and its scales are open."""
+        return [part.table.state() for part in (self, *self.beside)]
+
+    def parts(self, numbers: Ints) -> list[tuple[State, Ints]]:
+        """Return the table, its scales and its zero points, each with the rows to read."""
+        spec = self.spec._replace(axis=0)
+        blocks = np.unique(numbers // spec.block) if spec.quantize_axis == 0 else numbers
+        in_byte = spec.codes.in_byte if spec.divides_bytes else 1
+        scales, *zeros = self.beside
+        found: list[tuple[State, Ints]] = [(self, np.unique(numbers // in_byte)), (scales, blocks)]
+        return found + [(part, np.unique(blocks // in_byte)) for part in zeros]
+
+    def dequantized(
+        self, spec: Spec, how: Attributes, places: NDArray[Any], shape: Shape
+    ) -> NDArray[Any]:
+        """Return the slices that indices name along the axis of a spec."""
+        if not is_index(places.dtype):
+            raise errors.not_an_index_dtype(GATHER, places.dtype, False)
+        rows = quantized.resolve_rows(places, spec.axis, spec.rows, how.mode, how.negative)
+        taken, blocks, numbers = quantized.parts_of(spec, rows)
+        scales, *zeros = self.beside
+        codes = _unpacked(self, spec, taken)
+        factors = scales.taken(blocks, spec.axis)
+        points = _unpacked(zeros[0], spec, blocks) if zeros else None
+        result: NDArray[Any] = np.empty(shape, self.dtype)
+        part = spec.of_rows(taken.size)
+        if spec.divides_bytes:
+            part = part._replace(codes=part.codes._replace(in_byte=1))
+        quantized.dequantize(part, codes, numbers, factors, points, result)
+        return result
 
 
 class QuantizedTable(Table):
@@ -42,48 +116,19 @@ class QuantizedTable(Table):
         zero_points: Operand | None,
         how: Mapping[str, Any],
     ) -> None:
-        super().__init__(table, cache, readers, direct, storage_options)
-        self._how = dict(how)
-        self._scales = Table(scales, cache, readers, False, storage_options)
-        self._zeros: Table | None = None
+        found = [anchored("scales", scales)]
         if zero_points is not None:
-            self._zeros = Table(zero_points, cache, readers, False, storage_options)
-        self._given_scales = scales, zero_points
-        self._check()
+            found.append(anchored("zero_points", zero_points))
+        self._beside = [where for where, _ in found]
+        self._given_beside = [given for _, given in found] + [None] * (2 - len(found))
+        self._how = dict(how)
+        super().__init__(table, cache, readers, direct, storage_options)
 
-    def _check(self) -> None:
-        """Check the parts of the table against each other."""
-        how, block = self._how, self._how["block_size"]
-        some = 1 if block is None else block
-        attributes = as_attributes(
-            0, how["quantize_axis"], some, how["bits"], how["dtype"], "raise", True
-        )
-        given = [(shape, name_of(kind)) for shape, kind in map(_stored, self._tables())]
-        codes, scales, *zeros = given
-        if block is None:
-            in_byte = codes_of(codes[1], attributes.bits).in_byte
-            block = _block_size(codes[0], scales[0], attributes.quantize_axis, in_byte)
-            attributes = attributes._replace(block_size=block)
-        kind = result_dtype(attributes.result)
-        if not isinstance(kind, np.dtype):
-            raise errors.no_values(OPEN, kind)
-        spec = spec_of(attributes, codes, scales, zeros[0] if zeros else None)
-        self._spec, self._attributes, self._dtype = spec, attributes, kind
-
-    def _tables(self) -> list[Table]:
-        return [self, self._scales, *([] if self._zeros is None else [self._zeros])]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the values."""
-        self._opened("shape")
-        return self._spec.values
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of what `gather` returns."""
-        self._opened("dtype")
-        return self._dtype
+    def _new_state(self) -> State:
+        try:
+            return QuantizedState(self._where, self._beside, self._settings, self._how)
+        except REFUSALS as error:
+            raise _named(error, OPEN)  # noqa: B904  # the same error
 
     def gather(
         self,
@@ -111,58 +156,16 @@ class QuantizedTable(Table):
         ndarray
             The result, or `out`.
         """
-        self._opened(GATHER)
+        begun, state = perf_counter_ns(), self._opened(GATHER)
+        assert isinstance(state, QuantizedState)
         if not conversion.is_integer_zero(fill_value):
             raise ValueError(f"{GATHER}: `fill_value` must be 0 for a quantized table, got "
                              f"{fill_value!r}")  # fmt: skip
-        how, spec = self._call(axis, mode, negative)
-        found = find("indices", indices, GATHER)
-        if not isinstance(found, Held):
-            raise TypeError(
-                f"{GATHER}: `indices` must be an array for a quantized table, got a path"
-            )
-        places = conversion.as_indices(GATHER, found.array)
-        shape = spec.result_shape(places.shape)
-        shapes.check_result(GATHER, shape, self._dtype)
-        receiver = None
-        if out is not None:
-            receiver = Receiver(GATHER, out, shape, self._dtype)
-            receiver.check_apart(None, found)
-        result = self._dequantized(spec, how, places, shape)
-        if receiver is None:
-            return result
-        receiver.array[...] = result
-        return out
-
-    def _call(self, axis: object, mode: object, negative: object) -> tuple[Attributes, Spec]:
-        """Return the attributes of a lookup, and its spec."""
-        plain, spec = self._attributes, self._spec
-        if type(axis) is int and axis == 0 and mode == "raise" and negative is True:
-            return plain, spec
-        how = as_attributes(
-            axis, plain.quantize_axis, plain.block_size, plain.bits, plain.result, mode, negative
-        )
-        spec = spec._replace(axis=shapes.resolve_axis(GATHER, spec.values, how.axis))
-        if spec.divides_bytes:
-            raise ValueError(
-                f"{GATHER}: `axis` must not be the last one of a table with {spec.codes.in_byte} "
-                f"values in a byte, got {axis}"
-            )
-        return how, spec
-
-    def _dequantized(
-        self, spec: Spec, how: Attributes, places: NDArray[Any], shape: tuple[int, ...]
-    ) -> NDArray[Any]:
-        if not is_index(places.dtype):
-            raise errors.not_an_index_dtype(GATHER, places.dtype, False)
-        rows = quantized.resolve_rows(places, spec.axis, spec.rows, how.mode, how.negative)
-        taken, blocks, numbers = quantized.parts_of(spec, rows)
-        codes = Table.gather(self, taken, spec.axis)
-        factors, *zeros = (part.gather(blocks, spec.axis) for part in self._tables()[1:])
-        result: NDArray[Any] = np.empty(shape, self._dtype)
-        quantized.dequantize(
-            spec.of_rows(taken.size), codes, numbers, factors, zeros[0] if zeros else None, result
-        )
+        try:
+            result, rows, nbytes = _gathered(state, indices, (axis, mode, negative), out)
+        except REFUSALS as error:
+            raise _named(error, GATHER)  # noqa: B904  # the same error
+        self._counts.add(rows, nbytes, perf_counter_ns() - begun)
         return result
 
     def gather_nd(self, *_: Any, **__: Any) -> NoReturn:
@@ -178,42 +181,70 @@ class QuantizedTable(Table):
     ) -> Generator[NDArray[Any], None, None]:
         """Yield the slices that each batch of indices names, dequantized; as `Table.rows`."""
         self._opened("rows")
-        given = iter(batches)
-        pending = deque(self.submit(batch, axis, **attributes) for batch in islice(given, AHEAD))
-        while pending:
-            yield pending.popleft().result()
-            pending.extend(self.submit(batch, axis, **attributes) for batch in islice(given, 1))
+        return self._rows_of(iter(batches), axis, attributes)
 
-    def prefetch(self, indices: Operand) -> None:
-        """Begin to read rows and their scales, and return at once; as `Table.prefetch`."""
-        super().prefetch(indices)
-        if self._spec.quantize_axis != 0:
-            for part in self._tables()[1:]:
-                part.prefetch(indices)
-
-    def reload(self) -> None:
-        """Open the table and its scales again, as they are now."""
-        for part in self._tables()[1:]:
-            part.reload()
-        super().reload()
-        self._check()
-
-    def close(self) -> None:
-        """Close the table and its scales."""
-        super().close()
-        for part in self._tables()[1:]:
-            part.close()
+    def _rows_of(
+        self, batches: Iterator[Any], axis: int, attributes: dict[str, Any]
+    ) -> Generator[NDArray[Any], None, None]:
+        pending = deque[Future[Any]]()
+        while True:
+            for batch in islice(batches, AHEAD - len(pending)):
+                pending.append(self._submit("rows", batch, axis, attributes))
+            if not pending:
+                return
+            found = pending.popleft().result()
+            self._opened("rows")
+            yield found
 
     def __reduce__(self) -> tuple[Callable[..., Table], tuple[Any, ...]]:
         """Pickle how to open it again."""
         _, given = super().__reduce__()
-        return QuantizedTable, (*given, *self._given_scales, self._how)
+        return QuantizedTable, (*given, *self._given_beside, self._how)
 
 
-def _stored(table: Table) -> tuple[tuple[int, ...], Any]:
-    """Return the shape and the dtype of what a table stores."""
-    opened = table._opened(OPEN).table
-    return opened.shape, opened.dtype
+def _gathered(
+    state: QuantizedState, indices: Operand, given: tuple[Any, ...], out: Any
+) -> tuple[Any, int, int]:
+    """Return the result of a gather, or `out`, how many indices it had, and the bytes of codes."""
+    axis, mode, negative = given
+    how, spec = state.attributes, state.spec
+    if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
+        q, block, result = how.quantize_axis, how.block_size, how.result
+        how = as_attributes(axis, q, block, how.bits, result, mode, negative)
+        spec = spec._replace(axis=shapes.resolve_axis(GATHER, spec.values, how.axis))
+    found = find("indices", indices, GATHER)
+    if not isinstance(found, Held):
+        raise TypeError(f"{GATHER}: `indices` must be an array for a quantized table, got a path")
+    places = conversion.as_indices(GATHER, found.array)
+    shape = spec.result_shape(places.shape)
+    shapes.check_result(GATHER, shape, state.dtype)
+    nbytes = state.nbytes * places.size // max(spec.rows, 1)
+    if out is None:
+        return state.dequantized(spec, how, places, shape), places.size, nbytes
+    receiver = Receiver(GATHER, out, shape, state.dtype)
+    for part in (state, *state.beside):
+        receiver.check_apart(part.table.location, found)
+    receiver.array[...] = state.dequantized(spec, how, places, shape)
+    return out, places.size, nbytes
+
+
+def _unpacked(part: State, spec: Spec, numbers: Ints) -> NDArray[Any]:
+    """Return slices by their numbers, each in bytes of its own where it is a part of each byte."""
+    if not spec.divides_bytes:
+        return part.taken(numbers, spec.axis)
+    in_byte, bits = spec.codes.in_byte, spec.codes.bits
+    found = part.taken(numbers // in_byte, spec.axis)
+    shifts = (numbers % in_byte * bits).astype(np.uint8)
+    return (found.view(np.uint8) >> shifts).view(found.dtype)
+
+
+def _named(error: Exception, op: str) -> Exception:
+    """Let an error of `gather_quantized` name the call that was made."""
+    error.args = tuple(
+        f"{op}{one.removeprefix(NAME)}" if str(one).startswith(f"{NAME}: ") else one
+        for one in error.args
+    )
+    return error
 
 
 def _block_size(codes: tuple[int, ...], scales: tuple[int, ...], axis: int, in_byte: int) -> int:

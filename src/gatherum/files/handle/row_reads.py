@@ -14,7 +14,7 @@ from gatherum.files.handle.protocol import RowReads
 from gatherum.files.lookups import Lookups
 from gatherum.indices import first_invalid
 
-__all__ = ["reads_of"]
+__all__ = ["CALL", "OtherReads", "reads_of"]
 
 Ints = NDArray[np.int64]
 WAITED_ROW, WAITED_CALL = 2_000, 20_000  # nanoseconds, from which on the disk was waited for

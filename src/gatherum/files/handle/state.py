@@ -16,7 +16,7 @@ from gatherum.dtypes import MODES
 from gatherum.files.budget import Budget
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.handle.row_cache import cache_of
-from gatherum.files.handle.row_reads import OtherReads, reads_of
+from gatherum.files.handle.row_reads import CALL, OtherReads, reads_of
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, open_all
 from gatherum.files.receivers import Receiver
@@ -89,6 +89,7 @@ class State:
                 storage_options=settings.storage_options,
             )
             self.table = open_all({"table": where}, opening)["table"]
+            self.shape, self.dtype = self.table.shape, self.table.dtype
             self.lookups, self.meter = Lookups(self.table, opening), opening.meter
             self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)
             # a call that still runs keeps the files open that it reads
@@ -97,7 +98,8 @@ class State:
         self.cache: native.RowCache | None = None
         rows = self.table.shape[0] if self.reads is not None else 1
         self._item = self.table.nbytes // rows
-        if settings.cache and self.reads is not None:
+        in_memory = isinstance(where, Held) and conversion.is_plain(where.array)
+        if settings.cache and self.reads is not None and not in_memory:
             self.cache = cache_of(settings.cache, rows, self._item)
         kept = self.cache is not None or not isinstance(self.reads, OtherReads)
         self._quick = kept and self.reads is not None
@@ -118,6 +120,18 @@ class State:
             raise
         self._due = now + self._pause
 
+    def version(self) -> Any:
+        """Return which version of the table is open, for comparisons."""
+        return self.table.state()
+
+    def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:
+        """Return the slices of some numbers, which are valid."""
+        found = self.rows(numbers, "raise", False, 0, None) if axis == 0 else None
+        if found is None:
+            found, _ = self.lookups.gather("gather", numbers, {**CALL, "axis": axis}, 0)
+        self.check()
+        return found
+
     def cached(self) -> tuple[int, int, int]:
         """Return hits and misses of the row cache, and the bytes of its rows."""
         cache = self.cache
@@ -126,8 +140,8 @@ class State:
     def numbers(self, indices: Operand) -> Ints:
         """Return the rows that indices name, sorted, each once; raise as a gather of them."""
         values = conversion.as_indices("gather", frameworks.spec("gather", "indices", indices))
-        plan("gather", (self.table.shape, self.table.dtype), values)
-        size = self.table.shape[0]
+        plan("gather", (self.shape, self.table.dtype), values)
+        size = self.shape[0]
         found = first_invalid(values, (size,), "raise", True, False)
         if found is not None:
             raise errors.index_out_of_bounds("gather", found.value, 0, size, found.where, "raise")
@@ -143,6 +157,10 @@ class State:
         numbers = indices.reshape(-1).astype(INT64)
         inside = (numbers >= 0) & (numbers < self.table.shape[0])
         return reads.are_resident(numbers[inside])
+
+    def parts(self, numbers: Ints) -> "list[tuple[State, Ints]]":
+        """Return what rows are read of, and the numbers that they have there."""
+        return [(self, numbers)]
 
     def expect(self, numbers: Ints) -> None:
         """Let the system begin to read rows."""

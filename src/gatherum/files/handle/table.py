@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
+from contextlib import closing
 from copy import copy
 from time import perf_counter_ns
 from typing import Any, TypeVar
@@ -195,7 +196,18 @@ class Table(Handle):
         """
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         state = self._opened("rows")
-        return _kept_open(state, rows_of(copy(state.lookups), batches, attributes, fill_value))
+        found = rows_of(copy(state.lookups), batches, attributes, fill_value)
+        return self._until_closed(state, found)
+
+    def _until_closed(
+        self, _: State, rows: Generator[Rows, None, None]
+    ) -> Generator[Rows, None, None]:
+        """Yield rows; the generator holds the state that they are read from."""
+        with closing(rows):
+            for found in rows:
+                if self._closing:
+                    raise self._closed("rows")
+                yield found
 
     # ----------------------------------------------------------- in the background
 
@@ -216,13 +228,18 @@ class Table(Handle):
         concurrent.futures.Future
             Its result, or its error, is that of `gather`.
         """
-        state, where = self._opened("submit"), find("indices", indices)
+        return self._submit("submit", indices, axis, options)
+
+    def _submit(
+        self, name: str, indices: Operand, axis: int, options: dict[str, Any]
+    ) -> "Future[Any]":
+        state, where = self._opened(name), find("indices", indices)
         taken: Any = where
         if isinstance(where, Held):
             taken = np.array(where.array)
             if state.are_resident(taken, axis):
                 return _done(self.gather, taken, axis, **options)
-        return self._start(self.gather, taken, axis, **options)
+        return self._start(self.gather, taken, axis, called=name, **options)
 
     async def gather_async(self, indices: Operand, axis: int = 0, **options: Any) -> Any:
         """Gather without keeping the event loop waiting.
@@ -256,21 +273,13 @@ class Table(Handle):
             As `gather`.
         """
         state = self._opened("prefetch")
-        numbers = state.numbers(indices)
-        if numbers.size <= FEW:
-            state.expect(numbers)
-        else:  # which takes its time
-            self._start(state.expect, numbers)
-        if state.cache is not None:
-            self._start(state.fill, numbers)
-
-
-def _kept_open(state: State, rows: Generator[Rows, None, None]) -> Generator[Rows, None, None]:
-    """Yield rows; the generator holds what they are read from."""
-    try:
-        yield from rows
-    finally:
-        del state
+        for part, numbers in state.parts(state.numbers(indices)):
+            if numbers.size <= FEW:
+                part.expect(numbers)
+            else:  # which takes its time
+                self._start(part.expect, numbers, called="prefetch")
+            if part.cache is not None:
+                self._start(part.fill, numbers, called="prefetch")
 
 
 def _done(call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":
