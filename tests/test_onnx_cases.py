@@ -1,0 +1,72 @@
+"""docs/onnx_cases.py runs ONNX vectors on packages, also on one that hangs or dies."""
+
+import importlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from gatherum.conformance import write
+
+pytest.importorskip("onnx", reason="install onnx to run its models")
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "docs")
+    return importlib.import_module("onnx_cases")
+
+
+def test_cases_run_on_the_reference_and_are_counted_by_rule(tmp_path, script, monkeypatch, capsys):
+    # one of the expected results is made wrong
+    write(tmp_path, "onnx", op="scatter_elements", rule="outside")
+    rows = json.loads((tmp_path / "cases.json").read_text())
+    assert [row["error"] for row in rows] == ["IndexError"] * 5
+    write(tmp_path / "more", "onnx", op="scatter_elements", rule="negative")
+    (plain,) = json.loads((tmp_path / "more" / "cases.json").read_text())
+    cases = tmp_path / "more" / "cases"
+    cases.rename(tmp_path / "cases")
+    output = tmp_path / "cases" / f"test_{plain['name']}" / "test_data_set_0" / "output_0.pb"
+    output.write_bytes(output.with_name("input_0.pb").read_bytes())
+    (tmp_path / "cases.json").write_text(json.dumps([*rows, plain]))
+    monkeypatch.setattr(sys, "argv", ["onnx_cases.py", str(tmp_path), "onnx"])
+    assert script.main() == 1
+    printed = capsys.readouterr().out
+    assert f"onnx: {plain['name']}: [[" in printed
+    assert printed.count("onnx: ") == 1
+    assert "| `outside` | 5 | 0 |\n| `negative` | 1 | 1 |\n| all | 6 | 1 |\n" in printed
+
+
+def test_an_answer_is_judged(tmp_path, script, monkeypatch):
+    write(tmp_path, "onnx", op="gather", rule="outside")
+    refused = str(tmp_path / "errors" / "test_gather_outside_0")
+    assert script.outcome("onnx", refused) == "passed"
+
+    def unable(model):
+        raise NotImplementedError("complex64")
+
+    monkeypatch.setitem(script.LOADS, "onnx", lambda model: lambda feeds: feeds["data"])
+    assert script.outcome("onnx", refused).endswith(", not an error")
+    monkeypatch.setitem(script.LOADS, "onnx", unable)  # it refuses the model, not the index
+    assert script.outcome("onnx", refused) == "NotImplementedError: complex64"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process is stopped by a signal")
+def test_a_process_that_hangs_or_dies_is_replaced(tmp_path, script, monkeypatch):
+    write(tmp_path, "onnx", op="gather", rule="negative")
+    folder = str(tmp_path / "cases" / "test_gather_negative_0")
+    child = script.Child("onnx")
+    try:
+        assert child.ask(folder) == "passed"
+        os.kill(child.process.pid, signal.SIGSTOP)
+        with monkeypatch.context() as patch:
+            patch.setattr(script, "LIMIT", 0.1)
+            assert child.ask(folder) == "no answer in 0.1 seconds"
+        assert child.ask(str(tmp_path / "nowhere")) == "the process crashed"
+        assert child.ask(folder) == "passed"
+    finally:
+        child.stop()
+    assert child.process is None
