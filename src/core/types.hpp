@@ -349,8 +349,8 @@ struct Combine {
 };
 
 // Whether the fold must know how many updates a destination has had. (Exact sums know whether there were
-// any.)
-constexpr bool needs_counter(const Combine& how) {
+// any.) Static: where it is not inlined, a linker must not keep one level's code for all.
+static constexpr bool needs_counter(const Combine& how) {
   const ReductionRow row = row_of(how.reduction);
   return row.divides || (how.reduction != Reduction::none && !how.include_self && !row.exact);
 }

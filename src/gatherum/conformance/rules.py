@@ -126,8 +126,12 @@ def _last(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterato
         yield made(op, table(dtype), pointing(op, 1, -2))
 
 
+def _reductions(dtype: np.dtype[Any]) -> list[str]:
+    return [name for name in REDUCTIONS[1:] if is_reducible(dtype, name)]
+
+
 def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
-    for reduction in REDUCTIONS[1:] if op.scatters else ():
+    for reduction in _reductions(dtype) if op.scatters else ():
         for include_self in (True, False):
             yield made(
                 op, table(dtype), pointing(op, 1, 1, 2, 1), 3, reduction=reduction,
@@ -191,13 +195,13 @@ def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         for kind in (np.int8, np.uint8, np.int64):
             most = np.iinfo(kind).max
             column = np.array([most, most, 2], kind).reshape(-1, 1)
-            for reduction in REDUCTIONS[1:]:
+            for reduction in _reductions(np.dtype(kind)):
                 yield _folded(op, np.ones((_SOME, 2), kind), column, reduction)
 
 
 def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
     if op.scatters:
-        for reduction in (r for r in REDUCTIONS[1:] if is_reducible(np.dtype(bool), r)):
+        for reduction in _reductions(np.dtype(bool)):
             for numbers in ((True, True), (False, True), (False, False)):
                 column = np.array(numbers).reshape(-1, 1)
                 start = np.zeros((_SOME, 2), bool)
