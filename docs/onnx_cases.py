@@ -57,7 +57,7 @@ def outcome(package: str, folder: str) -> str:
     refused = "passed" if not output.exists() else ""
     try:
         run = LOADS[package](model)
-    except Exception as error:  # also where the values must be refused: they were not seen
+    except Exception as error:  # also where the values must be refused: nothing read them
         return _named(error)
     try:
         found = run(feeds)
