@@ -703,7 +703,6 @@ def test_every_sentence_is_tested():
         "no_gradient_of",
         "no_space",  # files/test_grouped.py
         "no_float",  # frameworks/torch/test_tensor_groups.py
-        "only_on_cpu",
         "unknown_groups",
         "unknown_size",  # frameworks/jax/test_jax_groups.py
         "not_a_regular_file",  # test_regular.py

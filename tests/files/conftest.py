@@ -5,9 +5,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from gatherum.files.handle import state
+
 
 @pytest.fixture
 def quick_sync(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leave the disk out of tests that are about values: forcing files to it takes most time."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     yield
+
+
+@pytest.fixture
+def watched_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the file of an open table after every call."""
+    monkeypatch.setattr(state, "NEAR", -1.0)

@@ -88,12 +88,19 @@ class Execution:
         self, kernel: Kernel, total: int, fields: Fields, *, threads: int = THREADS, each: int = 1
     ) -> None:
         """Launch a kernel over so many flat numbers."""
-        blocks = -(-total // (threads * each))
-        most = self.device.processors * BLOCKS
-        self.device.launch(kernel, min(blocks, most), threads, tables.packed(fields))
+        launch(self.device, kernel, total, fields, threads=threads, each=each)
 
     def cleared(self, nbytes: int) -> Buffer:
         """Return scratch memory of zeros."""
         buffer = self.device.allocate(nbytes)
         self.device.clear(buffer, nbytes)
         return buffer
+
+
+def launch(
+    device: Device, kernel: Kernel, total: int, fields: Fields, *, threads: int, each: int = 1
+) -> None:
+    """Launch a kernel over so many flat numbers, as blocks of `threads` that take `each`."""
+    blocks = -(-total // (threads * each))
+    most = device.processors * BLOCKS
+    device.launch(kernel, min(blocks, most), threads, tables.packed(fields))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..call import ArraySpec, Attributes
-from ..cuda import cub, execute
+from ..cuda import cub, elementary, execute
 from ..cuda import errors as cuda_errors
 from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
@@ -114,8 +114,7 @@ def run(
 ) -> Tensor:
     """Run one call on dense tensors of one CUDA device, and return the result, or `out`."""
     op = attributes.op
-    if torch.version.hip is not None:
-        raise cuda_errors.on_rocm(op, torch.version.hip)
+    _check_device(op)
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
@@ -127,6 +126,23 @@ def run(
 
     result: Tensor = execute.call(FRAMEWORK, attributes, data, indices, updates, item, out)
     return result
+
+
+def mapped(function: str, values: Tensor) -> Tensor:
+    """Return "exp" or "log" of a contiguous tensor of floats on a CUDA device."""
+    _check_device(function)
+    found, number = torch.empty_like(values), values.device.index or 0
+    device = execute.open_device(FRAMEWORK, number, FRAMEWORK.stream(number, (values,)))
+    dtype = str(values.dtype).removeprefix("torch.")
+    addresses = values.data_ptr(), found.data_ptr()
+    elementary.into(device, function, dtype, *addresses, values.numel())
+    return found
+
+
+def _check_device(op: str) -> None:
+    """Raise TypeError where torch calls the devices of AMD "cuda"."""
+    if torch.version.hip is not None:
+        raise cuda_errors.on_rocm(op, torch.version.hip)
 
 
 def functions(number: int = 0) -> OnDevice | None:

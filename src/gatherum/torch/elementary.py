@@ -24,12 +24,17 @@ from .ops import LIBRARY, overload, with_below
 NAMES = ("exp", "log", "sqrt")
 
 
-def _computed(name: str, x: Tensor) -> Tensor:
+def _checked(name: str, x: Tensor) -> Tensor:
+    """Return a contiguous tensor of the same values, or raise for what has no such function."""
     check_dense(name, "x", x, x.device)
-    if not x.is_floating_point():
+    if not (x.is_floating_point() and dtypes.has_sums(x.dtype)):
         raise torch_errors.no_float(name, dtypes.planned(name, "x", x.dtype))
     check_storage(name, "x", x)
-    given = x.detach().resolve_neg().contiguous()
+    return x.detach().resolve_neg().contiguous()
+
+
+def _computed(name: str, x: Tensor) -> Tensor:
+    given = _checked(name, x)
     found = torch.empty_like(given)
     numbers = (given, found)
     if not dtypes.is_of_numpy(given.dtype):
@@ -43,11 +48,16 @@ def _computed(name: str, x: Tensor) -> Tensor:
     return found
 
 
+def _on_cuda(name: str, x: Tensor) -> Tensor:
+    from . import cuda
+
+    given = _checked(name, x)
+    return given.sqrt() if name == "sqrt" else cuda.mapped(name, given)  # the root is exact there
+
+
 def _elsewhere(name: str, x: Tensor) -> Tensor:
     check_dense(name, "x", x, x.device)
-    if name == "sqrt" and x.is_cuda:  # exact there
-        return x.sqrt()
-    raise torch_errors.only_on_cpu(name, str(x.device))
+    raise torch_errors.no_device(name, str(x.device))
 
 
 def _fake(x: Tensor) -> Tensor:
@@ -110,6 +120,7 @@ for _name in NAMES:
     for _each in with_below(_name):
         LIBRARY.define(f"{_each}(Tensor x) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
         LIBRARY.impl(_each, partial(_computed, _name), "CPU")
+        LIBRARY.impl(_each, partial(_on_cuda, _name), "CUDA")
         LIBRARY.impl(_each, partial(_elsewhere, _name), "CompositeExplicitAutograd")
         torch.library.register_fake(f"gatherum::{_each}", _fake, lib=LIBRARY)
         torch.library.register_vmap(f"gatherum::{_each}", partial(_batched, _name), lib=LIBRARY)

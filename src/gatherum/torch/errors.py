@@ -61,12 +61,6 @@ def no_device(op: str, found: str) -> NotImplementedError:
     )
 
 
-def only_on_cpu(op: str, found: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{op}: tensors must be on the CPU for exp and log, got {found}; write values.cpu()"
-    )
-
-
 def not_on_cpu(op: str, found: str) -> NotImplementedError:
     return NotImplementedError(f"{op}: `data` must be on the CPU, got {found}; write data.cpu()")
 

@@ -5,7 +5,10 @@ The shim is a package of its own, for the tests of this folder and for `nox -s c
 
 import ctypes
 import sys
+import warnings
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -67,3 +70,41 @@ def on_shim(machine, monkeypatch):
     monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
     monkeypatch.setattr("gatherum.cuda.execute.open_device", ShimGpu)
     return machine
+
+
+@pytest.fixture
+def as_cuda(monkeypatch):
+    """Give tensors of the host's memory the kernels of those on a CUDA device."""
+    torch = pytest.importorskip("torch", reason="install torch to test tensors: pip install torch")
+    from gatherum.operators import OPERATORS
+    from gatherum.torch import cuda, elementary, gradients, namespace, ops, softmax
+
+    ran = []
+
+    def run(attributes, *operands):
+        ran.append(attributes.op)
+        return cuda.run(attributes, *operands)
+
+    def through_ops(op, data, indices, updates, axis, reduction, include_self, mode, negative, *_):
+        operands = (data, indices) if updates is None else (data, indices, updates)
+        fold = () if updates is None else (reduction, include_self)
+        return ops.overload(op)(*operands, axis, *fold, mode, negative)
+
+    kernels = {}
+    for row in OPERATORS.values():
+        kernels |= ops._kernels(row, run)
+    for name in elementary.NAMES:
+        kernels |= dict.fromkeys(ops.with_below(name), partial(elementary._on_cuda, name))
+    kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._elsewhere)
+    library = torch.library.Library("gatherum", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that kernels are replaced
+        for name, kernel in kernels.items():
+            library.impl(name, kernel, "CPU")
+    monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
+    monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
+    # The core would not see memory of a device: everything goes to the ops.
+    monkeypatch.setattr(gradients, "_plain", lambda *_: None)
+    monkeypatch.setattr(namespace, "native", SimpleNamespace(call=through_ops))
+    yield ran
+    library._destroy()

@@ -97,6 +97,14 @@ def test_a_fold_has_no_fused_product_and_no_flush_to_zero(compiler, name, group,
         assert f"{operation}.rn.f{bits}" in ptx
 
 
+@pytest.mark.parametrize("kernel", [*variants("elementary")], ids=str)
+def test_exp_and_log_have_no_fused_product_and_no_flush_to_zero(compiler, kernel):
+    ptx = ptx_of(compiler, kernel)
+    assert re.findall(r"\bfma\.\S+|\b\S+\.ftz\S*|\S+\.approx\S*", ptx) == []
+    assert ".local" not in ptx
+    assert "mul.rn.f64" in ptx
+
+
 @pytest.mark.parametrize("name", ["gather", "scatter", "scatter_sorted", "fold", "fold_long"])
 def test_what_moves_is_loaded_and_stored_128_bits_at_a_time(compiler, name):
     ptx = ptx_of(compiler, commonest(name))

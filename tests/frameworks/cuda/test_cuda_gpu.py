@@ -334,6 +334,16 @@ def test_gradients_are_those_of_the_host(op, reduction):
     assert torch.equal(found[0][0], found[1][0].cpu())
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp"])
+def test_groups_have_the_bits_of_the_host(func, dtype):
+    values, groups = 8 * torch.randn(5000, 4, dtype=torch.float64), torch.randint(90, (5000,))
+    call = gatherum.groups.reduce if func == "logsumexp" else gatherum.groups.transform
+    values = values.to(dtype)
+    found = call(values.to(GPU), groups.to(GPU), func=func, size=90)
+    assert torch.equal(found.cpu(), call(values, groups, func=func, size=90))
+
+
 def test_a_compiled_graph():
     data, index = torch.randn(100, 8, device=GPU), torch.randint(100, (50,), device=GPU)
 

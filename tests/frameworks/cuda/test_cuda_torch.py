@@ -1,7 +1,5 @@
 """Tensors on a CUDA device: the ops' kernels for them, run on tensors of the host's memory."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -19,41 +17,11 @@ from gatherum.call import Attributes  # noqa: E402
 from gatherum.cuda import views  # noqa: E402
 from gatherum.cuda.kernels import FOLDS  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
-from gatherum.torch import cuda, gradients, namespace, ops  # noqa: E402
+from gatherum.torch import cuda, gradients, ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning")
 MODES = ("raise", "clip", "wrap", "fill", "drop")
-
-
-@pytest.fixture
-def as_cuda(monkeypatch):
-    """Give tensors of the host's memory the kernels of those on a CUDA device."""
-    ran = []
-
-    def run(attributes, *operands):
-        ran.append(attributes.op)
-        return cuda.run(attributes, *operands)
-
-    library = torch.library.Library("gatherum", "IMPL")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that kernels are replaced
-        for row in ROWS.values():
-            for name, kernel in ops._kernels(row, run).items():
-                library.impl(name, kernel, "CPU")
-    monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
-    monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
-    # The core would not see memory of a device: everything goes to the ops.
-    monkeypatch.setattr(gradients, "_plain", lambda *_: None)
-    monkeypatch.setattr(namespace, "native", SimpleNamespace(call=_through_ops))
-    yield ran
-    library._destroy()
-
-
-def _through_ops(op, data, indices, updates, axis, reduction, include_self, mode, negative, *_):
-    operands = (data, indices) if updates is None else (data, indices, updates)
-    fold = () if updates is None else (reduction, include_self)
-    return ops.overload(op)(*operands, axis, *fold, mode, negative)
 
 
 def example(op, dtype=torch.float32):

@@ -58,6 +58,12 @@ _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
 _FOLD |= {"LANES": (1,), "CARRIED": (0,)}
 AXES: dict[str, Axes] = {
     "check": CHECKING,
+    "elementary": {
+        "VALUE": ("value_float64", "value_float32", "value_float16", "value_bfloat16"),
+        "FUNCTION": ("Exp", "Log"),
+        **OFFSETS,
+        "LOOPS": (8,),
+    },
     "first": CHECKING,
     "gather": {**CHECKING, **WIDTHS, "MODE": (*CHECKING["MODE"], *WRITING["MODE"])},
     "pattern": {},
@@ -95,6 +101,9 @@ def variants(name: str) -> Iterator[Kernel]:
                 kind |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
                 yield _kernel(name, common, **kind, VALUE_ALIGN=size)
         common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
+    elif name == "elementary":
+        for value, function in product(axes["VALUE"], axes["FUNCTION"]):
+            yield _kernel(name, common, VALUE=value, FUNCTION=function)
     yield _kernel(name, common)
     for macro, values in axes.items():
         for value in values[1:]:

@@ -162,7 +162,7 @@ def test_elementary_functions(name):
     with pytest.raises(NotImplementedError) as caught:
         elementary._elsewhere(name, torch.ones(3, device="meta"))
     assert str(caught.value) == (
-        f"{name}: tensors must be on the CPU for exp and log, got meta; write values.cpu()"
+        f"{name}: tensors must be on the CPU or on a CUDA device, got meta; write data.cpu()"
     )
 
 

@@ -1,0 +1,22 @@
+"""exp and log of every item of contiguous memory on a device, with the bits of NumPy's calls."""
+
+from __future__ import annotations
+
+from . import tables
+from .device import Device, Kernel
+from .launches import NARROW, THREADS, launch
+
+__all__ = ["into"]
+
+
+def into(device: Device, function: str, dtype: str, values: int, out: int, count: int) -> None:
+    """Write "exp" or "log" of `count` items of a dtype from one address to another.
+
+    See `gatherum.elementary`. The two may be the same; both are aligned to the items.
+    """
+    if count == 0:
+        return
+    bits = 32 if count < NARROW else 64
+    macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
+    kernel = Kernel.of("elementary", **macros, LOOPS=tables.FEW_LOOPS)
+    launch(device, kernel, count, [values, out, count], threads=THREADS)

@@ -1,0 +1,24 @@
+"""What the tests of open tables share."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CACHES", "TABLE", "forked"]
+
+TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
+CACHES = ["0", "4KiB", "1MiB"]
+
+
+def forked(call: Any) -> int:
+    """Run a call in a child, and return its exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            call()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
