@@ -37,8 +37,12 @@ class Row:
 
 
 def roofline_rows(found: dict[str, Any]) -> list[Row]:
-    """Return what the roofline shows; tiny cases are left out, for memory does not limit them."""
-    return [_row(record) for record in found["cases"] if "floor" in record]
+    """Return what the roofline shows: calls with ``out=``, but not tiny ones, for memory does not
+    limit them.
+    """
+    return [
+        _row(record) for record in found["cases"] if "floor" in record and "out" in record["ours"]
+    ]
 
 
 def _row(record: dict[str, Any]) -> Row:

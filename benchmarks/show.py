@@ -21,7 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="what `run.py --json` wrote")
     parser.add_argument("--least", action="store_true", help="least times instead of medians")
     parser.add_argument("--markdown", action="store_true", help="the tables as Markdown")
-    parser.add_argument("--readme", action="store_true", help="six cases as Markdown, for a README")
+    parser.add_argument(
+        "--readme", action="store_true", help="some cases as Markdown, for a README"
+    )
     options = parser.parse_args(arguments)
     report = json.loads(options.file.read_text())
     if options.least:

@@ -16,12 +16,15 @@ import show
 from bench import children, command, peers, records, report, runner, tiny
 from bench.cases import Case
 from bench.command import main as bench
+from bench.job_workloads import JOBS
+from bench.jobs import Job
 from bench.limits import Meter
 from bench.worker import LIMITS, Verdict, compare, compare_sums
 from bench.workloads import WORKLOADS, Workload, select
 
 TINY_SCALE = 1e-4
 each_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+each_job = pytest.mark.parametrize("workload", JOBS, ids=lambda workload: workload.name)
 
 # Milliseconds at 42 GB/s of the full sizes, as they were first worked out by hand.
 FLOORS = {
@@ -34,14 +37,22 @@ FLOORS = {
     "add-1M-i64": 8.0, "add-50M-f32": 15.2, "add-256-f32": 5.7, "fold-rows-add": 7.5,
     "fold-rows-max": 7.5,
 }  # fmt: skip
+JOB_FLOORS = {
+    "job-messages-sum": 1.6, "job-messages-max": 1.6, "job-product-64": 1.53,
+    "job-product-8": 0.457, "job-bags": 5.15, "job-sum-100": 3.81, "job-sum-10k": 3.81,
+    "job-sum-1M": 4.0, "job-mean-100": 3.81, "job-mean-10k": 3.81, "job-mean-1M": 4.0,
+    "job-max-100": 3.81, "job-max-10k": 3.81, "job-max-1M": 4.0, "job-query-3": 7.66,
+    "job-query-5": 7.68, "job-query-7": 7.64, "job-counts": 3.82, "job-take": 1.9,
+    "job-permute": 3.61, "job-combine": 3.61,
+}  # fmt: skip
 
 
 def made(workload: Workload, scale: float = TINY_SCALE) -> Case:
     return workload.make(scale, np.random.default_rng(1))
 
 
-def answers(family: str, case: Case) -> dict[str, np.ndarray]:
-    return {name: np.asarray(call()) for name, call in peers.load(family).methods(case).items()}
+def answers(family: str, case: Case | Job) -> dict[str, np.ndarray]:
+    return {name: np.asarray(call()) for name, call in peers.methods(family, case).items()}
 
 
 @each_workload
@@ -65,6 +76,49 @@ def test_the_table_is_complete() -> None:
     assert [workload.name for workload in WORKLOADS] == list(FLOORS)
 
 
+@each_job
+def test_our_answer_of_a_job_is_the_referees(workload: Workload) -> None:
+    job = made(workload, JOB_SCALE)
+    expected = next(iter(answers("numpy", job).values()))
+    assert expected.nbytes <= job.result_bytes
+    for answer in answers("gatherum", job).values():
+        assert compare(answer, expected) == EXACT
+
+
+@each_job
+def test_floors_of_jobs_are_those_of_the_table(workload: Workload) -> None:
+    floor = workload.floor(made(workload, 1 / 64))
+    assert 64 * floor / 42e9 * 1e3 == pytest.approx(JOB_FLOORS[workload.name], rel=0.02)
+
+
+def test_the_table_of_jobs_is_complete() -> None:
+    assert [workload.name for workload in JOBS] == list(JOB_FLOORS)
+    assert {made(workload).op for workload in JOBS} == set(peers.JOB_PEERS)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+@pytest.mark.parametrize("family", peers.PEERS)
+def test_a_peer_does_the_jobs_that_it_is_named_for(family: str) -> None:
+    pytest.importorskip(family, reason=f"install {family} to check it as a peer")
+    jobs = getattr(peers.load(family), "JOBS", {})
+    assert set(jobs) == {op for op, named in peers.JOB_PEERS.items() if family in named}
+    wrong = {workload.name: wrong_methods(family, made(workload, JOB_SCALE)) for workload in JOBS
+             if made(workload).op in jobs}  # fmt: skip
+    assert {name: methods for name, methods in wrong.items() if methods} == {}
+
+
+def test_a_job_is_saved_and_loaded(tmp_path: Path) -> None:
+    for workload in JOBS:
+        job = made(workload)
+        job.save(tmp_path)
+        kind, *call = job.call
+        found = Job.load(tmp_path, *call)
+        assert kind == "job"
+        assert found.call == job.call
+        for name, array in job.operands.items():
+            assert compare(found[name], array) == EXACT
+
+
 @pytest.mark.parametrize("name", [w.name for w in WORKLOADS if "unique" in w.name] + ["set-rows"])
 def test_unique_indices_are_unique(name: str) -> None:
     (workload,) = (workload for workload in WORKLOADS if workload.name == name)
@@ -80,7 +134,7 @@ def test_skewed_rows_are_skewed_and_scattered() -> None:
     assert counts.argmax() != 0
 
 
-@pytest.mark.parametrize("family", peers.PEERS)
+@pytest.mark.parametrize("family", peers.OPERATOR_PEERS)
 def test_a_peers_methods_are_right(family: str) -> None:
     pytest.importorskip(family, reason=f"install {family} to check it as a peer")
     wrong: dict[str, list[str]] = {}
@@ -92,7 +146,7 @@ def test_a_peers_methods_are_right(family: str) -> None:
     assert len(wrong) > 12
 
 
-def wrong_methods(family: str, case: Case) -> list[str]:
+def wrong_methods(family: str, case: Case | Job) -> list[str]:
     expected = next(iter(answers("numpy", case).values()))
     found = answers(family, case)
     assert found
@@ -106,6 +160,7 @@ def wrong_methods(family: str, case: Case) -> list[str]:
 
 
 EXACT = Verdict("exact")
+JOB_SCALE = 1e-3
 RACING = ("onnxruntime", "torch")  # their scatters share destinations between threads
 
 
@@ -421,8 +476,8 @@ def test_the_readme_shows_the_last_report() -> None:
     kept = root / "benchmarks" / "results.json"
     if not kept.exists():
         pytest.skip("the benchmarks are not beside these tests")
-    shown = report.readme(json.loads(kept.read_text()))
     text = (root / "README.md").read_text()
+    shown = report.readme(json.loads(kept.read_text()))
     assert shown in text
     assert shown.count("\n| `") == len(report.SHOWN) == 6
     assert report.MISSED not in text

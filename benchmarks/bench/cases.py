@@ -42,6 +42,16 @@ class Case:
         return operands if self.updates is None else (*operands, self.updates)
 
     @property
+    def call(self) -> tuple[Any, ...]:
+        """What another process needs to load the case."""
+        return ("case", self.op, self.axis, self.reduction)
+
+    @property
+    def result_bytes(self) -> int:
+        """The bytes of the answer."""
+        return int(np.prod(self.result_shape)) * self.data.itemsize
+
+    @property
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the answer."""
         if self.updates is not None:
@@ -52,6 +62,11 @@ class Case:
     def may_round(self) -> bool:
         """Whether another order of the same operations may give other bits."""
         return self.reduction in ("add", "mul", "mean") and self.data.dtype.kind in "fc"
+
+    @property
+    def added(self) -> float:
+        """The sum of the updates."""
+        return 0.0 if self.updates is None else float(np.sum(self.updates, dtype="f8"))
 
     def whole(self) -> Case:
         """Return the same case on small whole numbers, whose float sums are exact in any order."""

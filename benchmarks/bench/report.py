@@ -45,6 +45,8 @@ def _ratio(record: Record, kind: str, sign: str) -> str:
     value, goal, met = record["ratios"][kind], record["goals"][kind], record["met"][kind]
     if value is None:
         return "-"
+    if goal is None:
+        return f"{value:.2f}"
     return f"{value:.2f} ({sign} {goal:g}{'' if met else ' ' + MISSED})"
 
 
@@ -58,7 +60,9 @@ def peer_rows(report: dict[str, Any]) -> list[Cells]:
 
 
 def _present(report: dict[str, Any]) -> list[str]:
-    return [name for name in peers.PEERS if name in report["families"]]
+    """Return the peers that took part in a case, in their order."""
+    found = {name for record in report["cases"] for name in record["peers"]}
+    return [name for name in peers.PEERS if name in found]
 
 
 def _peer_cell(peer: Record | None, unit: str) -> str:
@@ -80,6 +84,14 @@ SHOWN = {
     "set-rows": "`scatter_nd`: write 200k rows of 64 float32 into 2M",
     "add-1M-f32": "`scatter_nd`: add 20M float32 into 1M bins",
     "fold-rows-add": "`scatter_nd`: add 1M rows of 64 float32 into 100k",
+}
+SHOWN_JOBS = {
+    "job-messages-sum": "message passing: add 1M edges of 64 float32 to 100k nodes",
+    "job-bags": "embedding bags: add 800k rows of 64 float32, out of 1M, to 20k",
+    "job-sum-10k": "group by: sum 10M float64 of 10k groups",
+    "job-max-10k": "group by: maximum of the same",
+    "job-query-5": "group by: sum three columns of 10M rows of 100k groups",
+    "job-counts": "counts: 20M values of 50k kinds",
 }
 
 
@@ -111,13 +123,13 @@ def _brief(peer: Record | None, unit: str) -> str:
 
 
 def readme(report: dict[str, Any]) -> str:
-    """Return what a README says of speed: six cases, and where they were measured."""
+    """Return what a README says of speed: some cases or jobs, and where they were measured."""
     machine, core = report["machine"], report["gatherum"]
     versions = ", ".join(
         f"{peers.PEERS[name]} {report['versions'][name]}" for name in _present(report)
     )
     return (
-        f"{speed(report, SHOWN)}\n\n"
+        f"{speed(report, SHOWN | SHOWN_JOBS)}\n\n"
         f"Medians of {report['rounds']} runs on {core['threads']} threads "
         f"({machine['cpu']}, {report['date'][:10]};\n{versions}).\n"
     )

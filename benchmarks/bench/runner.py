@@ -14,6 +14,7 @@ import numpy as np
 
 from . import peers, records
 from .children import Child
+from .job_workloads import JOBS
 from .machine import available_memory
 from .records import Examined, Record
 from .tiny import TINY, Tiny
@@ -24,7 +25,8 @@ SEED = 20
 SECONDS_A_PEER = 6.0  # a slow peer gets fewer rounds, one at least
 PAUSE = 0.01  # lets the threads of the last peer go to sleep
 SHARED_MEMORY = Path("/dev/shm")
-NAMES = (*(workload.name for workload in WORKLOADS), *(case.name for case in TINY))
+ALL = (*WORKLOADS, *JOBS)
+NAMES = (*(workload.name for workload in ALL), *(case.name for case in TINY))
 
 Progress = Callable[[str], None]
 
@@ -61,7 +63,7 @@ class Runner:
         try:
             self.progress("measuring the machine's own limits")
             limits = self.meter.ask("measure", self.scale, self.rounds)
-            for workload in (workload for workload in WORKLOADS if workload.name in names):
+            for workload in (workload for workload in ALL if workload.name in names):
                 try:
                     cases.append(self._run(workload))
                 except MemoryError as error:
@@ -76,7 +78,7 @@ class Runner:
         self.progress(f"{workload.name}: making arrays")
         case = workload.make(self.scale, np.random.default_rng(SEED))
         nbytes = sum(array.nbytes for array in case.arrays)
-        answer = int(np.prod(case.result_shape)) * case.data.itemsize
+        families = [name for name in self.families if name in peers.of_case(case.op)]
         record: Record = {
             "name": workload.name,
             "title": workload.title,
@@ -87,26 +89,26 @@ class Runner:
             "floor_bytes": workload.floor(case),
             "goals": {"peer": workload.peer_goal, "floor": workload.floor_goal},
         }
-        call = (case.op, case.axis, case.reduction)
-        self._check_memory(nbytes, answer)
+        call = case.call
+        self._check_memory(len(families), nbytes, case.result_bytes)
         with _shared_folder(2 * nbytes) as folder:
             case.save(folder)
             del case
-            examined = self._examine(workload.name, folder, call)
+            examined = self._examine(workload.name, families, folder, call)
         reads: list[float] = []
         times, failed = self._time("time", _rounds_of(examined, self.rounds), 1e3, reads)
         record["floor"] = records.summary([1e3 * record["floor_bytes"] / read for read in reads])
         examined = {**examined, **failed}
-        for family, child in self.children.items():
+        for family in families:
             if isinstance(examined[family], str):
-                child.stop()  # the next case starts it afresh
+                self.children[family].stop()  # the next case starts it afresh
             else:
-                child.ask("drop")
+                self.children[family].ask("drop")
         return records.of_case(record, examined, times)
 
-    def _check_memory(self, nbytes: int, answer: int) -> None:
+    def _check_memory(self, families: int, nbytes: int, answer: int) -> None:
         """Refuse what would not fit: operands and results, in every process and in files."""
-        needed = (len(self.families) + 1) * (nbytes + 2 * answer)
+        needed = (families + 1) * (nbytes + 2 * answer)
         available = available_memory()
         if available is not None and needed > available:
             raise MemoryError(
@@ -114,13 +116,16 @@ class Runner:
                 f"{available / 2**30:.1f} GiB are free: choose a smaller scale or fewer peers"
             )
 
-    def _examine(self, name: str, folder: Path, call: tuple[str, int, str]) -> Examined:
+    def _examine(
+        self, name: str, families: list[str], folder: Path, call: tuple[Any, ...]
+    ) -> Examined:
         """Load, warm up and check every family; a failure is returned as its message."""
         self.children["numpy"].ask("load", folder, *call)
         self.children["numpy"].ask("define", folder)
         found: dict[str, list[Record] | str] = {}
-        for family, child in self.children.items():
+        for family in families:
             self.progress(f"{name}: checking {family}")
+            child = self.children[family]
             try:
                 if family != "numpy":
                     child.ask("load", folder, *call)

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import peers, tiny
 from .cases import Array, Case
+from .jobs import Job
 from .limits import Meter
 
 CHECKED_RUNS = 2
@@ -44,7 +45,7 @@ def serve(channel: Connection, family: str) -> None:
     """Answer a runner's requests until it closes the channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner is interrupted, and ends its children
     try:
-        worker = Meter() if family == LIMITS else _Worker(peers.load(family), family)
+        worker = Meter() if family == LIMITS else _Worker(family)
     except Exception as error:  # the report says why a peer that is installed took no part
         channel.send(("failed", _message(error)))
         return
@@ -70,17 +71,16 @@ def _message(error: Exception) -> str:
 
 
 class _Worker:
-    def __init__(self, peer: peers.Peer, family: str) -> None:
-        self.peer = peer
+    def __init__(self, family: str) -> None:
         self.family = family
-        self.before: dict[str, Callable[[], object]] = getattr(peer, "BEFORE", {})
-        self.case: Case | None = None
+        self.before: dict[str, Callable[[], object]] = getattr(peers.load(family), "BEFORE", {})
+        self.case: Case | Job | None = None
         self.calls: dict[str, Callable[[], Any]] = {}
         self.timers: dict[str, tiny.Loop] = {}
 
-    def load(self, folder: Path, op: str, axis: int, reduction: str) -> None:
+    def load(self, folder: Path, kind: str, *call: Any) -> None:
         self.drop()
-        self.case = Case.load(folder, op, axis, reduction)
+        self.case = (Job if kind == "job" else Case).load(folder, *call)
 
     def drop(self) -> None:
         """Forget the case and its memory."""
@@ -92,14 +92,14 @@ class _Worker:
     def define(self, folder: Path) -> None:
         """Write the answers that all others are compared with: those of the first method."""
         case = self._loaded()
-        np.save(folder / "expected.npy", _first_answer(self.peer, case))
+        np.save(folder / "expected.npy", _first_answer(self.family, case))
         if case.may_round:
-            np.save(folder / "expected_whole.npy", _first_answer(self.peer, case.whole()))
+            np.save(folder / "expected_whole.npy", _first_answer(self.family, case.whole()))
 
     def examine(self, folder: Path) -> list[dict[str, Any]]:
         """Run every method, check its answers, and keep those worth timing."""
         case = self._loaded()
-        self.calls = self.peer.methods(case)
+        self.calls = peers.methods(self.family, case)
         expected = np.load(folder / "expected.npy", mmap_mode="r")
         found = [self._try(name, expected) for name in self.calls]
         if case.may_round and any(method.verdict.answer == DIFFERS for method in found):
@@ -131,11 +131,11 @@ class _Worker:
             return Method(name, Verdict(FAILED, f"{name}: {_message(error)}"), 0.0)
         return Method(name, verdict, min(spent))
 
-    def _examine_whole(self, folder: Path, case: Case, found: list[Method]) -> list[Method]:
+    def _examine_whole(self, folder: Path, case: Case | Job, found: list[Method]) -> list[Method]:
         """Separate another order of sums from lost updates, by sums of whole numbers."""
         expected = np.load(folder / "expected_whole.npy", mmap_mode="r")
         whole = case.whole()
-        calls = self.peer.methods(whole)
+        calls = peers.methods(self.family, whole)
         judged = []
         for method in found:
             verdict = method.verdict
@@ -156,14 +156,14 @@ class _Worker:
         """Time a loop of each statement, in seconds a call."""
         return {name: loop.seconds() for name, loop in self.timers.items()}
 
-    def _loaded(self) -> Case:
+    def _loaded(self) -> Case | Job:
         if self.case is None:
             raise RuntimeError("bench: no case has been loaded")
         return self.case
 
 
-def _first_answer(peer: peers.Peer, case: Case) -> Array:
-    call = next(iter(peer.methods(case).values()))
+def _first_answer(family: str, case: Case | Job) -> Array:
+    call = next(iter(peers.methods(family, case).values()))
     return np.asarray(call())
 
 
@@ -206,15 +206,15 @@ def compare(answer: Array, expected: Array) -> Verdict:
     return Verdict(DIFFERS, f"{_percent(wrong / expected.size)} of elements differ")
 
 
-def compare_sums(answer: Array, expected: Array, whole: Case) -> Verdict:
+def compare_sums(answer: Array, expected: Array, whole: Case | Job) -> Verdict:
     """Compare sums of whole numbers, which no order of adds can change.
 
     Parameters
     ----------
     answer, expected : numpy.ndarray
         What a peer gave and what the rules give.
-    whole : Case
-        The case; the sum of its updates is what should have been added.
+    whole : Case or Job
+        The case; what should have been added is known of most.
 
     Returns
     -------
@@ -223,8 +223,7 @@ def compare_sums(answer: Array, expected: Array, whole: Case) -> Verdict:
     """
     if compare(answer, expected).answer == EXACT:
         return Verdict(REORDERED)
-    updates = whole.updates
-    added = 0.0 if updates is None else float(np.sum(updates, dtype="f8"))
+    added = whole.added
     lost = float(np.sum(expected, dtype="f8")) - float(np.sum(answer, dtype="f8"))
     if added > 0 and lost > 0:
         return Verdict(DIFFERS, f"loses {_percent(lost / added)} of what is added")

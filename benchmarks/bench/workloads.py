@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 
 from .cases import Array, Case
 
 LINE = 64
-Maker = Callable[[float, np.random.Generator], Case]
-Floor = Callable[[Case], int]
+Maker = Callable[[float, np.random.Generator], Any]
+Floor = Callable[[Any], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Workload:
         The bytes that the call must move at least, in whole lines.
     peer_goal : float
         How many times faster than the best peer the call shall be, into recycled memory.
-    floor_goal : float
+    floor_goal : float, optional
         How many times its floor the call may take with ``out=``.
     """
 
@@ -44,14 +45,14 @@ class Workload:
     make: Maker
     floor: Floor
     peer_goal: float
-    floor_goal: float
+    floor_goal: float | None = None
 
 
-def _scaled(count: int, scale: float) -> int:
+def scaled(count: int, scale: float) -> int:
     return max(2, round(count * scale))
 
 
-def _values(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: str) -> Array:
+def values(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: str) -> Array:
     """Return values in (0, 1], or small integers: sums of them show whether an add was lost."""
     kind = np.dtype(dtype)
     if kind.kind in "iu":
@@ -61,7 +62,7 @@ def _values(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: str) 
     return values.astype(kind, copy=False)
 
 
-def _numbers(rng: np.random.Generator, size: int, shape: int | tuple[int, ...]) -> Array:
+def numbers(rng: np.random.Generator, size: int, shape: int | tuple[int, ...]) -> Array:
     return rng.integers(0, size, shape, dtype="i8")
 
 
@@ -81,56 +82,56 @@ def _permutations(rng: np.random.Generator, shape: tuple[int, int], axis: int) -
 
 def _rows(rows: int, width: int, dtype: str, count: int, zipf: bool = False) -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        n, m = _scaled(rows, scale), _scaled(count, scale)
-        indices = _skewed(rng, n, m) if zipf else _numbers(rng, n, m)
-        return Case("gather", _values(rng, (n, width), dtype), indices)
+        n, m = scaled(rows, scale), scaled(count, scale)
+        indices = _skewed(rng, n, m) if zipf else numbers(rng, n, m)
+        return Case("gather", values(rng, (n, width), dtype), indices)
 
     return make
 
 
 def _line(dtype: str) -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        n, m = _scaled(50_000_000, scale), _scaled(20_000_000, scale)
-        return Case("gather", _values(rng, n, dtype), _numbers(rng, n, m))
+        n, m = scaled(50_000_000, scale), scaled(20_000_000, scale)
+        return Case("gather", values(rng, n, dtype), numbers(rng, n, m))
 
     return make
 
 
 def _axis(outer: int, size: int, inner: int | None, count: int) -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        shape = (_scaled(outer, scale), size) + (() if inner is None else (inner,))
-        return Case("gather", _values(rng, shape, "f4"), _numbers(rng, size, count), axis=1)
+        shape = (scaled(outer, scale), size) + (() if inner is None else (inner,))
+        return Case("gather", values(rng, shape, "f4"), numbers(rng, size, count), axis=1)
 
     return make
 
 
 def _elements(axis: int) -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        shape = (_scaled(8192, scale), 4096)
-        indices = _numbers(rng, shape[axis], shape)
-        return Case("gather_elements", _values(rng, shape, "f4"), indices, axis=axis)
+        shape = (scaled(8192, scale), 4096)
+        indices = numbers(rng, shape[axis], shape)
+        return Case("gather_elements", values(rng, shape, "f4"), indices, axis=axis)
 
     return make
 
 
 def _cube(scale: float, rng: np.random.Generator) -> Case:
-    shape = (_scaled(256, scale), 256, 256)
-    count = _scaled(10_000_000, scale)
-    indices = np.stack([_numbers(rng, n, count) for n in shape], axis=1)
-    return Case("gather_nd", _values(rng, shape, "f4"), indices)
+    shape = (scaled(256, scale), 256, 256)
+    count = scaled(10_000_000, scale)
+    indices = np.stack([numbers(rng, n, count) for n in shape], axis=1)
+    return Case("gather_nd", values(rng, shape, "f4"), indices)
 
 
 def _tuple_rows(scale: float, rng: np.random.Generator) -> Case:
-    n, m = _scaled(2_000_000, scale), _scaled(1_000_000, scale)
-    return Case("gather_nd", _values(rng, (n, 64), "f4"), _numbers(rng, n, (m, 1)))
+    n, m = scaled(2_000_000, scale), scaled(1_000_000, scale)
+    return Case("gather_nd", values(rng, (n, 64), "f4"), numbers(rng, n, (m, 1)))
 
 
 def _set_elements(axis: int, unique: bool, reduction: str = "none") -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        shape = (_scaled(8192, scale), 4096)
+        shape = (scaled(8192, scale), 4096)
         n = shape[axis]
-        indices = _permutations(rng, shape, axis) if unique else _numbers(rng, n, shape)
-        data, updates = _values(rng, shape, "f4"), _values(rng, shape, "f4")
+        indices = _permutations(rng, shape, axis) if unique else numbers(rng, n, shape)
+        data, updates = values(rng, shape, "f4"), values(rng, shape, "f4")
         return Case("scatter_elements", data, indices, updates, axis=axis, reduction=reduction)
 
     return make
@@ -138,27 +139,27 @@ def _set_elements(axis: int, unique: bool, reduction: str = "none") -> Maker:
 
 def _set_rows(scale: float, rng: np.random.Generator) -> Case:
     """Return a case of distinct rows: with duplicates no peer promises which one wins."""
-    n, m = _scaled(2_000_000, scale), _scaled(200_000, scale)
+    n, m = scaled(2_000_000, scale), scaled(200_000, scale)
     rows = rng.permutation(n)[:m, None]
-    data, updates = _values(rng, (n, 64), "f4"), _values(rng, (m, 64), "f4")
+    data, updates = values(rng, (n, 64), "f4"), values(rng, (m, 64), "f4")
     return Case("scatter_nd", data, rows, updates)
 
 
 def _scalars(bins: int, dtype: str, reduction: str, scale_bins: bool = True) -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        n = _scaled(bins, scale) if scale_bins else bins
-        m = _scaled(20_000_000, scale)
-        data, updates = _values(rng, n, dtype), _values(rng, m, dtype)
-        return Case("scatter_nd", data, _numbers(rng, n, (m, 1)), updates, reduction=reduction)
+        n = scaled(bins, scale) if scale_bins else bins
+        m = scaled(20_000_000, scale)
+        data, updates = values(rng, n, dtype), values(rng, m, dtype)
+        return Case("scatter_nd", data, numbers(rng, n, (m, 1)), updates, reduction=reduction)
 
     return make
 
 
 def _fold_rows(reduction: str) -> Maker:
     def make(scale: float, rng: np.random.Generator) -> Case:
-        n, m = _scaled(100_000, scale), _scaled(1_000_000, scale)
-        data, updates = _values(rng, (n, 64), "f4"), _values(rng, (m, 64), "f4")
-        return Case("scatter_nd", data, _numbers(rng, n, (m, 1)), updates, reduction=reduction)
+        n, m = scaled(100_000, scale), scaled(1_000_000, scale)
+        data, updates = values(rng, (n, 64), "f4"), values(rng, (m, 64), "f4")
+        return Case("scatter_nd", data, numbers(rng, n, (m, 1)), updates, reduction=reduction)
 
     return make
 
@@ -168,27 +169,23 @@ def _fold_rows(reduction: str) -> Maker:
 
 def _every_slice_once(case: Case) -> int:
     """Count each addressed slice as read and written, and the indices (contiguous slices)."""
-    return 2 * _result_bytes(case) + case.indices.nbytes
+    return 2 * case.result_bytes + case.indices.nbytes
 
 
 def _line_an_element(case: Case) -> int:
     """Count a whole line for each element read at random."""
-    return int(np.prod(case.result_shape)) * LINE + _result_bytes(case) + case.indices.nbytes
+    return int(np.prod(case.result_shape)) * LINE + case.result_bytes + case.indices.nbytes
 
 
 def _all_data(case: Case) -> int:
     """Count the data once: its lines are all touched while they are in cache."""
-    return case.data.nbytes + _result_bytes(case) + case.indices.nbytes
+    return case.data.nbytes + case.result_bytes + case.indices.nbytes
 
 
 def _whole_scatter(case: Case) -> int:
     """Count the data as read and written once, and the streams of indices and updates."""
     updates = 0 if case.updates is None else case.updates.nbytes
     return 2 * case.data.nbytes + case.indices.nbytes + updates
-
-
-def _result_bytes(case: Case) -> int:
-    return int(np.prod(case.result_shape)) * case.data.itemsize
 
 
 WORKLOADS: tuple[Workload, ...] = (

@@ -1,17 +1,19 @@
 """The peers: libraries that a user would call instead, each called as well as a user would.
 
-A peer's module has one function, ``methods(case)``. It returns the methods that the peer has for a
-case, by the name that a report shows; each is a call without arguments that returns a finished
-result. The library is imported with the module, so that each peer can have a process of its own.
+A peer's module has a function ``methods(case)`` for calls of operators, or a table ``JOBS`` of a
+function for each job, or both. They return the methods that the peer has for a case, by the name
+that a report shows; each is a call without arguments that returns a finished result. The library is
+imported with the module, so that each peer can have a process of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module, metadata
-from typing import Any, Protocol, cast
+from typing import Any
 
 from ..cases import Case
+from ..jobs import Job
 
 # Our own name first, then the peers in the order that reports show them: the distribution of each.
 OURS = "gatherum"
@@ -21,18 +23,40 @@ PEERS = {
     "onnxruntime": "ONNX Runtime",
     "jax": "JAX",
     "numba": "numba",
+    "scipy": "SciPy",
+    "numpy_groupies": "numpy_groupies",
+    "polars": "Polars",
+    "pandas": "pandas",
+    "pyarrow": "pyarrow",
+}
+# Who takes part in what: in calls of operators, and in each job.
+OPERATOR_PEERS = ("numpy", "torch", "onnxruntime", "jax", "numba")
+JOB_PEERS = {
+    "messages": ("numpy", "torch", "jax", "scipy"),
+    "maxima": ("numpy", "torch", "jax"),
+    "product": ("numpy", "torch", "scipy"),
+    "bags": ("numpy", "torch", "scipy"),
+    "permute": ("numpy", "torch"),
+    "combine": ("numpy", "torch"),
+    "groups": ("numpy", "torch", "numpy_groupies", "polars", "pandas", "pyarrow"),
+    "query": ("numpy", "numpy_groupies", "polars", "pandas", "pyarrow"),
+    "counts": ("numpy", "torch", "numpy_groupies", "polars", "pandas", "pyarrow"),
+    "take": ("numpy", "torch", "polars", "pandas", "pyarrow"),
 }
 FAMILIES = (OURS, *PEERS)
 
 Methods = dict[str, Callable[[], Any]]
 
 
-class Peer(Protocol):
-    """What a peer's module offers."""
+def methods(family: str, case: Case | Job) -> Methods:
+    """Return the methods that a peer has for a call of an operator, or for a job."""
+    peer = load(family)
+    return peer.JOBS[case.op](case) if isinstance(case, Job) else peer.methods(case)
 
-    def methods(self, case: Case) -> Methods:
-        """Return the methods that the peer has for a case; none when it cannot do it."""
-        ...
+
+def of_case(op: str) -> tuple[str, ...]:
+    """Return who takes part in a case."""
+    return (OURS, *JOB_PEERS.get(op, OPERATOR_PEERS))
 
 
 def version_of(family: str) -> str | None:
@@ -48,6 +72,6 @@ def installed() -> tuple[str, ...]:
     return tuple(name for name in PEERS if version_of(name) is not None)
 
 
-def load(family: str) -> Peer:
+def load(family: str) -> Any:
     """Import a peer and what stands behind it."""
-    return cast(Peer, import_module(f"{__name__}.with_{family}"))
+    return import_module(f"{__name__}.with_{family}")

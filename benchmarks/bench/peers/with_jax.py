@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from ..cases import Case
+from ..jobs import Job
 from . import Methods
 
 jax: Any = import_module("jax")
@@ -55,3 +56,16 @@ def _function(case: Case, mode: str | None) -> tuple[str, Callable[..., Any]]:
         return getattr(data.at[place], method)(updates, mode=mode)
 
     return f"data.at[].{method}", scatter
+
+
+def _messages(job: Job) -> Methods:
+    segment = getattr(jax.ops, f"segment_{job.func}")
+    operands = [jax.device_put(job[name]) for name in ("table", "sources", "targets")]
+
+    def fold(table: Any, sources: Any, targets: Any) -> Any:
+        return segment(table[sources], targets, job.size)
+
+    return {f"jax.ops.segment_{job.func}": _finished(jax.jit(fold), operands)}
+
+
+JOBS = {"messages": _messages, "maxima": _messages}

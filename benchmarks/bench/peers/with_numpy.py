@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..cases import Array, Case
+from ..jobs import Answer, Job, columns
 from . import Methods
 
 UFUNCS: dict[str, Any] = {"add": np.add, "max": np.maximum}
@@ -66,3 +67,107 @@ def _on_a_copy(data: Array, change: Callable[[Array], object]) -> Callable[[], A
         return out
 
     return run
+
+
+def _sums_of_rows(table: Array, rows: Array, targets: Array, size: int, weights: Any) -> Array:
+    """Add rows in order: of float16 in float32, rounded once."""
+    messages = table[rows] if weights is None else table[rows] * weights[:, None]
+    kind = "f4" if table.dtype == np.float16 else table.dtype
+    out = np.zeros((size, *table.shape[1:]), kind)
+    np.add.at(out, targets, messages.astype(kind, copy=False))
+    return out.astype(table.dtype, copy=False)
+
+
+def _messages(job: Job) -> Methods:
+    table, sources, targets, size = job["table"], job["sources"], job["targets"], job.size
+    if job.func == "sum":
+        return {"np.add.at": lambda: _sums_of_rows(table, sources, targets, size, None)}
+
+    def greatest() -> Array:
+        out = np.full((size, *table.shape[1:]), -np.inf, table.dtype)
+        np.maximum.at(out, targets, table[sources])
+        return out
+
+    return {"np.maximum.at": greatest}
+
+
+def _pointed(job: Job) -> Methods:
+    weights, table, rows, indptr = (
+        job.operands.get("weights"), job["table"], job["rows"], job["indptr"],
+    )  # fmt: skip
+    targets = np.repeat(np.arange(job.size), np.diff(indptr))
+
+    def runs() -> Array:
+        messages = table[rows] if weights is None else table[rows] * weights[:, None]
+        return np.add.reduceat(messages, indptr[:-1], axis=0)
+
+    return {
+        "np.add.at": lambda: _sums_of_rows(table, rows, targets, job.size, weights),
+        "np.add.reduceat": runs,
+    }
+
+
+def _extreme(ufunc: Any, start: Any, groups: Array, values: Array, size: int) -> Array:
+    out = np.full(size, start, values.dtype)
+    ufunc.at(out, groups, values)
+    return out
+
+
+def _groups(job: Job) -> Methods:
+    groups, values, size = job["groups"], job["values"], job.size
+    if job.func == "max":
+        return {"np.maximum.at": lambda: _extreme(np.maximum, -np.inf, groups, values, size)}
+    if job.func == "sum":
+        return {"np.bincount": lambda: np.bincount(groups, values, size)}
+    return {
+        "np.bincount, twice": lambda: (
+            np.bincount(groups, values, size) / np.bincount(groups, minlength=size)
+        )
+    }
+
+
+def _query(job: Job) -> Methods:
+    groups, size = job["groups"], job.size
+    v1, v2, v3 = job["v1"], job["v2"], job["v3"]
+
+    def sums() -> Answer:
+        found = [np.bincount(groups, values, size) for values in (v1, v2, v3)]
+        return Answer(found, lambda a: columns(*a))
+
+    def sum_and_mean() -> Answer:
+        mean = np.bincount(groups, v3, size) / np.bincount(groups, minlength=size)
+        return Answer((np.bincount(groups, v1, size), mean), lambda a: columns(*a))
+
+    def between() -> Answer:
+        greatest = _extreme(np.maximum, v1.min(), groups, v1, size)
+        return Answer(greatest - _extreme(np.minimum, v2.max(), groups, v2, size), columns)
+
+    name = "np.maximum.at, np.minimum.at" if job.func == "range" else "np.bincount"
+    return {name: {"sums": sums, "sum, mean": sum_and_mean, "range": between}[job.func]}
+
+
+def _counts(job: Job) -> Methods:
+    return {"np.bincount": lambda: Answer(np.bincount(job["groups"], minlength=job.size), columns)}
+
+
+def _take(job: Job) -> Methods:
+    table, rows = job["table"], job["rows"]
+    return {
+        "np.take": lambda: np.take(table, rows, 0),
+        "table[rows]": lambda: table[rows],
+        "np.take(mode='clip')": lambda: np.take(table, rows, 0, mode="clip"),
+    }
+
+
+JOBS = {
+    "messages": _messages,
+    "maxima": _messages,
+    "product": _pointed,
+    "bags": _pointed,
+    "combine": _pointed,
+    "groups": _groups,
+    "query": _query,
+    "counts": _counts,
+    "take": _take,
+    "permute": _take,
+}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any
 
 from ..cases import Case
+from ..jobs import Answer, Job, columns
 from . import Methods
 
 torch: Any = import_module("torch")
+torch.sparse.check_sparse_tensor_invariants.disable()
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 def methods(case: Case) -> Methods:
@@ -62,3 +66,122 @@ def _scatters(case: Case, data: Any, indices: Any, updates: Any) -> Methods:
     wide = row if data.ndim == 1 else row[:, None].expand_as(updates)
     found["torch.scatter_add"] = lambda: torch.scatter_add(data, 0, wide, updates)
     return found
+
+
+def _tensors(job: Job) -> dict[str, Any]:
+    return {name: torch.from_numpy(array) for name, array in job.operands.items()}
+
+
+def _sparse(indptr: Any, rows: Any, weights: Any, shape: tuple[int, int]) -> Any:
+    return torch.sparse_csr_tensor(indptr, rows, weights, shape)
+
+
+def _messages(job: Job) -> Methods:
+    given = _tensors(job)
+    table, sources, targets = given["table"], given["sources"], given["targets"]
+    if job.func != "sum":
+        wide, start = targets[:, None].expand(-1, table.shape[1]), table.new_zeros(())
+
+        def greatest() -> Any:
+            begin = start.expand(job.size, table.shape[1])
+            return torch.scatter_reduce(begin, 0, wide, table[sources], "amax", include_self=False)
+
+        return {"table[sources], torch.scatter_reduce": greatest}
+
+    def add() -> Any:
+        return torch.zeros((job.size, table.shape[1])).index_add_(0, targets, table[sources])
+
+    ends = torch.stack((targets, sources))
+    ones = torch.ones(len(targets), dtype=table.dtype)
+    shape = (job.size, len(table))
+    made = torch.sparse_coo_tensor(ends, ones, shape).to_sparse_csr()
+    return {
+        "table[sources], index_add_": add,
+        "torch.sparse, matrix built": lambda: made @ table,
+        "torch.sparse, matrix and product": lambda: (
+            torch.sparse_coo_tensor(ends, ones, shape).to_sparse_csr() @ table
+        ),
+    }
+
+
+def _product(job: Job) -> Methods:
+    given = _tensors(job)
+    table = given["table"]
+    made = _sparse(given["indptr"], given["rows"], given["weights"], (job.size, len(table)))
+    return {"torch.sparse_csr_tensor @ table": lambda: made @ table}
+
+
+def _bags(job: Job) -> Methods:
+    given = _tensors(job)
+    table, rows, indptr = given["table"], given["rows"], given["indptr"]
+    bag, starts = torch.nn.functional.embedding_bag, indptr[:-1].contiguous()
+    return {"F.embedding_bag": lambda: bag(rows, table, starts, mode="sum")}
+
+
+def _combine(job: Job) -> Methods:
+    given = _tensors(job)
+    table, rows, weights = given["table"], given["rows"], given["weights"]
+    each = len(rows) // job.size
+    targets = torch.arange(job.size).repeat_interleave(each)
+
+    def summed() -> Any:
+        messages = table[rows].mul_(weights[:, None])
+        return messages.view(job.size, each, -1).sum(1)
+
+    def multiplied() -> Any:
+        messages = table[rows].view(job.size, each, -1)
+        return torch.bmm(weights.view(job.size, 1, each), messages)[:, 0]
+
+    def added() -> Any:
+        out = torch.zeros((job.size, table.shape[1]), dtype=table.dtype)
+        return out.index_add_(0, targets, table[rows].mul_(weights[:, None]))
+
+    return {"table[rows], sum": summed, "table[rows], bmm": multiplied, "index_add_": added}
+
+
+def _groups(job: Job) -> Methods:
+    given = _tensors(job)
+    groups, found = given["groups"], given["values"]
+    start = torch.zeros(job.size, dtype=found.dtype)
+    how = {"sum": "sum", "mean": "mean", "max": "amax"}[job.func]
+    methods: Methods = {
+        f"torch.scatter_reduce, {how}": lambda: torch.scatter_reduce(
+            start, 0, groups, found, how, include_self=False
+        )
+    }
+    if job.func == "sum":
+        methods["torch.index_add"] = lambda: torch.index_add(start, 0, groups, found)
+        methods["torch.scatter_add"] = lambda: torch.scatter_add(start, 0, groups, found)
+        methods["torch.bincount"] = lambda: torch.bincount(groups, found, job.size)
+    if job.func == "mean":
+        methods["torch.bincount, twice"] = lambda: (
+            torch.bincount(groups, found, job.size) / torch.bincount(groups, minlength=job.size)
+        )
+    return methods
+
+
+def _counts(job: Job) -> Methods:
+    groups = torch.from_numpy(job["groups"])
+    return {"torch.bincount": lambda: Answer(torch.bincount(groups, minlength=job.size), columns)}
+
+
+def _take(job: Job) -> Methods:
+    table, rows = torch.from_numpy(job["table"]), torch.from_numpy(job["rows"])
+    found: Methods = {"torch.index_select": lambda: torch.index_select(table, 0, rows)}
+    if table.ndim == 2:
+        embedding = torch.nn.functional.embedding
+        return {**found, "F.embedding": lambda: embedding(rows, table)}
+    return {**found, "torch.take": lambda: torch.take(table, rows)}
+
+
+JOBS = {
+    "messages": _messages,
+    "maxima": _messages,
+    "product": _product,
+    "bags": _bags,
+    "combine": _combine,
+    "groups": _groups,
+    "counts": _counts,
+    "take": _take,
+    "permute": _take,
+}

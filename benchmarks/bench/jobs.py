@@ -1,0 +1,116 @@
+"""Jobs that people do with indices, as data: operands by name, which any peer can work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .cases import Array
+
+# What is asked of the columns of a table, but for "range": the maximum of v1 - the minimum of v2.
+QUERIES = {
+    "sum, mean": (("v1", "sum"), ("v3", "mean")),
+    "sums": (("v1", "sum"), ("v2", "sum"), ("v3", "sum")),
+}
+ROUNDING = ("sum", "mean", *QUERIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job with its operands.
+
+    Attributes
+    ----------
+    op : str
+        What is done; a peer's module has a function for each that it can do.
+    operands : mapping
+        The arrays by name.
+    size : int
+        The number of groups, or rows of the result.
+    func : str
+        How values combine.
+    row_bytes : int
+        The bytes of the answer for each of them.
+    """
+
+    op: str
+    operands: Mapping[str, Array]
+    size: int
+    func: str = "sum"
+    row_bytes: int = 8
+
+    def __getitem__(self, name: str) -> Array:
+        """Return an operand."""
+        return self.operands[name]
+
+    @property
+    def call(self) -> tuple[Any, ...]:
+        """What another process needs to load the job."""
+        return ("job", self.op, tuple(self.operands), self.size, self.func, self.row_bytes)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The operands."""
+        return tuple(self.operands.values())
+
+    @property
+    def result_bytes(self) -> int:
+        """The bytes of the answer."""
+        return self.size * self.row_bytes
+
+    @property
+    def may_round(self) -> bool:
+        """Whether another order of the same operations may give other bits."""
+        return self.func in ROUNDING
+
+    @property
+    def added(self) -> float:
+        """What is added in the whole job, or 0 where that is not known."""
+        values = self.operands.get("values")
+        return 0.0 if values is None or self.func != "sum" else float(np.sum(values, dtype="f8"))
+
+    def whole(self) -> Job:
+        """Return the same job on small whole numbers, whose float sums are exact in any order."""
+        return replace(self, operands={name: _rounded(a) for name, a in self.operands.items()})
+
+    def save(self, folder: Path) -> None:
+        """Write the operands where other processes can read them."""
+        for name, array in self.operands.items():
+            np.save(folder / f"{name}.npy", array)
+
+    @classmethod
+    def load(cls, folder: Path, op: str, names: tuple[str, ...], *more: Any) -> Job:
+        """Read the operands into this process's own memory (whose pages may be large)."""
+        return cls(op, {name: np.load(folder / f"{name}.npy") for name in names}, *more)
+
+
+def _rounded(array: Array) -> Array:
+    return np.rint(array * 8) if array.dtype.kind == "f" else array
+
+
+class Answer:
+    """What a peer returned, arranged only when it is compared: the clock does not see that."""
+
+    def __init__(self, found: Any, arranged: Callable[[Any], object]) -> None:
+        self.found, self.arranged = found, arranged
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the answer as the referee gives it."""
+        del copy
+        return np.asarray(self.arranged(self.found), dtype)
+
+
+def columns(*found: Any) -> Array:
+    """Return one column or several as float64, in which all answers about groups are compared."""
+    arranged = np.array([np.asarray(column) for column in found], "f8")
+    return arranged[0] if len(found) == 1 else arranged
+
+
+def by_group(groups: Any, *found: Any) -> Array:
+    """Return columns that a table has for its groups, in any order, in the order of the groups."""
+    order = np.argsort(np.asarray(groups))
+    return columns(*(np.asarray(column)[order] for column in found))
