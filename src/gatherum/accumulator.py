@@ -22,13 +22,13 @@ from .accumulator_state import (
     check_data,
     checked_arrays,
     checked_state,
+    state_of,
 )
-from .call import Array, ArraySpec, Attributes, Call
+from .call import Array, ArraySpec, Attributes, Call, FoldRule
 from .checks import check_out
-from .dtypes import MODES, DType, accumulator_dtype, value_of
+from .dtypes import DType, accumulator_dtype, value_of
 from .names import ModeName, ReductionName
 from .plans import Plan, apply, build
-from .reductions import REDUCTIONS
 
 # The accumulators of this process, for a forked child to check.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
@@ -105,13 +105,10 @@ class Accumulator:
         mode: ModeName = "raise",
         negative: bool = True,
     ) -> None:
-        how = conversion.as_choice(NAME, "reduction", reduction, REDUCTIONS)
-        invalid = conversion.as_choice(NAME, "mode", mode, MODES)
-        include_self = conversion.as_boolean(NAME, "include_self", include_self)
-        negative = conversion.as_boolean(NAME, "negative", negative)
+        how = conversion.as_attributes(NAME, 0, reduction, include_self, mode, negative)
         start = conversion.as_array(NAME, "data", data)
-        check_data(start.shape, start.dtype, how)
-        self._describe(start.dtype, start.shape, how, include_self, invalid, negative)
+        check_data(start.shape, start.dtype, how.reduction)
+        self._describe(start.dtype, start.shape, how)
         start = apply("gather_nd", start, ALL)
         self._counts: NDArray[np.int64] = np.zeros(start.shape, np.int64)
         self._most = 0  # no element has had more updates
@@ -120,26 +117,14 @@ class Accumulator:
         if not self._keeps_data:
             self._fold.begin(start, self._sums)
 
-    def _describe(
-        self,
-        dtype: DType,
-        shape: tuple[int, ...],
-        reduction: str,
-        include_self: bool,
-        mode: str,
-        negative: bool,
-    ) -> None:
+    def _describe(self, dtype: DType, shape: tuple[int, ...], attributes: Attributes) -> None:
         """Set everything but the arrays."""
-        self._dtype, self._shape = dtype, shape
-        self._reduction, self._include_self = reduction, include_self
-        self._mode, self._negative = mode, negative
+        self._dtype, self._shape, self._attributes = dtype, shape, attributes
         # Items of no byte have no address, by which they could be counted: bytes stand in for them.
         moved = dtype if dtype.itemsize else np.dtype(np.uint8)
         self._operand = ArraySpec.contiguous(shape, dtype)
-        self._sum_dtype = accumulator_dtype(moved, reduction)
-        self._fold = native.Fold(
-            Reduction[reduction], value_of(dtype), include_self, moved.itemsize
-        )
+        self._sum_dtype = accumulator_dtype(moved, attributes.reduction)
+        self._fold = _core_fold(attributes.fold, dtype)
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
         # Batches are checked against this: an array of the data's shape and dtype in no memory.
         self._like: Array = np.ndarray(
@@ -231,12 +216,12 @@ class Accumulator:
         return self._take("scatter_slices", indices, updates, axis)
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
-        how = self._reduction, self._include_self, self._mode, self._negative
+        how = self._attributes.positional[1:]
         plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
-        _, _, where, values, axis, *_ = plain
+        where, values = plain[2:4]
         pins = conversion.pinned(where, values)
         specs = ArraySpec.of(where), ArraySpec.of(values)
-        attributes = Attributes(op, plain[4], self._mode, self._negative, *how[:2])
+        attributes = self._attributes._replace(op=op, axis=plain[4])
         plan = _planned(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
@@ -305,17 +290,20 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             raise errors.not_an_accumulator(other)
-        for name in ("shape", "dtype", "reduction", "include_self"):
-            mine, others = getattr(self, f"_{name}"), getattr(other, f"_{name}")
+        for (name, mine), others in zip(self._kind().items(), other._kind().values(), strict=True):
             if mine != others:
                 raise errors.other_accumulator(name, mine, others)
         if not self._fold.any_order:
-            raise errors.order_matters(self._reduction, self._dtype)
+            raise errors.order_matters(self._attributes.reduction, self._dtype)
         first, second = sorted((self, other), key=id)  # two threads that merge crosswise
         with first._whole(), second._whole():
             self._expect(other._most)
             self._fold.merge(self._sums, self._counts, other._sums, other._counts)
         return self
+
+    def _kind(self) -> dict[str, Any]:
+        """Return what accumulators that merge have in common."""
+        return {"shape": self._shape, "dtype": self._dtype, **self._attributes.fold_keywords}
 
     def finish(self, out: Array | None = None) -> Array:
         """Return the result of all batches so far; more may follow.
@@ -367,10 +355,8 @@ class Accumulator:
         return plain
 
     def __repr__(self) -> str:
-        return (
-            f"<{NAME} of {self._dtype} {self._shape}, reduction={self._reduction!r}, "
-            f"include_self={self._include_self}, mode={self._mode!r}, negative={self._negative}>"
-        )
+        how = (f"{name}={value!r}" for name, value in state_of(self._attributes).items())
+        return f"<{NAME} of {self._dtype} {self._shape}, {', '.join(how)}>"
 
     def __getstate__(self) -> dict[str, Any]:
         with self._whole():
@@ -382,18 +368,15 @@ class Accumulator:
         return {
             "version": VERSION,
             "dtype": self._dtype,
-            "reduction": self._reduction,
-            "include_self": self._include_self,
-            "mode": self._mode,
-            "negative": self._negative,
+            **state_of(self._attributes),
             **copies,
         }
 
     def __setstate__(self, state: object) -> None:
-        kept = checked_state(state)
-        data, sums, counts = (kept.pop(name) for name in ("data", "sums", "counts"))
+        dtype, attributes, arrays = checked_state(state)
+        data, sums, counts = arrays.values()
         made = Accumulator.__new__(Accumulator)  # a state that is refused changes nothing here
-        made._describe(shape=counts.shape, **kept)
+        made._describe(dtype, counts.shape, attributes)
         dtypes = (made._dtype if made._keeps_data else None), made._sum_dtype
         made._data, made._sums, made._counts = checked_arrays((data, sums, counts), dtypes)
         made._most = int(made._counts.max(initial=0))
@@ -425,8 +408,12 @@ def element_bytes(dtype: DType, reduction: str) -> int:
 
 def can_merge(dtype: DType, reduction: str) -> bool:
     """Whether accumulators of this dtype can be merged: the order of updates does not matter."""
-    fold = native.Fold(Reduction[reduction], value_of(dtype), True, max(1, dtype.itemsize))
-    return fold.any_order
+    return _core_fold(FoldRule(reduction), dtype).any_order
+
+
+def _core_fold(rule: FoldRule, dtype: DType) -> native.Fold:
+    code = Reduction[rule.reduction], value_of(dtype), rule.include_self
+    return native.Fold(*code, max(1, dtype.itemsize))
 
 
 @native.emptied_at_exit

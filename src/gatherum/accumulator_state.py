@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import conversion, errors, shapes
-from .call import Array
-from .dtypes import MODES, DType, check_movable, is_reducible
+from .call import Array, Attributes, FoldRule
+from .dtypes import DType, check_movable, is_reducible
 from .plans import apply
-from .reductions import REDUCTIONS
 
 NAME = "Accumulator"
 VERSION = 1
@@ -23,7 +22,8 @@ MOST_UPDATES = (1 << 52) - 2
 ALL = np.empty(0, np.int64)
 
 _ARRAYS = ("data", "sums", "counts")
-_STATE = {"version", "dtype", "reduction", "include_self", "mode", "negative", *_ARRAYS}
+_ATTRIBUTES = (*FoldRule._fields, "mode", "negative")
+_STATE = {"version", "dtype", *_ATTRIBUTES, *_ARRAYS}
 
 
 def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
@@ -35,25 +35,27 @@ def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
     shapes.check_result(NAME, shape, dtype)
 
 
-def checked_state(state: object) -> dict[str, Any]:
-    """Return a pickled state: the arguments of `_describe` but the shape, and three arrays."""
+def state_of(attributes: Attributes) -> dict[str, Any]:
+    """Return what a pickled state keeps of the attributes."""
+    return {name: getattr(attributes, name) for name in _ATTRIBUTES}
+
+
+def checked_state(state: object) -> tuple[DType, Attributes, dict[str, Any]]:
+    """Return what a pickled state is of, and its three arrays."""
     if not isinstance(state, dict) or state.get("version") != VERSION or set(state) != _STATE:
         raise errors.damaged_state(f"it is not one of version {VERSION}")
-    kept = {name: value for name, value in state.items() if name != "version"}
+    kept = dict(state)
     arrays = [kept["sums"], kept["counts"], *([] if kept["data"] is None else [kept["data"]])]
     if not all(type(array) is np.ndarray for array in arrays):
         raise errors.damaged_state("its arrays are not NumPy arrays")
     if not isinstance(kept["dtype"], np.dtype):
         raise errors.damaged_state("its dtype is not a dtype")
     try:
-        for name, words in (("reduction", REDUCTIONS), ("mode", MODES)):
-            kept[name] = conversion.as_choice(NAME, name, kept[name], words)
-        for name in ("include_self", "negative"):
-            kept[name] = conversion.as_boolean(NAME, name, kept[name])
-        check_data(kept["counts"].shape, kept["dtype"], kept["reduction"])
+        how = conversion.as_attributes(NAME, 0, *(kept[name] for name in _ATTRIBUTES))
+        check_data(kept["counts"].shape, kept["dtype"], how.reduction)
     except (TypeError, ValueError) as why:
         raise errors.damaged_state(why) from None
-    return kept
+    return kept["dtype"], how, {name: kept[name] for name in _ARRAYS}
 
 
 def checked_arrays(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, frameworks, native, shapes, sparse_edges
-from .call import Array, ArraySpec
+from .call import Array, ArraySpec, FoldRule
 from .callbacks import shares_memory
 from .checks import check_out
 from .dtypes import MODES, check_movable, is_index, is_reducible
@@ -230,7 +230,7 @@ def aggregate(
     lists = edges.make_lists(NAME, targets, sources, scale is not None, how, negative)
     result: Array = native.new_result(table.dtype, shape) if given is None else given
     if 0 not in shape:
-        program = edges.row_program(table, result, reduction, False)
+        program = edges.row_program(table, result, FoldRule.afresh(reduction))
         empty = np.full((), ROWS[reduction].empty, table.dtype)
         lists.fold(program, table, scale, None, empty, result, out is None)
     del pins

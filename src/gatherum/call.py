@@ -77,6 +77,29 @@ def is_spec(value: object) -> bool:
     return isinstance(value[1], (str, type, np.dtype))
 
 
+class FoldRule(NamedTuple):
+    """How updates combine: the reduction, and whether the old value takes part."""
+
+    reduction: str = "none"
+    include_self: bool = True
+
+    @classmethod
+    def afresh(cls, reduction: str) -> FoldRule:
+        """Return a fold of the updates alone."""
+        return cls(reduction, False)
+
+    def needs_accumulator(self, dtype: AnyDType) -> bool:
+        """Whether it cannot live in the output: it rounds once, counts, or starts afresh."""
+        return _core.needs_accumulator(
+            value_of(dtype), Reduction[self.reduction], self.include_self
+        )
+
+    def fields(self, dtype: AnyDType) -> dict[str, Any]:
+        """Return what a program says of it."""
+        reduction, value = Reduction[self.reduction], value_of(dtype)
+        return {"reduction": reduction, "value": value, "include_self": self.include_self}
+
+
 class Attributes(NamedTuple):
     """An operator and its arguments other than arrays.
 
@@ -100,6 +123,19 @@ class Attributes(NamedTuple):
     include_self: bool = True
     fill: bytes = b""
 
+    @classmethod
+    def from_positional(
+        cls,
+        op: str,
+        axis: int = 0,
+        reduction: str = "none",
+        include_self: bool = True,
+        mode: str = "raise",
+        negative: bool = True,
+    ) -> Attributes:
+        """Return the attributes from the arguments of the core's functions, in their order."""
+        return cls(op, axis, mode, negative, reduction, include_self)
+
     @property
     def operator(self) -> Operator:
         """The operator's row."""
@@ -111,19 +147,19 @@ class Attributes(NamedTuple):
         return self.mode in ("fill", "drop") and not self.operator.scatters
 
     @property
-    def fold(self) -> tuple[str, bool]:
-        """The reduction, and whether the old value takes part."""
-        return self.reduction, self.include_self
+    def fold(self) -> FoldRule:
+        """How updates combine."""
+        return FoldRule(self.reduction, self.include_self)
 
     @property
     def fold_keywords(self) -> dict[str, Any]:
         """The same as keyword arguments of a scatter."""
-        return {"reduction": self.reduction, "include_self": self.include_self}
+        return self.fold._asdict()
 
-    def needs_accumulator(self, dtype: AnyDType) -> bool:
-        """Whether a fold cannot live in the output: it rounds once, counts, or starts afresh."""
-        reduction, include_self = Reduction[self.reduction], self.include_self
-        return _core.needs_accumulator(value_of(dtype), reduction, include_self)
+    def with_fold(self, fold: FoldRule) -> Attributes:
+        """Return the same but for how updates combine."""
+        reduction, include_self = fold
+        return self._replace(reduction=reduction, include_self=include_self)
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -135,7 +171,7 @@ class Attributes(NamedTuple):
 
     @property
     def positional(self) -> tuple[int, str, bool, str, bool]:
-        """The attributes in the order of the core's functions, without operator and fill value."""
+        """The arguments of `from_positional` after the operator's name."""
         return self.axis, self.reduction, self.include_self, self.mode, self.negative
 
 

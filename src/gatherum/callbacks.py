@@ -36,7 +36,7 @@ def _normalise(*call: object) -> object:
     plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not conversion.is_plain(out):
-        _plan_of(*plain[:9], None)  # type: ignore[arg-type, call-arg]  # earlier errors come first
+        _plan_of(*plain[:9], None)  # type: ignore[arg-type]  # earlier errors come first
         conversion.as_out(str(plain[0]), out)
     return plain
 
@@ -73,18 +73,13 @@ def _plan_of(
     data: _Operand,
     indices: _Operand,
     updates: _Operand | None,
-    axis: int,
-    reduction: str,
-    include_self: bool,
-    mode: str,
-    negative: bool,
-    out: _Operand | None,
+    *rest: Any,
 ) -> Plan:
-    to, of = _spec(data), _spec(indices)
+    *how, out = rest
+    attributes, to, of = Attributes.from_positional(op, *how), _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
-        check_before_updates(op, to.shape, of.shape, axis, to.dtype, of.dtype)
+        check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
         raise errors.no_array(op, "updates", None)
-    attributes = Attributes(op, axis, mode, negative, reduction, include_self)
     others = (None if operand is None else _spec(operand) for operand in (updates, out))
     return build(Call(attributes, to, of, *others))
 

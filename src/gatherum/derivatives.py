@@ -27,8 +27,8 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from . import errors
-from .call import Attributes
-from .places import Namespace, Places
+from .call import Attributes, FoldRule
+from .places import ADD, Namespace, Places
 from .reductions import ROWS
 
 Array: TypeAlias = Any  # a framework's
@@ -103,21 +103,22 @@ def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> A
     of_data, of_updates : array or None
         The tangents of the operands, None for one that has none; not for both.
     """
-    xp, (reduction, include_self) = places.xp, places.attributes.fold
-    how = rule(reduction)
+    xp, fold = places.xp, places.attributes.fold
+    how = rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
     if how.linear:
         old = places.full(0, dtype) if of_data is None else of_data
         new = xp.full((), 0, dtype, places.indices) if of_updates is None else of_updates
-        return places.put(old, new, reduction, include_self)
+        return places.put(old, new, fold)
     wide, factors = xp.wide(dtype), how.factors(places, values)
     old, new = places.full(0, wide), xp.full((), 0, wide, places.indices)
     if of_updates is not None:
         new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), places.moved()))
     if of_data is not None:
         old = xp.astype(of_data, wide)
-        old = factors.data(old) if include_self else old
-    return xp.astype(factors.both(places.put(old, new, "add", include_self)), dtype)
+        old = factors.data(old) if fold.include_self else old
+    total = places.put(old, new, fold._replace(reduction="add"))
+    return xp.astype(factors.both(total), dtype)
 
 
 def cotangents(
@@ -128,10 +129,10 @@ def cotangents(
     That of the updates has the shape that moves. The factors of complex numbers are conjugated
     where they depend on values, as gradients of torch want them.
     """
-    xp, dtype, (reduction, include_self) = places.xp, gradient.dtype, places.attributes.fold
-    how = rule(reduction)
+    xp, dtype, fold = places.xp, gradient.dtype, places.attributes.fold
+    how = rule(fold.reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
-    if to_data and (how.replaces or not include_self):
+    if to_data and (how.replaces or not fold.include_self):
         to_data, of_data = False, places.emptied(gradient)
     if not (to_data or to_updates):
         return of_data, None
@@ -192,7 +193,7 @@ def _of_extreme(places: Places, values: Values) -> Factors:
     olds = equal(data, result)
     dtype = xp.counting(prod(places.indices.shape))
     among = xp.astype(olds, dtype) if places.attributes.include_self else places.full(0, dtype)
-    number = xp.maximum(places.put(among, xp.astype(mine, dtype), "add"), 1)
+    number = xp.maximum(places.put(among, xp.astype(mine, dtype), ADD), 1)
     return Factors(_over(number), _where(places, olds), _where(places, mine))
 
 
@@ -203,7 +204,7 @@ def _of_product(places: Places, values: Values) -> Factors:
 
     def of_data(value: Array) -> Array:
         back, moved = places.reversed(updates)
-        return value * back.put(places.full(1, wide), moved, "mul")
+        return value * back.put(places.full(1, wide), moved, FoldRule("mul"))
 
     def of_updates(value: Array) -> Array:
         return value * xp.product_of_others(places, data, updates)

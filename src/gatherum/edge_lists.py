@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from . import errors, lowering, native
-from ._core import Reduction
-from .call import Array
-from .dtypes import index_fields, value_of
+from .call import Array, FoldRule
+from .dtypes import index_fields
 from .lowering import Component, Loop, Nest
 from .shapes import Layout
 
@@ -83,9 +82,7 @@ class Edges(NamedTuple):
         end = targets if which == "targets" or sources is None else sources
         raise _invalid(op, end, position, value, mode)
 
-    def row_program(
-        self, table: Array, out: Array, reduction: str, include_self: bool
-    ) -> native.Program:
+    def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
         """Return how the rows of one array are folded into those of another."""
         dtype = table.dtype
         rows, to = (Layout(array.shape[1:], array.strides[1:]) for array in (table, out))
@@ -94,9 +91,7 @@ class Edges(NamedTuple):
         return native.Program(
             scatter=True,
             item=dtype.itemsize,
-            reduction=Reduction[reduction],
-            value=value_of(dtype),
-            include_self=include_self,
+            **fold.fields(dtype),
             checks=nest,
             copy=lowering.lower_copy(rows, to, dtype.itemsize),
         )

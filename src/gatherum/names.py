@@ -54,7 +54,14 @@ class IndexAttributes(TypedDict, total=False):
     fill_value: object
 
 
-class PrepareAttributes(TypedDict, total=False):
+class FoldAttributes(TypedDict, total=False):
+    """What scatters take beside a gather's arguments."""
+
+    reduction: ReductionName
+    include_self: bool
+
+
+class PrepareAttributes(FoldAttributes, total=False):
     """What `prepare` takes beside the operands."""
 
     indptr: object
@@ -62,13 +69,9 @@ class PrepareAttributes(TypedDict, total=False):
     batch_dims: int
     mode: ModeName
     negative: bool
-    reduction: ReductionName
-    include_self: bool
 
 
-class PlanAttributes(IndexAttributes, total=False):
+class PlanAttributes(IndexAttributes, FoldAttributes, total=False):
     """What `plan` and `explain` take beside the operands."""
 
-    reduction: ReductionName
-    include_self: bool
     out: object

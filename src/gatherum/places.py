@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from .call import Attributes
+from .call import Attributes, FoldRule
 from .dimensions import Dimensions
 from .operators import Operator, inverse
 
 Array: TypeAlias = Any  # a framework's
 Shape: TypeAlias = tuple[int, ...]
+REPLACE, ADD = FoldRule(), FoldRule("add")
 
 
 class Namespace(Protocol):
@@ -133,14 +134,12 @@ class Places(NamedTuple):
         gather = Attributes(op, attributes.axis, attributes.mode, attributes.negative)
         return self.xp.gather(gather, table, self.indices, fill_value)
 
-    def put(
-        self, table: Array, updates: Array, reduction: str = "none", include_self: bool = True
-    ) -> Array:
+    def put(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:
         """Scatter into an array of the data's shape."""
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
-        how = attributes.axis, attributes.mode, attributes.negative, reduction, include_self
-        return self.xp.scatter(Attributes(op, *how), table, self.indices, updates)
+        how = Attributes(op, attributes.axis, attributes.mode, attributes.negative, *fold)
+        return self.xp.scatter(how, table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:
         """Return one number everywhere in an array of the data's shape."""
@@ -150,7 +149,7 @@ class Places(NamedTuple):
         """Add updates up in each place, in a type that has sums, and return their own."""
         dtype = updates.dtype
         wide = dtype if self.xp.has_sums(dtype) else self.xp.wide(dtype)
-        found = self.put(self.full(0, wide), self.xp.astype(updates, wide), "add")
+        found = self.put(self.full(0, wide), self.xp.astype(updates, wide), ADD)
         return self.xp.astype(found, dtype)
 
     def emptied(self, table: Array) -> Array:
@@ -205,7 +204,7 @@ class Places(NamedTuple):
         """Count the updates that arrive in each destination."""
         at = self.destinations()
         dtype = self.xp.counting(prod(self.indices.shape))
-        return at.put(at.full(0, dtype), self.xp.full((), 1, dtype, self.indices), "add")
+        return at.put(at.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD)
 
     def arriving(self) -> Array:
         """Return which entries are not skipped, with the rank of what moves."""

@@ -146,10 +146,8 @@ class Plan:
         for name in ("data", "indices", "updates", "out"):
             if (operand := getattr(s, name)) is not None:
                 lines.append(f"  {name:<9} {operand}")
-        attributes = f"{s.operator.attribute}={s.axis}, mode={s.mode!r}, negative={s.negative}"
-        if s.updates is not None:
-            attributes += f", reduction={s.reduction!r}, include_self={s.include_self}"
-        return [*lines, f"  with      {attributes}"]
+        attributes = (f"{name}={value!r}" for name, value in s.attributes.keywords.items())
+        return [*lines, f"  with      {', '.join(attributes)}"]
 
     def algorithm_lines(self, why: bool = False) -> list[str]:
         """Return lines that name the algorithm, and why it was chosen."""
@@ -214,8 +212,7 @@ def plan(
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
         The operands, or their specs (strides in bytes; C order when left out).
     **attributes
-        The operator's other arguments: `axis` or `batch_dims`, `reduction`, `include_self`, `mode`,
-        `negative`, `fill_value`, `out` (an operand like the others).
+        The operator's other arguments by their names; `out` is an operand like the others.
 
     Returns
     -------

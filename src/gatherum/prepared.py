@@ -150,7 +150,7 @@ class Prepared:
     def _pays(self, rows: _Rows) -> bool:
         """Whether the order of the updates helps: one thread adds sooner where they come."""
         s = self._call
-        fresh = s.attributes.needs_accumulator(s.data.dtype)
+        fresh = s.attributes.fold.needs_accumulator(s.data.dtype)
         return native.get_num_threads() > 1 or (fresh and rows.block == 1)
 
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
@@ -169,7 +169,7 @@ class Prepared:
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
         pins = conversion.pinned(values, data, given)
-        program = rows.edges.row_program(source, target, *s.attributes.fold)
+        program = rows.edges.row_program(source, target, s.attributes.fold)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
@@ -269,8 +269,7 @@ def prepare(
     indices : array_like of int
         The call's indices. They are copied: what happens to them later changes nothing here.
     **attributes
-        The operator's other arguments but `out` and `fill_value`, which the runs take: `axis` or
-        `batch_dims`, `mode`, `negative`; for scatters `reduction` and `include_self`. `gather` and
+        The operator's other arguments but `out` and `fill_value`, which the runs take. `gather` and
         `scatter_slices` take `indptr` in the place of `indices`, which are None then: entries
         ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
 

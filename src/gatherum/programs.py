@@ -6,11 +6,10 @@ from math import prod
 from typing import NamedTuple
 
 from . import lowering, native
-from ._core import Reduction
 from .call import Call
 from .checks import Resolved, check
 from .dimensions import Dimensions
-from .dtypes import index_fields, value_of
+from .dtypes import index_fields
 from .errors import Shape
 from .lowering import Component, Loop, Lowered, Nest
 from .shapes import Layout
@@ -103,9 +102,7 @@ def _program(
         **index_fields(call.indices.dtype, call.mode, call.negative),
         scatter=call.operator.scatters,
         item=item,
-        reduction=Reduction[call.reduction],
-        value=value_of(call.data.dtype),
-        include_self=call.include_self,
+        **call.attributes.fold.fields(call.data.dtype),
         nest=lowered.nest,
         units=lowered.units,
         split_line=lowered.split_line,

@@ -114,6 +114,6 @@ def _fold(s: Call, size: str) -> str:
         remarks.append(f"summed without rounding{divided} and rounded once")
     elif _core.divides(reduction):
         remarks.append("summed, and divided by the count at the end")
-    accumulates = s.attributes.needs_accumulator(s.data.dtype)
+    accumulates = s.attributes.fold.needs_accumulator(s.data.dtype)
     remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])
     return ", ".join(remarks)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .call import FoldRule
 from .dtypes import MODES, DType, is_reducible
 from .operators import OPERATORS
 from .reductions import FOLDS
@@ -161,7 +162,7 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
         if operator.scatters:
             shape = operator.moved(data.shape, places.shape, named[operator.attribute])
             operands = (data, places, values(dtype, next(seeds), shape, wild=True))
-            named |= {"reduction": reduction, "include_self": turn % 4 < 2}
+            named |= FoldRule(reduction, turn % 4 < 2)._asdict()
         yield Case(op, operands, attributes | named)
 
 
@@ -206,7 +207,7 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
     ):
         yield _scatter(op, dtype, (size, *row), (updates, 1), 21 + seed, named)
         if reduction != "none" and size != far:
-            apart = {**named, "include_self": False}
+            apart = {**named, **FoldRule.afresh(reduction)._asdict()}
             yield _scatter(op, dtype, (size, *row), (updates, 1), 31 + seed, apart)
 
 
@@ -240,7 +241,8 @@ def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Case]:
         return
     for number, (axis, data, entries) in enumerate(_SLICES):
         places = (*data[:axis], *entries) if addressing.shares_front else entries
-        how = {**named, addressing.attribute: axis, "include_self": number % 2 == 0}
+        rule = FoldRule(named["reduction"], number % 2 == 0)
+        how = {**named, addressing.attribute: axis, **rule._asdict()}
         yield _scatter(op, dtype, data, places, 41 + number, how)
 
 

@@ -195,10 +195,7 @@ def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
     attributes = {key: options[key] for key in ("mode", "negative")}
     attributes[name] = options[name] or 0
     if row.scatters:
-        attributes |= {
-            "reduction": options["reduction"],
-            "include_self": not options["exclude_self"],
-        }
+        attributes |= shared.fold_keywords(options["reduction"], options["exclude_self"])
     else:
         attributes["fill_value"] = options["fill_value"]
     return attributes
@@ -216,7 +213,7 @@ def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
         operands.append(_spec(updates, dtype))
     else:
         for name in ("updates", "reduction", "exclude_self"):
-            if options[name] not in (None, "none", False):
+            if isinstance(options[name], np.ndarray) or options[name] not in (None, "none", False):
                 raise click.UsageError(f"{operator} takes no --{name.replace('_', '-')}.")
     return operands
 

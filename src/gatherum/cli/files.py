@@ -188,7 +188,7 @@ def _run_scatter(name: str, options: dict[str, Any]) -> None:
         out = table
     elif out is None:
         raise click.UsageError("Missing option '-o' / '--out' (or --in-place).")
-    options["include_self"] = not options.pop("exclude_self")
+    options |= shared.fold_keywords(options.pop("reduction"), options.pop("exclude_self"))
     _run_on_files(name, table, indices, (updates,), out, options)
 
 

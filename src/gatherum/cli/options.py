@@ -111,6 +111,13 @@ device = click.option(
 exclude_self = click.option(
     "--exclude-self", is_flag=True, help="Leave existing values out of the reduction."
 )
+
+
+def fold_keywords(reduction: str, exclude_self: bool) -> dict[str, Any]:
+    """Return the arguments of a scatter that these two options give."""
+    return {"reduction": reduction, "include_self": not exclude_self}
+
+
 feature_level = click.option(
     "--feature-level", default="6_4", show_default=True, metavar="LEVEL", callback=_level,
     help="DirectML's feature level, 1_0 to 6_4.", shell_complete=_levels,

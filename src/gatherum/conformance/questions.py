@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gatherum.call import Attributes, FoldRule
 from gatherum.operators import OPERATORS
 
 from .case import Array, Call, Case, answer
@@ -18,9 +19,9 @@ INDEX = "cases.json"
 
 def is_plain(call: Call) -> bool:
     """Whether the call has no mode, sign rule or start that only this package has."""
+    usual, free = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
     how = call.attributes
-    own = (how.get("mode", "raise"), how.get("negative", True), how.get("include_self", True))
-    return own == ("raise", True, True)
+    return all(how.get(name, usual[name]) == usual[name] for name in usual.keys() - free)
 
 
 def moved_shape(call: Call) -> tuple[int, ...]:
@@ -45,7 +46,7 @@ def meet(call: Call) -> bool:
     ones = np.ones(updates.shape, np.int64)
     operands = {**call.operands, "data": np.zeros(data.shape, np.int64), "updates": ones}
     counts, _ = answer(
-        Call(call.operator, {**call.attributes, "reduction": "add", "include_self": True}, operands)
+        Call(call.operator, {**call.attributes, **FoldRule("add")._asdict()}, operands)
     )
     return counts is None or bool((counts > 1).any())
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gatherum.call import FoldRule
 from gatherum.dtypes import is_reducible
 from gatherum.operators import Operator
 from gatherum.reductions import REDUCTIONS
@@ -132,11 +133,8 @@ def _reductions(dtype: np.dtype[Any]) -> list[str]:
 
 def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
     for reduction in _reductions(dtype) if op.scatters else ():
-        for include_self in (True, False):
-            yield made(
-                op, table(dtype), pointing(op, 1, 1, 2, 1), 3, reduction=reduction,
-                include_self=include_self,
-            )  # fmt: skip
+        for fold in (FoldRule(reduction), FoldRule.afresh(reduction)):
+            yield made(op, table(dtype), pointing(op, 1, 1, 2, 1), 3, **fold._asdict())
 
 
 def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
@@ -145,16 +143,16 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         for numbers in ((large, 1, -large, 1), (1, large, 1, -large), (large, 1, 1, 1)):
             column = np.array(numbers, dtype).reshape(-1, 1)
             start = np.zeros((_SOME, 2), dtype)
-            yield _folded(op, start, column, "add")
+            yield _folded(op, start, column, FoldRule("add"))
 
 
-def _folded(op: Operator, start: Array, column: Array, reduction: str, **more: Any) -> Call:
+def _folded(op: Operator, start: Array, column: Array, fold: FoldRule) -> Call:
     """Fold a column of values into one row, or one element, of a table."""
     indices = np.array(pointing(op, *[1] * len(column)), np.int64)
     shape = op.moved(start.shape, indices.shape, 0)
     wide = column.reshape(-1, *(1,) * (len(shape) - 1))
     updates = np.ascontiguousarray(np.broadcast_to(wide, shape))
-    return made(op, start, indices, updates=updates, reduction=reduction, **more)
+    return made(op, start, indices, updates=updates, **fold._asdict())
 
 
 def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
@@ -162,8 +160,9 @@ def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
         half = np.dtype(np.float16)
         for numbers in ((2048, 1, 1), (1, 2**-11, 2**-11), (60000, 60000, -60000)):
             column = np.array(numbers, half).reshape(-1, 1)
-            yield _folded(op, np.zeros((_SOME, 2), half), column, "add")
-        yield _folded(op, np.ones((_SOME, 2), half), np.full((5, 1), 1.0009765625, half), "mul")
+            yield _folded(op, np.zeros((_SOME, 2), half), column, FoldRule("add"))
+        column = np.full((5, 1), 1.0009765625, half)
+        yield _folded(op, np.ones((_SOME, 2), half), column, FoldRule("mul"))
 
 
 def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
@@ -187,7 +186,7 @@ def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
             for numbers in ((0.0, -0.0), (-0.0, 0.0), (1.0, nan, 2.0), (np.inf, -np.inf)):
                 column = np.array(numbers, np.float32).reshape(-1, 1)
                 start = np.zeros((_SOME, 2), np.float32)
-                yield _folded(op, start, column, reduction, include_self=False)
+                yield _folded(op, start, column, FoldRule.afresh(reduction))
 
 
 def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
@@ -196,7 +195,7 @@ def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
             most = np.iinfo(kind).max
             column = np.array([most, most, 2], kind).reshape(-1, 1)
             for reduction in _reductions(np.dtype(kind)):
-                yield _folded(op, np.ones((_SOME, 2), kind), column, reduction)
+                yield _folded(op, np.ones((_SOME, 2), kind), column, FoldRule(reduction))
 
 
 def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
@@ -205,7 +204,7 @@ def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Itera
             for numbers in ((True, True), (False, True), (False, False)):
                 column = np.array(numbers).reshape(-1, 1)
                 start = np.zeros((_SOME, 2), bool)
-                yield _folded(op, start, column, reduction, include_self=False)
+                yield _folded(op, start, column, FoldRule.afresh(reduction))
 
 
 def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:

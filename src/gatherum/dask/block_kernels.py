@@ -199,7 +199,7 @@ class Fold:
         attributes = call.call.attributes
         self.how = attributes.fold_keywords
         self.held: Array | Accumulator
-        if attributes.needs_accumulator(call.dtype):
+        if attributes.fold.needs_accumulator(call.dtype):
             self.held = begin(data, attributes)
         else:
             self.held = apply("gather_nd", data, np.empty(0, np.int64))

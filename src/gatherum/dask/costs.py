@@ -173,7 +173,7 @@ class _Sizes:
     def state(self) -> int:
         """Bytes that a fold takes for each byte of data, the data and a copy counted."""
         attributes, dtype = self.call.call.attributes, self.call.dtype
-        if dtype.itemsize and attributes.needs_accumulator(dtype):
+        if dtype.itemsize and attributes.fold.needs_accumulator(dtype):
             return 1 + -(-element_bytes(dtype, attributes.reduction) // dtype.itemsize)
         return 2
 

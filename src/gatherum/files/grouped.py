@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import conversion, shapes
-from gatherum.call import Attributes
+from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import MODES, is_index
 from gatherum.errors import not_an_index_dtype, renamed
 from gatherum.files.budget import Budget
@@ -196,7 +196,7 @@ class _Examined:
     ) -> Any:
         """Fold the updates of each group; an empty one is `start`."""
         operands = {"table": np.broadcast_to(start, self.shape), "indices": groups}
-        how = self.attributes._replace(reduction=reduction, include_self=False).keywords
+        how = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
         call = FileCall(
             self.attributes.op, operands | {"updates": updates}, attributes=how,
             **{"out": None, **options},

@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 from gatherum.files.operands import Path
 from gatherum.files.stats import Progress
-from gatherum.names import ModeName, ReductionName
+from gatherum.names import FoldAttributes, ModeName
 
 __all__ = ["GatherOptions", "ScatterOptions"]
 
@@ -29,9 +29,7 @@ class GatherOptions(Options, total=False):
     fill_value: Any
 
 
-class ScatterOptions(Options, total=False):
+class ScatterOptions(Options, FoldAttributes, total=False):
     """Options of scatters."""
 
-    reduction: ReductionName
-    include_self: bool
     in_place: bool

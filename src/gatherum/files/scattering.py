@@ -96,7 +96,7 @@ class Scatter:
         self.context, self.table, self.updates, self.store = context, table, updates, store
         self.requests, self.budget, self.build = context.requests, context.budget, context.build
         self.meter, self.attributes = context.meter, attributes
-        self.accumulates = attributes.needs_accumulator(table.dtype)
+        self.accumulates = attributes.fold.needs_accumulator(table.dtype)
         self.row_bytes = max(1, table.width * table.dtype.itemsize)
         self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
         self.label = [list(part) for part in updates.panel.ranges[:1]]

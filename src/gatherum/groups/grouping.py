@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.call import Attributes
+from gatherum.call import Attributes, FoldRule
 from gatherum.errors import Shape
 from gatherum.extremes import positions_of_extremes
 from gatherum.indices import first_invalid
@@ -143,7 +143,7 @@ class Grouping:
         """Return the position along `axis` of the first value of an array of NumPy that attains the
         maximum or minimum of its group, `start` for an empty group.
         """
-        how = self.places.attributes._replace(reduction=extreme, include_self=False)
+        how = self.places.attributes.with_fold(FoldRule.afresh(extreme))
         data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
         try:
             return positions_of_extremes(how, data, self.places.indices, values, int(start))
@@ -174,7 +174,7 @@ class Grouping:
     def _put(self, places: Places, values: Array, reduction: str, start: Array) -> Array:
         try:
             table = self.xp.broadcast_to(start, places.shape)
-            return places.put(table, values, reduction, include_self=False)
+            return places.put(table, values, FoldRule.afresh(reduction))
         except IndexError as error:
             raise self._invalid(error) from None
 

@@ -165,7 +165,7 @@ def reduce(
     Notes
     -----
     The bits are the same for any number of threads. Sums, products, means and extremes are those
-    of `gatherum.scatter_slices` with ``include_self=False``: left folds in row-major order, float16
+    of `gatherum.scatter_slices` without its old values: left folds in row-major order, float16
     and bfloat16 in float32 and rounded once, integers that wrap around, sums of bools that are or.
     The mean of integers divides a sum in 64 bits, which wraps around, and is rounded toward minus
     infinity.

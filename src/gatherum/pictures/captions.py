@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from ..call import Call
+from ..call import Call, FoldRule
 from ..errors import Shape
 from .model import Scene
 from .roles import Form
@@ -17,9 +17,9 @@ def call_text(s: Call) -> str:
     parts = ["data", "indices"] + ["updates"] * scatters
     if s.axis or not s.operator.tuples:
         parts.append(f"{s.operator.attribute}={s.axis}")
-    if s.reduction != "none":
-        parts.append(f"reduction={s.reduction!r}")
-        parts.extend([] if s.include_self else ["include_self=False"])
+    usual = FoldRule()._asdict()
+    how = s.attributes.fold_keywords.items() if s.reduction != "none" else ()
+    parts.extend(f"{name}={value!r}" for name, value in how if value != usual[name])
     parts.extend([] if s.mode == "raise" else [f"mode={s.mode!r}"])
     parts.extend([] if s.negative else ["negative=False"])
     return f"{s.op}({', '.join(parts)})"

@@ -236,7 +236,6 @@ def _folded(scene: Scene, operands: CallValues, place: int, chain: list[int]) ->
         old.ravel()[place : place + 1],
         np.zeros((len(chain), 1), np.int64),
         updates,
-        reduction=s.reduction,
-        include_self=s.include_self,
+        **s.attributes.fold_keywords,
     )
     return (value_texts(folded) or ["?"])[0]

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from .. import errors, extremes, native
-from ..call import ArraySpec, Call
+from ..call import ArraySpec, Call, FoldRule
 from ..places import Places
 from . import addresses, dtypes, private, sizes
 from .checks import check_storages
-from .ops import LIBRARY, overload, scatter_attributes
+from .ops import LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
 
 NAME = "extremes"
 _SCHEMA = (
-    "(str scatter, Tensor data, Tensor indices, Tensor updates, int axis, str reduction, "
-    "bool include_self, str bounds, bool negative, SymInt none) -> (Tensor, Tensor)"
+    f"(str scatter, Tensor data, Tensor indices, Tensor updates, {SCATTER_ATTRIBUTES}, "
+    "SymInt none) -> (Tensor, Tensor)"
 )
 
 
@@ -31,13 +31,13 @@ def applies(src: Tensor) -> bool:
     return src.device.type == "cpu" and not watched
 
 
-def call(places: Places, data: Tensor, updates: Tensor, reduction: str, include_self: bool,
-         none: int) -> tuple[Tensor, Tensor]:  # fmt: skip
+def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: int
+         ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the extremes, and the number of the first update that is equal to each.
 
     `none` is the number where the old value is the extreme, or nothing arrives.
     """
-    how = places.attributes._replace(reduction=reduction, include_self=include_self)
+    how = places.attributes.with_fold(fold)
     indices = places.indices
     found = overload(NAME)(how.op, data, indices, updates, *how.positional, none)
     values, positions = found

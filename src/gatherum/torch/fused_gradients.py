@@ -17,7 +17,7 @@ from ..derivatives import Values
 from ..places import Places
 from ..reductions import REDUCTIONS
 from . import dtypes, namespace, private
-from .ops import LIBRARY, overload, scatter_attributes, with_below
+from .ops import LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes, with_below
 
 NAME = "gradients"
 # What the core's rows say, as plain values: graphs that are traced cannot ask the core.
@@ -26,8 +26,7 @@ _HAS_GRADIENTS = frozenset(name for name, one in _KERNELS.items() if one is not 
 _PRODUCTS = frozenset(name for name, one in _KERNELS.items() if one is Gradient.product)
 _SCHEMA = (
     "(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
-    "Tensor result, int axis, str reduction, bool include_self, str bounds, bool negative, "
-    "bool of_data, bool of_updates) -> (Tensor, Tensor)"
+    f"Tensor result, {SCATTER_ATTRIBUTES}, bool of_data, bool of_updates) -> (Tensor, Tensor)"
 )
 
 

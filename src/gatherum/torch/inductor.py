@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from .. import native
+from ..call import FoldRule
 from ..operators import Operator
 from . import private
 
@@ -23,12 +24,10 @@ from . import private
 _added: dict[str, Callable[..., None]] = {}
 # The arguments of the entry point after the operator's name, and the values of those that ops lack.
 _ORDER = (
-    "data", "indices", "updates", "axis", "reduction", "include_self", "bounds", "negative",
-    "fill_value", "out",
+    "data", "indices", "updates", "axis", *FoldRule._fields, "bounds", "negative", "fill_value",
+    "out",
 )  # fmt: skip
-_MISSING = {
-    "updates": None, "reduction": "none", "include_self": True, "fill_value": 0, "out": None,
-}  # fmt: skip
+_MISSING = {"updates": None, **FoldRule()._asdict(), "fill_value": 0, "out": None}
 
 
 def add_entry_point(op: Any, operator: Operator, arguments: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ takes the other word for its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from inspect import signature
 from typing import Any, TypeAlias
@@ -26,6 +27,8 @@ _GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=
 _SCATTERS = (
     "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
 )
+# The same of ops that are not called by name.
+SCATTER_ATTRIBUTES = re.sub("=[^,]*", "", _SCATTERS.format("axis"))
 
 
 def _new_library() -> torch.library.Library:

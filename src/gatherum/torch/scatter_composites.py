@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..call import FoldRule
 from ..groups import functions, reducing
 from ..groups.grouping import Grouping
-from ..places import Places
+from ..places import ADD, Places
 from . import namespace
 from .scatter_arguments import called, scattered
 
@@ -162,7 +163,7 @@ def _std(
 def _added(places: Places, values: Tensor, out: Tensor | None) -> Tensor:
     """Add values up, to the old values of `out`."""
     start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
-    found: Tensor = places.put(start, values, "add")
+    found: Tensor = places.put(start, values, ADD)
     return found
 
 
@@ -176,8 +177,8 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
             whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
             return whole
         found, old = functions.working(src, by), functions.working(out, by)
-        shift = by.places.put(old.detach(), found.detach(), "max")
+        shift = by.places.put(old.detach(), found.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
         powers = namespace.exp(found - by.gather(shift))
-        total = by.places.put(namespace.exp(old - shift), powers, "add")
+        total = by.places.put(namespace.exp(old - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

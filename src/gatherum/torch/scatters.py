@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..call import Attributes
-from ..places import Places
+from ..call import Attributes, FoldRule
+from ..places import ADD, Places
 from ..reductions import ROWS
 from . import checks, extremes, gradients, namespace, operands, private
 from . import errors as torch_errors
@@ -160,7 +160,7 @@ def fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Ten
     """Fold values into `out`, or into a new tensor that holds one number everywhere."""
     if out is None:
         empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
-        return places.put(empty, src, reduction, include_self=reduction == "add")
+        return places.put(empty, src, ADD if reduction == "add" else FoldRule.afresh(reduction))
     if reduction == "mean":  # of the updates and the old value, over the number of updates
         total = fold(places, src, "add", out)
         counts = places.over_data(places.counts().clamp(min=1))
@@ -170,7 +170,7 @@ def fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Ten
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
         old = out.clone() if ROWS[reduction].needs_values else out
-        return out.copy_(places.put(old, src, reduction))
+        return out.copy_(places.put(old, src, FoldRule(reduction)))
     attributes = places.attributes._replace(reduction=reduction)
     overload(f"{attributes.op}_")(out, places.indices, src, *attributes.positional)
     return out
@@ -205,15 +205,15 @@ def extreme(
     plain = src.detach()
     if extremes.applies(plain):
         data = plain.new_zeros(()).expand(places.shape) if out is None else out.detach()
-        how = reduction, out is not None, src.shape[dim]
-        found, arg = extremes.call(places, data, plain, *how)
+        how = FoldRule(reduction, out is not None)
+        found, arg = extremes.call(places, data, plain, how, src.shape[dim])
         if not differentiated:
             return found if out is None else out.copy_(found), arg
     else:
         old = None if out is None else out.detach().clone()
         if differentiated and old is not None:
             with torch.no_grad():
-                found = places.put(old, plain, reduction)
+                found = places.put(old, plain, FoldRule(reduction))
         else:
             found = fold(places, plain, reduction, out)
         with torch.no_grad():
@@ -247,7 +247,7 @@ def _first(places: Places, src: Tensor, found: Tensor, old: Tensor | None, dim: 
     behind = (1,) * (src.dim() - dim - 1)
     position = torch.arange(n, device=src.device).reshape(n, *behind)
     first = torch.where(taken, position, n)
-    return places.put(first.new_full((), n).expand(places.shape), first, "min")
+    return places.put(first.new_full((), n).expand(places.shape), first, FoldRule("min"))
 
 
 def _taken(src: Tensor, arg: Tensor, found: Tensor, dim: int, reduction: str) -> Tensor:

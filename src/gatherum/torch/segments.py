@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import errors, shapes
 from ..call import Attributes
 from ..dtypes import is_index
-from ..places import Places
+from ..places import ADD, Places
 from . import checks, namespace, private, sizes
 from . import errors as torch_errors
 from .scatter_arguments import (
@@ -366,5 +366,5 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
     begin = Places(namespace, attributes, indptr, shape)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
     with called(op, indptr, begin, {"indices": "indptr"}):
-        counts = begin.put(torch.zeros_like(one).expand(shape), one, "add")
+        counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)
     return counts.cumsum(-1).narrow(-1, 0, size) - 1

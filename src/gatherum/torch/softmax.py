@@ -17,7 +17,7 @@ from ..call import Attributes
 from ..groups import functions
 from ..groups import namespace as arrays
 from ..groups.grouping import Grouping
-from ..places import Places
+from ..places import ADD, Places
 from . import namespace, private
 from .checks import check_storages
 from .gradients import below_recording, recording, records, redispatched
@@ -104,7 +104,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
 def _sums(places: Places, values: Tensor) -> Tensor:
     """Return to each value the sum of its group."""
     zero = values.new_zeros(()).expand(places.shape)
-    found: Tensor = places.take(places.put(zero, values, "add"))
+    found: Tensor = places.take(places.put(zero, values, ADD))
     return found
 
 
