@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
-from gatherum import callbacks, native, shapes
-from gatherum.shapes import MAX_BYTES, _meets, overlaps_itself
+from gatherum import _core, callbacks, native
+from gatherum.shapes import MAX_BYTES, overlaps_itself
 from strategies import same_bits
 
 TABLE = ((4, 8), "f4")
@@ -229,9 +229,7 @@ def test_overlap_is_exact_on_small_layouts(dimensions, itemsize):
     )
     expected = any(b - a < itemsize for a, b in itertools.pairwise(places))
     assert overlaps_itself(sizes, strides, itemsize) == expected
-    loops = sorted((s, n) for n, s in dimensions if n > 1)
-    if all(s for s, _ in loops):  # what decides for large layouts
-        assert _meets(loops, itemsize) == expected
+    assert _core.overlaps_itself(sizes, strides, itemsize, True) == expected  # as of large layouts
 
 
 def test_overlap_of_large_layouts_takes_bounded_work():
@@ -243,14 +241,11 @@ def test_overlap_of_large_layouts_takes_bounded_work():
     assert not overlaps_itself((1200, 1000), (2018, 2402), 2)
     assert overlaps_itself((1200, 1000), (2018, 2402), 3)
     assert overlaps_itself((2**20, 2), (0, 1), 1)
-    assert _meets([(1, 2), (10, 4), (15, 3)], 1)  # 3 * 10 = 2 * 15, and no step of 1
+    assert _core.overlaps_itself(
+        (2, 4, 3), (1, 10, 15), 1, True
+    )  # 3 * 10 = 2 * 15, and no step of 1
     hard = (1000,) * 6, tuple(10**9 + d for d in range(6))
     assert overlaps_itself(*hard, 1)
-
-
-def test_packed_layouts_are_not_searched(monkeypatch):
-    monkeypatch.setattr(shapes, "_collides", None)
-    assert not overlaps_itself((3, 4, 5), (20, 60, 4), 4)
 
 
 def test_a_dtype_that_changes_its_size_is_another():

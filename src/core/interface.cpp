@@ -1,4 +1,6 @@
 // Implements the C interface, include/gatherum.h, over the engine. No exception leaves these functions.
+#include "interface.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,10 +14,6 @@
 #include "quantized.hpp"
 #include "row_lists.hpp"
 #include "row_reads.hpp"
-
-struct gatherum_program {
-  gatherum::Program value;
-};
 
 struct gatherum_lists {
   gatherum::RowLists value;

@@ -13,7 +13,7 @@ import numpy as np
 from . import conversion, errors, frameworks, native, shapes
 from ._core import DType as DTypeCode
 from .call import Array, ArraySpec, Attributes, Call, same_spec
-from .checks import check, check_before_updates
+from .checks import check_before_updates, check_dtypes
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .indices import first_invalid
@@ -104,7 +104,7 @@ def _check_operands(
         if not same_spec(expected, found):
             raise errors.other_layout(s.op, name, expected, found)
     if s.data.dtype.names is not None:
-        check(s)  # fields can have been renamed since the plan was made
+        check_dtypes(s)  # fields can have been renamed since the plan was made
 
 
 # Work that an overlap test may do before "undecided" counts as overlap.

@@ -1,8 +1,6 @@
-"""The checks of a call that need no data: attributes, dtypes, shapes, and `out`."""
+"""The checks of a call that need no data, but for those of shapes, which are the core's."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from . import errors, shapes
 from .call import ArraySpec, Call
@@ -17,19 +15,6 @@ from .dtypes import (
 from .errors import Shape
 from .operators import OPERATORS, Operator
 from .reductions import REDUCTIONS
-from .shapes import Layout
-
-
-class Resolved(NamedTuple):
-    """What the checks have found out: the axis counted from the front, the result's shape, and the
-    layouts that the loops step through: D (a scatter's output), and U (a gather's output, or a
-    scatter's updates, broadcast).
-    """
-
-    axis: int
-    shape: Shape
-    data: Layout
-    other: Layout
 
 
 def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> None:
@@ -54,8 +39,8 @@ def check_symbolic(call: Call) -> tuple[int, Shape]:
     """Check attributes, dtypes and shapes, but no limits of ranks, sizes and addresses: sizes may
     be symbols. Return the axis counted from the front, and the shape that moves.
     """
-    _check_attributes(call)
-    _check_dtypes(call)
+    check_attributes(call)
+    check_dtypes(call)
     axis = call.resolved_axis
     moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
     if call.updates is not None and not shapes.broadcasts(call.updates.shape, moved):
@@ -63,33 +48,16 @@ def check_symbolic(call: Call) -> tuple[int, Shape]:
     return axis, moved
 
 
-def _check_attributes(call: Call) -> None:
+def check_attributes(call: Call) -> None:
+    """Check the attributes that are names."""
     if call.reduction not in REDUCTIONS:
         raise errors.not_one_of(call.op, "reduction", call.reduction, REDUCTIONS)
     if call.mode not in MODES:
         raise errors.not_one_of(call.op, "mode", call.mode, MODES)
 
 
-def check(call: Call) -> Resolved:
-    """Check attributes, dtypes, shapes and `out`, in this order."""
-    _check_attributes(call)
-    _check_dtypes(call)
-    axis = call.resolved_axis
-    moved = _moved_shape(call, axis)
-    if call.updates is None:
-        target = _check_out(call, moved)
-        return Resolved(axis, moved, call.data.layout, target)
-    shapes.check_rank(call.op, "`updates`", max(len(moved), len(call.updates.shape)))
-    shapes.check_size(call.op, "updates", call.updates.shape, call.updates.dtype.itemsize)
-    if not shapes.broadcasts(call.updates.shape, moved):
-        raise _other_updates(call, axis, moved, call.updates.shape)
-    strides = shapes.broadcast_strides(call.op, "updates", *call.updates.layout, moved)
-    shapes.check_result(call.op, call.data.shape, call.data.dtype)
-    out = _check_out(call, call.data.shape)
-    return Resolved(axis, call.data.shape, out, Layout(moved, strides))
-
-
-def _check_dtypes(call: Call) -> None:
+def check_dtypes(call: Call) -> None:
+    """Check the range of the dimension attribute, and the dtypes of the inputs."""
     data, indices = call.data, call.indices
     check_before_updates(call.op, data.shape, indices.shape, call.axis, data.dtype, indices.dtype)
     if call.updates is None:
@@ -101,14 +69,23 @@ def _check_dtypes(call: Call) -> None:
         raise errors.not_reducible(call.op, call.reduction, call.data.dtype)
 
 
-def _moved_shape(call: Call, axis: int) -> Shape:
-    """Return the shape that moves: a gather's result, a scatter's updates."""
-    _check_operand(call.op, "data", call.data)
-    _check_operand(call.op, "indices", call.indices)
-    moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
-    if call.updates is None:
-        shapes.check_result(call.op, moved, call.data.dtype)
-    return moved
+def shape_error(call: Call, found: shapes.Fault) -> ValueError:
+    """Return what to raise for what the core has found wrong with the shapes of a call."""
+    op, (fault, operand, *_, wanted) = call.op, found
+    given = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
+    spec = given.get(operand)
+    if fault == "too_many_dimensions":
+        what = "the result" if spec is None else f"`{operand}`"
+        return errors.too_many_dimensions(op, what, found[3], found[4])
+    if spec is None:
+        return errors.result_too_big(op, wanted, call.data.dtype)
+    if fault == "operand_too_big":
+        return errors.operand_too_big(op, operand, spec.shape)
+    if operand == "indices":
+        return shapes.misfit(op, found, call.data.shape, call.indices.shape)
+    if operand == "updates":
+        return _other_updates(call, call.resolved_axis, wanted, spec.shape)
+    return _wrong_out(op, wanted, spec)
 
 
 def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
@@ -128,17 +105,10 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
     return errors.other_shape(call.op, "updates", moved, updates)
 
 
-def _check_operand(op: str, name: str, operand: ArraySpec) -> None:
-    shapes.check_rank(op, f"`{name}`", len(operand.shape))
-    shapes.check_size(op, name, operand.shape, operand.dtype.itemsize)
-
-
-def _check_out(call: Call, shape: Shape) -> Layout:
-    """Return the layout of the result: that of `out` where one is given."""
-    if call.out is None:
-        return Layout.contiguous(shape, call.data.dtype.itemsize)
-    check_out(call.op, shape, call.data.dtype, call.out)
-    return call.out.layout
+def _wrong_out(op: str, shape: Shape, out: ArraySpec) -> ValueError:
+    if out.shape != shape:
+        return errors.other_shape(op, "out", shape, out.shape)
+    return errors.out_overlaps_itself(op, shape, out.strides)
 
 
 def check_out(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
@@ -146,7 +116,5 @@ def check_out(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
     check_units(op, "out", out.dtype)
     if out.dtype != dtype:
         raise errors.other_dtype(op, "out", dtype, out.dtype)
-    if out.shape != shape:
-        raise errors.other_shape(op, "out", shape, out.shape)
-    if shapes.overlaps_itself(shape, out.strides, dtype.itemsize):
-        raise errors.out_overlaps_itself(op, shape, out.strides)
+    if out.shape != shape or shapes.overlaps_itself(shape, out.strides, dtype.itemsize):
+        raise _wrong_out(op, shape, out)

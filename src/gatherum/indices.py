@@ -149,13 +149,7 @@ def _numbering(
     negative: bool,
 ) -> native.Program:
     """Compile the loops that number entries for the core."""
-    entries = Layout.contiguous(operator.entries(layout).shape, 1)
-    # The steps in the data number the elements of the space.
-    dimensions = operator.dimensions(len(space), layout.shape, axis)
-    numbers = Layout.contiguous(space, 1)
-    loops, components = lowering.call_loops(dimensions, numbers, layout, entries)
-    loops = lowering.collapse(loops) or [lowering.ONCE]
-    nest = Nest(len(loops) - 1, tuple(loops), tuple(components), 1)
+    nest = lowering.lower_numbers(operator.addressing.facts, axis, space, layout)
     return _program(nest, nest._replace(block=0), dtype, mode, negative)
 
 

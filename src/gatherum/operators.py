@@ -6,11 +6,9 @@ writes there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
-from . import errors, shapes
+from . import _core, errors, shapes
 from .dimensions import Dimensions
 from .errors import Shape
 from .shapes import Layout
@@ -49,10 +47,6 @@ class Addressing(NamedTuple):
     shares_back : bool
         Whether the dimensions behind the indexed ones are shared, so that there is one entry
         dimension. Otherwise they are free.
-    moved : callable
-        Takes the operator's name, the shapes of data and indices, and the attribute, counted from
-        the front. Returns the shape of a gather's result and of a scatter's updates, or raises
-        ValueError where the shapes do not fit.
     """
 
     name: str
@@ -60,21 +54,26 @@ class Addressing(NamedTuple):
     tuples: bool
     shares_front: bool
     shares_back: bool
-    moved: Callable[[str, Shape, Shape, int], Shape]
+
+    @property
+    def facts(self) -> tuple[bool, bool, bool]:
+        """The three facts, for the core, which has the rules of shapes."""
+        return self.tuples, self.shares_front, self.shares_back
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
         """Return the roles of the dimensions of data of a rank, and of indices of a shape."""
-        indexed = range(axis, axis + (indices[-1] if self.tuples else 1))
-        first = axis if self.shares_front else 0
-        entries = range(first, first + 1 if self.shares_back else len(indices) - self.tuples)
-        front, back, none = range(axis), range(indexed.stop, rank), repeat(None)
-        moved = (
-            *zip(front, front if self.shares_front else none, strict=False),
-            *zip(none, entries, strict=False),
-            *zip(back, back if self.shares_back else none, strict=False),
-        )
-        begin, end = 0 if self.shares_front else axis, rank if self.shares_back else indexed.stop
-        return Dimensions(moved, entries, indexed, range(begin, end))
+        components = indices[-1] if self.tuples else 1
+        moved, *ranges = _core.find_roles(self.facts, rank, len(indices), components, axis)
+        return Dimensions(moved, *(range(*each) for each in ranges))
+
+    def moved(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
+        """Return the shape of a gather's result and of a scatter's updates, or raise ValueError
+        where the shapes do not fit. The attribute counts from the front; sizes may be symbols.
+        """
+        found = _core.find_misfit(self.facts, data, indices, axis, shapes.holds)
+        if found is not None:
+            raise shapes.misfit(op, found, data, indices)
+        return self.dimensions(len(data), indices, axis).choose(data, indices)
 
 
 class Operator(NamedTuple):
@@ -159,30 +158,10 @@ class Operator(NamedTuple):
         return range(axis, axis + (indices[-1] if self.tuples else 1))
 
 
-SLICES = Addressing(
-    name="a slice",
-    attribute="axis",
-    tuples=False,
-    shares_front=False,
-    shares_back=False,
-    moved=shapes.slices_shape,
-)
-ELEMENTS = Addressing(
-    name="an element",
-    attribute="axis",
-    tuples=False,
-    shares_front=True,
-    shares_back=True,
-    moved=shapes.elements_shape,
-)
-TUPLES = Addressing(
-    name="what a tuple names",
-    attribute="batch_dims",
-    tuples=True,
-    shares_front=True,
-    shares_back=False,
-    moved=shapes.nd_shape,
-)
+_FACTS = _core.addressings()
+SLICES = Addressing("a slice", "axis", *_FACTS["slices"])
+ELEMENTS = Addressing("an element", "axis", *_FACTS["elements"])
+TUPLES = Addressing("what a tuple names", "batch_dims", *_FACTS["tuples"])
 
 _ROWS = (
     Operator("gather", False, SLICES, "Gather", ("GATHER",)),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Unpack
 
 from . import conversion, errors, frameworks, native, shapes
 from .call import Array, ArraySpec, Attributes, Call, is_spec
-from .checks import check, check_before_updates
+from .checks import check_before_updates
 from .dtypes import AnyDType, read_dtype
 from .errors import Shape
 from .lowering import Nest
@@ -263,7 +263,7 @@ def planned(
         other = _describe(op, "updates", updates)
     call = Call(found, to, of, other)
     if out is not None:
-        check(call)  # errors of the inputs come before those of out
+        compile_call(call)  # errors of the inputs come before those of out
         call = replace(call, out=_describe(op, "out", out))
     made = build(call)
     check_fill(call, fill_value)

@@ -1,18 +1,16 @@
-"""Compile a call to its program: check it, lower it, and write the numbers for the core."""
+"""Compile a call to its program: check it, and have the core check its shapes and lower it."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from . import lowering, native
+from . import _core, native
 from .call import Call
-from .checks import Resolved, check
-from .dimensions import Dimensions
+from .checks import check_attributes, check_dtypes, check_out, shape_error
 from .dtypes import index_fields
 from .errors import Shape
-from .lowering import Component, Loop, Lowered, Nest
-from .shapes import Layout
+from .lowering import Nest
 
 
 class Compiled(NamedTuple):
@@ -26,44 +24,38 @@ class Compiled(NamedTuple):
 
 
 def compile_call(call: Call) -> Compiled:
-    """Check a call and lower it."""
-    resolved = check(call)
-    dimensions = call.operator.dimensions(len(call.data.shape), call.indices.shape, resolved.axis)
-    loops, components = lowering.call_loops(
-        dimensions, resolved.data, call.indices.layout, resolved.other
+    """Check attributes, dtypes, shapes and `out`, in this order, and lower a call."""
+    check_attributes(call)
+    check_dtypes(call)
+    # Errors of the inputs come before those of `out`.
+    same = call.out is not None and call.out.dtype == call.data.dtype
+    found = _core.lower(
+        call.operator.addressing.facts,
+        call.resolved_axis,
+        call.data.layout,
+        call.indices.layout,
+        None if call.updates is None else call.updates.layout,
+        call.out.layout if same and call.out is not None else None,
+        _fields(call),
     )
-    entries = call.operator.entries(call.indices.layout)
-    lowered, whole = _lower(call, resolved, loops, components)
-    return Compiled(
-        shape=resolved.shape,
-        kernel=_kernel(call, lowered.nest),
-        nest=lowered.nest,
-        bytes=_bytes_moved(call, resolved, prod(entries.shape) * len(components)),
-        program=_program(call, resolved, dimensions, lowered, whole, components, entries),
-    )
+    if not isinstance(found[0], native.Program):
+        raise shape_error(call, found)
+    program, moved = found
+    if call.out is not None and not same:
+        check_out(call.op, program.shape, call.data.dtype, call.out)
+    nest = Nest.of(program.nest)
+    kernel, moved_bytes = _kernel(call, nest), _bytes_moved(call, moved)
+    return Compiled(program.shape, kernel, nest, moved_bytes, program)
 
 
-_NOTHING = Lowered(lowering.EMPTY, 0, False, 0)
-
-
-def _lower(
-    call: Call, resolved: Resolved, loops: list[Loop], components: list[Component]
-) -> tuple[Lowered, Lowered]:
-    """Lower a call; and, for a scatter, once more with the whole fold inside each unit."""
-    item = call.data.dtype.itemsize
-    if not _moves(call, resolved):
-        return _NOTHING, _NOTHING
-    if call.updates is None:
-        return lowering.lower_gather(loops, components, item), _NOTHING
-    return (
-        lowering.lower_scatter(loops, components, item),
-        lowering.lower_grouped(loops, components, item),
-    )
-
-
-def _moves(call: Call, resolved: Resolved) -> bool:
-    """Whether there is any byte to move; indices are checked in any case."""
-    return 0 not in resolved.other.shape and call.data.dtype.itemsize > 0
+def _fields(call: Call) -> dict[str, Any]:
+    """Return the fields of the program that say no shape."""
+    return {
+        **index_fields(call.indices.dtype, call.mode, call.negative),
+        "scatter": call.operator.scatters,
+        "item": call.data.dtype.itemsize,
+        **call.attributes.fold.fields(call.data.dtype),
+    }
 
 
 # Bytes of a block that kernels load and store as one value.
@@ -78,50 +70,8 @@ def _kernel(call: Call, nest: Nest) -> str:
     return call.operator.family + ("_lines" if line else "_rows")
 
 
-def _bytes_moved(call: Call, resolved: Resolved, indices: int) -> int:
+def _bytes_moved(call: Call, moved: Shape) -> int:
     item = call.data.dtype.itemsize
-    moved = 2 * prod(resolved.other.shape) * item + indices * call.indices.dtype.itemsize
+    bytes_moved = 2 * prod(moved) * item + prod(call.indices.shape) * call.indices.dtype.itemsize
     functional = call.updates is not None and call.out is None
-    return moved + (2 * prod(resolved.shape) * item if functional else 0)
-
-
-def _program(
-    call: Call,
-    resolved: Resolved,
-    dimensions: Dimensions,
-    lowered: Lowered,
-    whole: Lowered,
-    components: list[Component],
-    entries: Layout,
-) -> native.Program:
-    """Compile the plan's numbers for the core."""
-    item = call.data.dtype.itemsize
-    copies = call.operator.scatters and 0 not in call.data.shape and item > 0
-    checks = components and 0 not in entries.shape
-    return native.Program(
-        **index_fields(call.indices.dtype, call.mode, call.negative),
-        scatter=call.operator.scatters,
-        item=item,
-        **call.attributes.fold.fields(call.data.dtype),
-        nest=lowered.nest,
-        units=lowered.units,
-        split_line=lowered.split_line,
-        line_chunk=lowered.line_chunk,
-        whole=whole.nest,
-        whole_units=whole.units,
-        tiles=_tiles(call, resolved, dimensions),
-        checks=lowering.lower_checks(entries, components) if checks else lowering.EMPTY,
-        copy=lowering.lower_copy(call.data.layout, resolved.data, item)
-        if copies
-        else lowering.EMPTY,
-        shape=resolved.shape,
-    )
-
-
-def _tiles(call: Call, resolved: Resolved, dimensions: Dimensions) -> bool:
-    """Whether the destinations of all units together are all of the data, laid out as the result:
-    then an accumulating scatter reads the data itself and needs no copy made beforehand.
-    """
-    return resolved.data.strides == call.data.strides and all(
-        call.indices.shape[d] == call.data.shape[d] for d in dimensions.shared
-    )
+    return bytes_moved + (2 * prod(call.data.shape) * item if functional else 0)

@@ -1,20 +1,18 @@
-"""The shape rules, one pure function per operator: attributes and shapes in, result shape out.
+"""Shapes, strides and their limits; the core has the rules of what fits (src/core/calls.hpp).
 
-`r = len(data)`, `q = len(indices)`, `k = indices[-1]`, `b = batch_dims`. Sources: the ONNX operator
-texts Gather 13, GatherElements 13, GatherND 13, ScatterElements 18 and ScatterND 18; what they
-leave open is ruled in the documentation.
+Sources of the rules: the ONNX operator texts Gather 13, GatherElements 13, GatherND 13,
+ScatterElements 18 and ScatterND 18; what they leave open is ruled in the documentation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from operator import eq
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from . import errors
+from . import _core, errors
 from .errors import Shape
 
 MAX_RANK = 64
@@ -83,29 +81,21 @@ def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
     return batch_dims
 
 
-def slices_shape(_: str, data: Shape, indices: Shape, axis: int) -> Shape:
-    """Return ``data[:axis] + indices + data[axis+1:]``: a gather's result, a scatter's updates."""
-    return data[:axis] + indices + data[axis + 1 :]
+# What the core has found wrong: the kind, the operand, a dimension, the expected and the found
+# number, and the shape that was expected.
+Fault: TypeAlias = tuple[str, str, int, int, int, Shape]
 
 
-def elements_shape(op: str, data: Shape, indices: Shape, axis: int) -> Shape:
-    """Return ``indices``, which addresses the leading part of `data` off the axis."""
-    if len(indices) != len(data):
-        raise errors.other_rank(op, len(data), len(indices))
-    for d, (size, found) in enumerate(zip(data, indices, strict=True)):
-        if d != axis and not holds(found <= size):
-            raise errors.larger_than_data(op, d, size, found)
-    return indices
-
-
-def nd_shape(op: str, data: Shape, indices: Shape, batch_dims: int) -> Shape:
-    """Return ``indices[:-1] + data[b+k:]``: a gather's result, a scatter's updates."""
-    b, k = batch_dims, indices[-1]
-    if len(data) < b or not all(map(holds, map(eq, indices[:b], data[:b]))):
-        raise errors.other_batch_shape(op, data[:b], indices[:b])
-    if k > len(data) - b:
-        raise errors.tuple_too_long(op, len(data) - b, k, len(indices) == 1)
-    return indices[:-1] + data[b + k :]
+def misfit(op: str, fault: Fault, data: Shape, indices: Shape) -> ValueError:
+    """Return what to raise for sizes of data and indices that do not fit each other."""
+    kind, _, d, expected, found, _ = fault
+    if kind == "other_rank":
+        return errors.other_rank(op, expected, found)
+    if kind == "larger_than_data":
+        return errors.larger_than_data(op, d, data[d], indices[d])
+    if kind == "other_batch_shape":
+        return errors.other_batch_shape(op, data[:expected], indices[:expected])
+    return errors.tuple_too_long(op, expected, found, len(indices) == 1)
 
 
 def check_result(op: str, shape: Shape, dtype: Any) -> None:
@@ -152,59 +142,4 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Whether two elements share a byte. Exact where bounded work decides; when in doubt, True."""
-    loops = sorted(
-        (abs(stride), extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1
-    )
-    if 0 in shape or itemsize == 0:
-        return False
-    reach = itemsize
-    for stride, extent in loops:
-        if stride < reach:
-            break
-        reach += stride * (extent - 1)
-    else:
-        return False
-    return _collides(loops, itemsize)
-
-
-def _collides(loops: list[tuple[int, int]], itemsize: int, limit: int = 1_000_000) -> bool:
-    """Whether two elements share a byte: by all offsets, or by `_meets` above `limit` elements."""
-    if loops[0][0] == 0:
-        return True
-    count = 1
-    for _, extent in loops:
-        count *= extent
-        if count > limit:
-            return _meets(loops, itemsize)
-    offsets = np.zeros(1, np.int64)
-    for stride, extent in loops:
-        offsets = (offsets[:, None] + stride * np.arange(extent, dtype=np.int64)).ravel()
-    offsets.sort()
-    return bool((np.diff(offsets) < itemsize).any())
-
-
-def _meets(loops: list[tuple[int, int]], itemsize: int, limit: int = 100_000) -> bool:
-    """Whether two elements share a byte: whether steps of at most `extent - 1` in either direction,
-    not all of them zero, lead less than an item away. True if that needs more than `limit` steps.
-    """
-    # back[i]: how far the loops with smaller strides than loop i can still lead back.
-    back = [itemsize - 1]
-    for stride, extent in loops:
-        back.append(back[-1] + stride * (extent - 1))
-    steps = 0
-    pending = [(len(loops), 0, False)]
-    while pending:
-        i, offset, moved = pending.pop()
-        if i == 0:
-            if moved:
-                return True
-            continue
-        i -= 1
-        stride, extent = loops[i]
-        low = max(1 - extent, -((offset + back[i]) // stride))
-        high = min(extent - 1, (back[i] - offset) // stride)
-        steps += max(0, high - low + 1)
-        if steps > limit:
-            return True
-        pending += [(i, offset + d * stride, moved or d != 0) for d in range(low, high + 1)]
-    return False
+    return _core.overlaps_itself(shape, strides, itemsize, False)

@@ -1,12 +1,16 @@
 /* gatherum.h: gather and scatter on memory, as a C library.
  *
  * A program is one call of an operator without its data: shapes, strides, types and attributes, checked and
- * lowered. Python makes it (bytes(gatherum.plan(...).program)); this library runs it on addresses, any number
- * of times, from any number of threads. It needs no Python, and no exception leaves it.
+ * lowered. gatherum_make_gather and its like make it, or Python does (bytes(gatherum.plan(...).program));
+ * this library runs it on addresses, any number of times, from any number of threads. It needs no Python, and
+ * no exception leaves it.
  *
- *     gatherum_error error;
+ *     int64_t table_shape[] = {100, 4}, rows_shape[] = {3};
+ *     gatherum_spec data = {"float32", 2, table_shape}, indices = {"int64", 1, rows_shape};
  *     gatherum_program *program;
- *     if (gatherum_program_read(bytes, size, &program, &error) != GATHERUM_OK) ...
+ *     gatherum_call_error wrong;
+ *     if (gatherum_make_gather(&data, &indices, NULL, NULL, &program, &wrong) != GATHERUM_OK) ...
+ *     gatherum_error error;
  *     gatherum_operands operands = {0};
  *     operands.data = gatherum_memory(table, table_bytes);
  *     operands.indices = gatherum_memory(rows, rows_bytes);
@@ -52,7 +56,8 @@ typedef enum gatherum_status {
   GATHERUM_NO_MEMORY,       /* no working memory; a scatter in place has written nothing */
   GATHERUM_INVALID_PROGRAM, /* these bytes are no program of this version */
   GATHERUM_TOO_SMALL,       /* an operand's memory does not hold what the program addresses */
-  GATHERUM_FAILED           /* a file could not be read */
+  GATHERUM_FAILED,          /* a file could not be read */
+  GATHERUM_INVALID_CALL     /* shapes, dtypes or attributes that make no call: see gatherum_call_error */
 } gatherum_status;
 
 /* What is known of an error; `message` is a constant, never null, in English. */
@@ -65,6 +70,85 @@ typedef struct gatherum_error {
 } gatherum_error;
 
 typedef struct gatherum_program gatherum_program;
+
+/* An operand without its data. What is not named is 0. */
+typedef struct gatherum_spec {
+  const char* dtype; /* NumPy's name, or "bfloat16", "float8_e4m3fn", ...; null: items that only move */
+  int32_t rank;
+  const int64_t* shape;
+  const int64_t* strides; /* in bytes; null: C order */
+  int64_t item;           /* where `dtype` is null: bytes of an item */
+  int32_t swapped;        /* not 0: the bytes of each item have the order that is not this machine's */
+} gatherum_spec;
+
+/* The other arguments of an operator; gatherum_defaults has the defaults. */
+typedef struct gatherum_attributes {
+  int64_t axis;          /* `axis`, or `batch_dims` of "gather_nd" and "scatter_nd" */
+  const char* mode;      /* "raise", "clip", "wrap", "fill" or "drop"; null: "raise" */
+  int32_t negative;      /* whether negative indices count from the end */
+  const char* reduction; /* scatters: "none", "add", "mul", "max", "min", "mean", "fsum" or "fmean";
+                            null: "none" */
+  int32_t include_self;  /* scatters: whether the old value takes part */
+} gatherum_attributes;
+
+static inline gatherum_attributes gatherum_defaults(void) {
+  gatherum_attributes attributes;
+  attributes.axis = 0;
+  attributes.mode = "raise";
+  attributes.negative = 1;
+  attributes.reduction = "none";
+  attributes.include_self = 1;
+  return attributes;
+}
+
+typedef enum gatherum_fault {
+  GATHERUM_FAULT_NONE = 0,
+  GATHERUM_FAULT_ATTRIBUTE, /* an attribute that the operator does not take, or out of its range */
+  GATHERUM_FAULT_OPERAND,   /* an operand is missing */
+  GATHERUM_FAULT_DTYPE,
+  GATHERUM_FAULT_SHAPE /* shapes that do not fit each other, or are too large */
+} gatherum_fault;
+
+/* What is wrong with a call. */
+typedef struct gatherum_call_error {
+  gatherum_fault fault;
+  const char* operand; /* "data", "indices", "updates" or "out"; "" where it is none of them. Never null */
+  char message[512];   /* the operator, what was expected, and what was found; in English */
+} gatherum_call_error;
+
+/* Make the program of a call: each operator as Python's function of the same name, with the same errors.
+ * `out`: the layout of the result; null: C order. `attributes` null: the defaults. `error` may be null. After
+ * an error there is no program. A scatter may run in place where `out` is laid out as `data`. The fill value
+ * of a gather is that of gatherum_operands. */
+GATHERUM_API gatherum_status gatherum_make_gather(const gatherum_spec* data, const gatherum_spec* indices,
+                                                  const gatherum_spec* out,
+                                                  const gatherum_attributes* attributes,
+                                                  gatherum_program** program,
+                                                  gatherum_call_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_make_gather_elements(const gatherum_spec* data,
+                                                           const gatherum_spec* indices,
+                                                           const gatherum_spec* out,
+                                                           const gatherum_attributes* attributes,
+                                                           gatherum_program** program,
+                                                           gatherum_call_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_make_gather_nd(const gatherum_spec* data, const gatherum_spec* indices,
+                                                     const gatherum_spec* out,
+                                                     const gatherum_attributes* attributes,
+                                                     gatherum_program** program,
+                                                     gatherum_call_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_make_scatter_slices(
+    const gatherum_spec* data, const gatherum_spec* indices, const gatherum_spec* updates,
+    const gatherum_spec* out, const gatherum_attributes* attributes, gatherum_program** program,
+    gatherum_call_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_make_scatter_elements(
+    const gatherum_spec* data, const gatherum_spec* indices, const gatherum_spec* updates,
+    const gatherum_spec* out, const gatherum_attributes* attributes, gatherum_program** program,
+    gatherum_call_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_make_scatter_nd(const gatherum_spec* data, const gatherum_spec* indices,
+                                                      const gatherum_spec* updates, const gatherum_spec* out,
+                                                      const gatherum_attributes* attributes,
+                                                      gatherum_program** program,
+                                                      gatherum_call_error* error) GATHERUM_NOEXCEPT;
 
 /* Reads a program from the bytes that Python or gatherum_program_write has made. */
 GATHERUM_API gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,

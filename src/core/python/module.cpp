@@ -12,6 +12,7 @@
 #include "indices.hpp"
 #include "known_calls.hpp"
 #include "lists.hpp"
+#include "lowering.hpp"
 #include "memory_calls.hpp"
 #include "plan_table.hpp"
 #include "positional.hpp"
@@ -54,6 +55,7 @@ NB_MODULE(_core, m) {
   m.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("value"));  // for tests
 
   bind_programs(m);
+  bind_lowering(m);
 
   m.def(
       "set_callbacks",

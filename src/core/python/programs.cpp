@@ -13,15 +13,6 @@ namespace {
   throw nb::value_error(("gatherum: not a program: " + what).c_str());
 }
 
-// Python's integers have no bounds; a field's do.
-int64_t as_number(const char* name, nb::handle value) {
-  int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-  if (overflow != 0) refuse(std::string("`") + name + "` does not fit in 64 bits");
-  if (number == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
-  return number;
-}
-
 template <class T>
 void assign(const char* name, nb::handle value, T& field) {
   if constexpr (std::is_enum_v<T>) {
@@ -80,18 +71,7 @@ nb::object read(const T& field) {
     return nb::cast(field);
 }
 
-nb::object read(const Nest& nest) {
-  nb::list loops, components;
-  for (int i = 0; i < nest.rank; ++i) {
-    const Loop& l = nest.loops[i];
-    loops.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
-  }
-  for (int c = 0; c < nest.components; ++c) {
-    const Component& one = nest.component[c];
-    components.append(nb::make_tuple(one.size, one.stride, one.offset));
-  }
-  return nb::make_tuple(nest.line, nb::tuple(loops), nb::tuple(components), nest.block);
-}
+nb::object read(const Nest& nest) { return nest_tuple(nest); }
 
 nb::object read(const Shape& shape) {
   nb::list extents;
@@ -102,17 +82,8 @@ nb::object read(const Shape& shape) {
 // Program(**fields). (nanobind does not check for failures when it makes the dictionary of such arguments.)
 int make_program(PyObject* self, PyObject* positional, PyObject* given) {
   const auto make = [&] {
-    Program fields;
-    Py_ssize_t known = 0;
-    each_field(fields, [&](const char* name, auto& field) {
-      PyObject* const value = given == nullptr ? nullptr : PyDict_GetItemWithError(given, text(name).ptr());
-      if (value == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
-      if (value == nullptr) return;
-      assign(name, value, field);
-      ++known;
-    });
-    if (known != (given == nullptr ? 0 : PyDict_GET_SIZE(given)) || PyTuple_GET_SIZE(positional) != 0)
-      throw nb::type_error("Program: an unknown field");
+    const Program fields = fields_of(given);
+    if (PyTuple_GET_SIZE(positional) != 0) throw nb::type_error("Program: an unknown field");
     if (nb::inst_ready(self)) throw nb::type_error("Program: it is made already");
     new (nb::inst_ptr<BoundProgram>(self)) BoundProgram(to_bytes(fields));
     nb::inst_mark_ready(self);
@@ -166,6 +137,43 @@ void bind_enum(nb::module_& m, const char* name, const char* doc) {
 }
 
 }  // namespace
+
+// Python's integers have no bounds; a field's do.
+int64_t as_number(const char* name, nb::handle value) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow != 0) refuse(std::string("`") + name + "` does not fit in 64 bits");
+  if (number == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return number;
+}
+
+nb::object nest_tuple(const Nest& nest) {
+  nb::list loops, components;
+  for (int i = 0; i < nest.rank; ++i) {
+    const Loop& l = nest.loops[i];
+    loops.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
+  }
+  for (int c = 0; c < nest.components; ++c) {
+    const Component& one = nest.component[c];
+    components.append(nb::make_tuple(one.size, one.stride, one.offset));
+  }
+  return nb::make_tuple(nest.line, nb::tuple(loops), nb::tuple(components), nest.block);
+}
+
+Program fields_of(PyObject* given) {
+  Program fields;
+  Py_ssize_t known = 0;
+  each_field(fields, [&](const char* name, auto& field) {
+    PyObject* const value = given == nullptr ? nullptr : PyDict_GetItemWithError(given, text(name).ptr());
+    if (value == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
+    if (value == nullptr) return;
+    assign(name, value, field);
+    ++known;
+  });
+  if (known != (given == nullptr ? 0 : PyDict_GET_SIZE(given)))
+    throw nb::type_error("Program: an unknown field");
+  return fields;
+}
 
 BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) : core_(nullptr, &gatherum_program_free) {
   gatherum_error error;

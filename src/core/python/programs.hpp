@@ -49,6 +49,13 @@ nb::list names_of(const NameOf& name_of) {
   return names;
 }
 
+// An integer of 64 bits; `name` says what of a program it is.
+int64_t as_number(const char* name, nb::handle value);
+// A nest as Python has it: (line, loops, components, block).
+nb::object nest_tuple(const Nest& nest);
+// The fields of a program from a dictionary, or null; what it leaves out keeps its default.
+Program fields_of(PyObject* given);
+
 void bind_programs(nb::module_& m);
 
 }  // namespace gatherum

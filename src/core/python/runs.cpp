@@ -122,6 +122,7 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
     case GATHERUM_INTERRUPTED:  // the poll has set the exception
       break;
     case GATHERUM_INVALID_PROGRAM:
+    case GATHERUM_INVALID_CALL:
     case GATHERUM_TOO_SMALL:
     case GATHERUM_FAILED:
       throw nb::value_error(error.message);

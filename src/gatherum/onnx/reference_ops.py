@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 
-from ..shapes import nd_shape
+from ..operators import OPERATORS
 from .caches import TensorScatter
 from .contrib import GatherBlockQuantized
 from .operators import Array, FamilyOp, NodeOp
@@ -165,7 +165,8 @@ class ScatterND(_TupleOp):
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
         super()._require_shapes(operands, attributes)
-        shape = nd_shape(self.op, operands["data"].shape, operands["indices"].shape, 0)
+        data, indices = operands["data"].shape, operands["indices"].shape
+        shape = OPERATORS["scatter_nd"].addressing.moved(self.op, data, indices, 0)
         self._require_updates(operands, shape)
 
 

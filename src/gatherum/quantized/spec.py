@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from .. import conversion, shapes
 from ..dtypes import MODES
 from ..errors import Shape, other_dtype, out_of_range
+from ..operators import OPERATORS
 from . import errors
 from .formats import BITS, CODES, NAME, PACKS, SCALES, Codes, result_name
 
@@ -69,7 +70,7 @@ class Spec(NamedTuple):
 
     def result_shape(self, indices: Shape) -> Shape:
         """Return the shape of the result of indices of a shape."""
-        return shapes.slices_shape(NAME, self.values, indices, self.axis)
+        return OPERATORS["gather"].addressing.moved(NAME, self.values, indices, self.axis)
 
     @property
     def divides_bytes(self) -> bool:
