@@ -28,6 +28,14 @@ OperatorName: TypeAlias = Literal[
 ]
 
 
+def find_roles(
+    facts: tuple[bool, bool, bool], rank: int, indices_rank: int, components: int, axis: int
+) -> Dimensions:
+    """Return the roles of dimensions that the core finds: a graph that is traced keeps them."""
+    moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
+    return Dimensions(moved, *(range(*each) for each in ranges))
+
+
 class Addressing(NamedTuple):
     """What indices address, for a gather and for its inverse alike.
 
@@ -62,9 +70,8 @@ class Addressing(NamedTuple):
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
         """Return the roles of the dimensions of data of a rank, and of indices of a shape."""
-        components = indices[-1] if self.tuples else 1
-        moved, *ranges = _core.find_roles(self.facts, rank, len(indices), components, axis)
-        return Dimensions(moved, *(range(*each) for each in ranges))
+        components = int(indices[-1]) if self.tuples else 1
+        return find_roles(self.facts, rank, len(indices), components, axis)
 
     def moved(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
         """Return the shape of a gather's result and of a scatter's updates, or raise ValueError

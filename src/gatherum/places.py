@@ -158,7 +158,7 @@ class Places(NamedTuple):
 
     def moved(self) -> Shape:
         """Return the shape that moves: a gather's result, a scatter's updates."""
-        return self.operator.moved(self.shape, tuple(self.indices.shape), self.axis)
+        return self.dimensions.choose(self.shape, tuple(self.indices.shape))
 
     @property
     def dimensions(self) -> Dimensions:

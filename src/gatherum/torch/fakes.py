@@ -16,12 +16,14 @@ from .. import callbacks, errors, shapes
 from ..call import ArraySpec, Attributes, Call
 from ..checks import check_symbolic
 from ..errors import Shape
-from ..operators import OPERATORS, Operator
+from ..operators import OPERATORS, Operator, find_roles
 from . import checks, inductor, private, sizes
 from .dtypes import planned
 from .ops import LIBRARY, Kernel, gather_attributes, scatter_attributes, with_below
 
 shapes.register_conditions(torch.SymBool, sizes.may_hold)
+# Dynamo follows no call of the core; the roles depend on ranks alone, which a graph has anyway.
+torch.compiler.assume_constant_result(find_roles)
 
 
 def moved_shape(

@@ -1,0 +1,162 @@
+"""The CMake package, the pkg-config file, and the examples in C and Rust that the docs print."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import foreign
+import gatherum
+from recipes import ROOT, copied
+
+EXAMPLES = ROOT / "examples"
+PAGE = (ROOT / "docs" / "c-interface.md").read_text(encoding="utf-8")
+LIBRARY = Path(gatherum.get_library()).parent
+PRINTED = {
+    "gather": "20 21\n0 1\n30 31\n",
+    "scatter_add": "105 0 9\n",
+    "refused": (
+        "scatter_slices: `updates` must have shape (3, 2), got (2, 2)\n"
+        "an index is out of bounds: 9 (indices[2])\n"
+    ),
+}
+OTHERS = ("rust/gather.rs", "c/CMakeLists.txt")
+pytestmark = [
+    *foreign.needs(foreign.C),
+    pytest.mark.skipif(
+        "SANITIZER" in os.environ, reason="a sanitized core needs its runtime: run it without"
+    ),
+]
+needs_cmake = pytest.mark.skipif(
+    not (shutil.which("cmake") and shutil.which("ninja")),
+    reason="builds with CMake: install cmake and ninja",
+)
+needs_package = pytest.mark.skipif(
+    not (LIBRARY / "cmake").is_dir(), reason="the core was built by something else than CMake"
+)
+
+
+def run(command, folder, **settings):
+    """Run a command in a folder; return what it printed."""
+    environment = {"CMAKE_GENERATOR": "Ninja"} | os.environ | settings
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def built(prefix, folder):
+    """What each example prints that CMake has built against a package below a prefix."""
+    run(["cmake", "-S", EXAMPLES / "c", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}"], folder)
+    run(["cmake", "--build", folder], folder)
+    return {name: run([folder / name], folder) for name in PRINTED}
+
+
+@needs_cmake
+@needs_package
+def test_cmake_finds_the_package_beside_the_header(tmp_path):
+    assert built(Path(gatherum.get_include()).parent, tmp_path) == PRINTED
+
+
+@pytest.mark.slow
+@needs_cmake
+@needs_package
+@pytest.mark.parametrize(("asked", "found"), [("0.2", True), ("0.1", False), ("99", False)])
+def test_cmake_compares_the_version(tmp_path, asked, found):
+    asked = gatherum.__version__.rpartition(".")[0] if found else asked
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20...4.4)\nproject(asks LANGUAGES C)\n"
+        f'find_package(gatherum {asked} CONFIG)\nmessage("found ${{gatherum_FOUND}}")\n'
+    )
+    settings = f"-DCMAKE_PREFIX_PATH={Path(gatherum.get_include()).parent}"
+    command = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", settings]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"found {int(found)}" in done.stderr
+
+
+@needs_package
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="install pkg-config")
+def test_pkg_config_knows_the_version():
+    settings = {"PKG_CONFIG_PATH": str(LIBRARY / "pkgconfig")}
+    assert run(["pkg-config", "--modversion", "gatherum"], ROOT, **settings).strip() == (
+        gatherum.__version__
+    )
+
+
+@pytest.mark.slow
+@needs_package
+@pytest.mark.parametrize("block", re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+def test_the_commands_of_the_page_run_as_printed(tmp_path, block):
+    for tool in ("cmake", "ninja", "pkg-config"):
+        if tool.removesuffix("ninja") in block and not shutil.which(tool):
+            pytest.skip(f"install {tool}")
+    folder = shutil.copytree(EXAMPLES / "c", tmp_path / "c")
+    (tmp_path / "bin").mkdir()
+    wrapper = tmp_path / "bin" / "python"
+    wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    wrapper.chmod(0o755)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    assert run(["sh", "-e", "-c", block], folder, PATH=path).endswith(PRINTED["gather"])
+
+
+def test_the_page_prints_whole_programs():
+    """So that what it prints compiles: every program of the page is a file of the examples."""
+    printed = set(re.findall(r"^```\{literalinclude\} \.\./examples/(\S+)$", PAGE, re.MULTILINE))
+    there = {str(p.relative_to(EXAMPLES)) for d in ("c", "rust") for p in (EXAMPLES / d).iterdir()}
+    assert printed == there == {*OTHERS, *(f"c/{name}.c" for name in PRINTED)}
+    assert not re.search(r"^```(c|rust|cmake)$", PAGE, re.MULTILINE)
+    assert PRINTED["refused"] in PAGE
+
+
+@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_an_example_compiles_without_a_warning(tmp_path, name, language):
+    include, source = f"-I{gatherum.get_include()}", EXAMPLES / "c" / f"{name}.c"
+    if language == "c++":  # the header alone: names of initializers are C's
+        source = tmp_path / "header.cpp"
+        source.write_text("#include <gatherum.h>\nint main() { gatherum_defaults(); }\n")
+    compiler = shlex.split(foreign.CXX if language == "c++" else foreign.C)
+    strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", *(["-std=c99"] * (language == "c"))]
+    run([*compiler, *strict, include, source], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("rustc"), reason="install rustc")
+def test_the_example_in_rust(tmp_path):
+    link = ["-L", LIBRARY, "-C", f"link-arg=-Wl,-rpath,{LIBRARY}"]
+    run(["rustc", "--edition", "2021", EXAMPLES / "rust" / "gather.rs", *link], tmp_path)
+    assert run([tmp_path / "gather"], tmp_path) == (
+        'Ok([20.0, 21.0, 0.0, 1.0, 30.0, 31.0])\nErr("an index is out of bounds: 9 at 1")\n'
+    )
+
+
+@pytest.mark.slow
+@needs_cmake
+def test_the_core_is_installed_without_python(tmp_path):
+    tree = copied(tmp_path / "tree", "src", "CMakeLists.txt")
+    settings = [
+        "-DGATHERUM_PYTHON=OFF", "-DGATHERUM_SYSTEM_INSTALL=ON", "-DGATHERUM_LEVELS=",
+        "-DGATHERUM_OPTIMISATION=-O0", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_INSTALL_LIBDIR=lib/deep",
+    ]  # fmt: skip
+    prefix = tmp_path / "prefix"
+    run(["cmake", "-S", tree, "-B", tree / "build", *settings], tree)
+    run(["cmake", "--build", tree / "build"], tree)
+    run(["cmake", "--install", tree / "build", "--prefix", prefix], tree)
+    (tmp_path / "examples").mkdir()
+    assert built(prefix, tmp_path / "examples") == PRINTED
+    files = {p.relative_to(prefix).as_posix() for p in prefix.rglob("*") if p.is_file()}
+    assert {"include/gatherum.h", "lib/deep/pkgconfig/gatherum.pc"} <= files
+    if shutil.which("pkg-config"):
+        moved = prefix.rename(tmp_path / "moved")
+        found = run(["pkg-config", "--cflags", "--libs", "gatherum"], tmp_path,
+                    PKG_CONFIG_PATH=str(moved / "lib/deep/pkgconfig"))  # fmt: skip
+        assert [str(Path(flag[2:]).resolve()) for flag in found.split()[:2]] == [
+            str(moved / "include"), str(moved / "lib/deep")
+        ]  # fmt: skip
