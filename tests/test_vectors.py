@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import gatherum
 from gatherum import directml, reference
 from gatherum.cli.vectors import FORMATS
-from gatherum.conformance import TARGETS, vectors, write
+from gatherum.conformance import TARGETS, VirtualArray, vectors, virtual, write
 from gatherum.conformance.rules import RULES
 from gatherum.operators import OPERATORS
 from strategies import same_bits
@@ -200,6 +201,69 @@ def test_dxdispatch(tmp_path, level):
         }
         directml.Device(level).compile(desc).dispatch(**tensors)
         assert out.tolist() == row["expected"], row["name"]
+
+
+def laid_out(case):
+    """The operands of a case as arrays, its table in memory."""
+    return [a.array() if isinstance(a, VirtualArray) else a for a in case.operands.values()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "M8[s]"])
+def test_far_cases_are_right_where_they_are_not_far(monkeypatch, dtype):
+    """What the oracle says of a small table, renumbered, is what it says of the larger one."""
+    monkeypatch.setattr(virtual, "_TABLES", ((9, (0, 1, 4, 6, 8)), (5, (0, 1, 2, 3, 4))))
+    cases = list(vectors(dtype=dtype, rule="far_sizes"))
+    assert len({case.name for case in cases}) == len(cases) >= 36
+    assert {case.error for case in cases} == {"", "IndexError"}
+    for case in cases:
+        found = outcome(getattr(reference, case.operator), case._replace(
+            operands=dict(enumerate(laid_out(case)))))  # fmt: skip
+        whole = case.expected.array() if isinstance(case.expected, VirtualArray) else case.expected
+        assert passes(case._replace(expected=whole), found), case.name
+
+
+def test_far_cases_are_described(tmp_path):
+    count = write(tmp_path, rule="far_sizes", dtype="complex64")
+    assert [path.name for path in tmp_path.iterdir()] == ["cases.json"]
+    rows = json.loads((tmp_path / "cases.json").read_text())
+    assert len(rows) == count == len(list(vectors(rule="far_sizes", dtype="complex64")))
+    assert {row["operator"] for row in rows} == set(OPERATORS)
+    for row in rows:
+        data, indices = row["operands"]["data"], row["operands"]["indices"]
+        assert row["virtual"] and np.prod(data["shape"]) > 2**31
+        assert data["rows"]["1"] == [[3.0, 0.0], [4.0, 0.0]]
+        assert ("expected" in row) != ("error" in row)
+        least = -(2**32) - 2
+        assert least <= np.min(indices["values"]) and np.max(indices["values"]) <= 2**32 + 2
+    assert max(np.max(row["operands"]["indices"]["values"]) for row in rows) == 2**32 + 2
+
+
+def test_formats_that_hold_values_have_no_far_cases():
+    assert "far_sizes" not in {case.rule for case in vectors()}
+    for format in sorted({*TARGETS} - {"npz"}):
+        with pytest.raises(ValueError, match=r"'far_sizes' is for format 'npz', whose index desc"):
+            vectors(format, rule="far_sizes")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="takes 4 GiB of addresses, and pages of few")
+@pytest.mark.parametrize("op", OPERATORS)
+def test_the_core_passes_far_cases(op):
+    for case in vectors(op=op, dtype="int8", rule="far_sizes"):
+        if case.operands["data"].shape[0] > 2**31 + 2:
+            continue
+        operands = laid_out(case)
+        how = {"out": operands[0]} if OPERATORS[op].scatters else {}
+        try:
+            found = getattr(gatherum, op)(*operands, **case.attributes, **how)
+        except IndexError:
+            assert case.error == "IndexError"
+            continue
+        if OPERATORS[op].scatters:
+            found = found[list(case.expected.rows)]
+            assert found.tolist() == [row.tolist() for row in case.expected.rows.values()]
+        else:
+            assert same_bits(found, case.expected)
 
 
 # --- mistakes that backends make, and the rule whose cases catch them

@@ -8,8 +8,9 @@ from gatherum.help_signatures import plain_help
 
 from .case import Case
 from .targets import TARGETS, vectors, write
+from .virtual import VirtualArray
 
-__all__ = ["TARGETS", "Case", "vectors", "write"]
+__all__ = ["TARGETS", "Case", "VirtualArray", "vectors", "write"]
 
 plain_help(globals())
 

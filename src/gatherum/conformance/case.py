@@ -33,8 +33,9 @@ class Case(NamedTuple):
     attributes : dict
         Its arguments other than arrays.
     operands : dict
-        ``data``, ``indices`` and, of a scatter, ``updates``: arrays of NumPy.
-    expected : numpy.ndarray or None
+        ``data``, ``indices`` and, of a scatter, ``updates``: arrays of NumPy. In cases of the rule
+        ``"far_sizes"``, `data` is a `VirtualArray`.
+    expected : numpy.ndarray or VirtualArray or None
         The result, bit for bit; None where the call must be refused.
     error : str
         The kind of exception that refuses it, as ``"IndexError"``; otherwise empty.
@@ -47,8 +48,8 @@ class Case(NamedTuple):
     name: str
     operator: str
     attributes: Mapping[str, Any]
-    operands: Mapping[str, Array]
-    expected: Array | None
+    operands: Mapping[str, Any]
+    expected: Any
     error: str
     rule: str
     source: str

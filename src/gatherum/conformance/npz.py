@@ -23,7 +23,7 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
         arrays = dict(case.operands)
         if case.expected is not None:
             arrays["expected"] = case.expected
-        np.savez(os.path.join(folder, f"{case.name}.npz"), **arrays)  # type: ignore[arg-type]
+        np.savez(os.path.join(folder, f"{case.name}.npz"), **arrays)
         rows.append(described(case))
     write_index(folder, rows)
     return len(rows)

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from gatherum import conversion
 from gatherum.operators import OPERATORS, find
 
-from . import dxdispatch, npz, webnn
+from . import dxdispatch, npz, virtual, webnn
 from . import onnx as of_onnx
 from .case import Call, Case, answer
 from .rules import RULES
@@ -68,7 +68,9 @@ def vectors(
     dtype : data-type, default float32
         The dtype of the data, where the rule is not about one.
     rule : str, optional
-        One rule; all of them unless given.
+        One rule; all of them unless given. ``"far_sizes"`` has to be given: its cases, of row
+        numbers and offsets past 2^31, have tables that are described, not stored. Only for
+        ``"npz"``: files of the other formats hold all values.
     seed : int, default 0
         Of the random cases.
     opset : int, optional
@@ -99,7 +101,9 @@ def vectors(
            [52.,  5.]], dtype=float32)
     """
     target = TARGETS[conversion.as_choice(NAME, "format", format, tuple(TARGETS))]
-    rules = RULES if rule is None else (conversion.as_choice(NAME, "rule", rule, tuple(RULES)),)
+    rules = tuple(RULES)
+    if rule is not None:
+        rules = (conversion.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
     rows = OPERATORS.values() if op is None else (find(op, NAME),)
     kind = np.dtype(np.float32 if dtype is None else dtype)
     for name, value, of in (
@@ -112,6 +116,13 @@ def vectors(
         raise ValueError(f"{NAME}: `opset` must be at least 1, got {opset}")
     options = {"opset": opset, "feature_level": feature_level}
     number = conversion.as_size(NAME, "seed", seed)
+    if rule == virtual.NAME:
+        if format != "npz":
+            raise ValueError(
+                f"{NAME}: `rule` {rule!r} is for format 'npz', whose index describes tables that "
+                f"are not stored, got {format!r}"
+            )
+        return chain.from_iterable(virtual.cases(row, kind) for row in rows)
     return _cases(target, list(rules), list(rows), kind, number, options)
 
 
@@ -171,4 +182,6 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
         raise FileExistsError(
             f"{fspath(folder)}: must be empty, so that no case of another run stays"
         )
+    if isinstance(first.operands["data"], virtual.VirtualArray):
+        return virtual.write(chain([first], cases), fspath(folder))
     return TARGETS[format].write(chain([first], cases), fspath(folder), options.get("opset"))

@@ -94,7 +94,7 @@ def _test(case: Case) -> dict[str, Any]:
 
 
 def _rank(case: Case) -> int:
-    return case.operands["data"].ndim
+    return int(case.operands["data"].ndim)
 
 
 def _tensor(array: Array) -> dict[str, Any]:
