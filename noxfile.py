@@ -222,6 +222,7 @@ def docs(session: nox.Session) -> None:
     install(session, extras, *group("docs"), *group("frameworks"))
     session.run("python", "docs/examples.py")
     session.run("python", "docs/observed.py", "--check")
+    session.run("python", "docs/onnx_cases.py", "--check")
     shutil.rmtree("docs/_build", ignore_errors=True)
     session.run("sphinx-build", "-W", "--keep-going", "-n", "-q", "docs", "docs/_build/html")
     session.run("python", "docs/links.py", "docs/_build/html")

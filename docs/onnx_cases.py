@@ -5,21 +5,31 @@
 
 prints each case that fails, and a table by rule. It needs onnx, and no gatherum. A package that is
 not installed is left out. Cases run in another process, which is stopped after 10 seconds.
+
+    python docs/onnx_cases.py --write    make the cases and keep what fails in docs/onnx_cases.json,
+                                         which the page shows; packages that are not installed keep
+                                         theirs
+    python docs/onnx_cases.py --check    compare it with docs/onnx_cases.json
+
+What was kept from another version of a package may differ; what is from the same version may not.
 """
 
 import argparse
 import json
 import multiprocessing
+import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Iterator
+from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from webnn_cases import compared
 
+KEPT = Path(__file__).with_suffix(".json")
 LIMIT = 10  # seconds for a case
 START = 120  # seconds for the import of a package
 
@@ -140,24 +150,102 @@ def table(rows: list[dict[str, Any]], outcomes: dict[str, dict[str, str]]) -> st
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def main() -> int:
-    """Run the cases of a folder."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("package", nargs="*", help=" or ".join(LOADS))
-    given = parser.parse_args()
-    rows = json.loads((given.folder / "cases.json").read_text())
-    outcomes: dict[str, dict[str, str]] = {}
-    for package in given.package or filter(find_spec, LOADS):
-        child, found = Child(package), outcomes.setdefault(package, {})
-        for row in rows:
-            kind = "errors" if row.get("error") else "cases"
-            what = found[row["name"]] = child.ask(str(given.folder / kind / f"test_{row['name']}"))
-            if what != "passed":
-                print(f"{package}: {row['name']}: {what}", flush=True)
+def ask(folder: Path, rows: list[dict[str, Any]], package: str) -> dict[str, str]:
+    """Return the outcome of each case of a folder, by its name."""
+    child = Child(package)
+    try:
+        return {row["name"]: child.ask(str(_folder_of(folder, row))) for row in rows}
+    finally:
         child.stop()
+
+
+def _folder_of(folder: Path, row: dict[str, Any]) -> Path:
+    return folder / ("errors" if row.get("error") else "cases") / f"test_{row['name']}"
+
+
+def run(folder: Path, packages: list[str]) -> int:
+    """Run the cases of a folder, and print what fails."""
+    rows = json.loads((folder / "cases.json").read_text())
+    outcomes: dict[str, dict[str, str]] = {}
+    for package in packages or filter(find_spec, LOADS):
+        outcomes[package] = ask(folder, rows, package)
+        for name, what in outcomes[package].items():
+            if what != "passed":
+                print(f"{package}: {name}: {what}", flush=True)
     print(f"\nCases that fail, by rule\n\n{table(rows, outcomes)}")
     return int(any(what != "passed" for found in outcomes.values() for what in found.values()))
+
+
+def observe() -> dict[str, Any]:
+    """Make the cases, and ask the packages that are installed which they get wrong."""
+    from gatherum.conformance import vectors, write
+
+    cases = Counter(case.rule for case in vectors("onnx"))
+    found: dict[str, Any] = {"cases": dict(cases), "packages": {}}
+    packages = [package for package in LOADS if find_spec(package)]
+    if not find_spec("onnx"):  # it writes the models
+        return found
+    with TemporaryDirectory() as name:
+        write(name, "onnx")
+        rows = json.loads(Path(name, "cases.json").read_text())
+        rules = {row["name"]: row["rule"] for row in rows}
+        for package in packages:
+            failed = {
+                case: rules[case]
+                for case, what in ask(Path(name), rows, package).items()
+                if what != "passed"
+            }
+            found["packages"][package] = {"version": metadata.version(package), "fails": failed}
+    return found
+
+
+def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+    """Yield each difference, and whether it is an error."""
+    if kept["cases"] != observed["cases"]:
+        yield True, f"the cases are {observed['cases']}, not {kept['cases']}; run with --write"
+    for package, now in observed["packages"].items():
+        was = kept["packages"].get(package, {"version": "", "fails": {}})
+        for name in sorted({*now["fails"]} ^ {*was["fails"]}):
+            what = "fails" if name in now["fails"] else "passes"
+            same = now["version"] == was["version"]
+            yield same or not was["version"], f"{package} {now['version']}: {name} {what}"
+
+
+def check() -> int:
+    """Compare what packages get wrong with what was kept."""
+    observed = observe()
+    found = list(differences(json.loads(KEPT.read_text()), observed))
+    for wrong, line in found:
+        print(line if wrong else f"{line} (another version)", file=sys.stderr)
+    asked = ", ".join(observed["packages"]) or "no package"
+    print(f"{sum(observed['cases'].values())} cases of {asked} compared with {KEPT.name}")
+    return int(any(wrong for wrong, _ in found))
+
+
+def keep() -> int:
+    """Keep what packages get wrong."""
+    observed = observe()
+    packages = json.loads(KEPT.read_text())["packages"] if KEPT.exists() else {}
+    observed["packages"] = packages | observed["packages"]
+    KEPT.write_text(json.dumps(observed, indent=1) + "\n")
+    return 0
+
+
+def main() -> int:
+    """Run the cases of a folder, or compare what is kept."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("package", nargs="*", help=" or ".join(LOADS))
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    if given.write:
+        return keep()
+    if given.check:
+        return check()
+    if given.folder is None:
+        parser.error("a folder, --write or --check is needed")
+    return run(given.folder, given.package)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gatherum.conformance import write
+from gatherum.conformance import vectors, write
 
 pytest.importorskip("onnx", reason="install onnx to run its models")
 
@@ -70,3 +70,40 @@ def test_a_process_that_hangs_or_dies_is_replaced(tmp_path, script, monkeypatch)
     finally:
         child.stop()
     assert child.process is None
+
+
+def test_what_was_kept_is_compared(script, monkeypatch, capsys, tmp_path):
+    """Of the same version it must be the same; another one may differ."""
+    kept = json.loads(script.KEPT.read_text())
+    now = {"cases": kept["cases"], "packages": {"onnx": dict(kept["packages"]["onnx"])}}
+    monkeypatch.setattr(script, "observe", lambda: now)
+    assert script.check() == 0
+    (fails, *others) = kept["packages"]["onnx"]["fails"]
+    now["packages"]["onnx"]["fails"] = dict.fromkeys(others, "outside") | {
+        "gather_plain_0": "plain"
+    }
+    assert script.check() == 1
+    assert f"{fails} passes\n" in (printed := capsys.readouterr().err)
+    assert "gather_plain_0 fails\n" in printed
+    now["packages"]["onnx"]["version"] = "99"
+    assert script.check() == 0
+    assert "gather_plain_0 fails (another version)" in capsys.readouterr().err
+    now["cases"] = now["cases"] | {"plain": 1}
+    assert script.check() == 1
+    monkeypatch.setattr(script, "KEPT", tmp_path / "kept.json")
+    assert script.keep() == script.check() == 0
+
+
+def test_without_a_package_the_cases_alone_are_compared(script, monkeypatch, capsys):
+    monkeypatch.setattr(script, "find_spec", lambda name: None)
+    assert script.check() == 0
+    assert capsys.readouterr().out == "126 cases of no package compared with onnx_cases.json\n"
+
+
+def test_the_kept_failures_are_of_cases_that_there_are(script):
+    kept = json.loads(script.KEPT.read_text())
+    rules = {case.name: case.rule for case in vectors("onnx")}
+    for found in kept["packages"].values():
+        assert found["fails"].items() <= rules.items()
+    rendering = importlib.import_module("rendering.onnx_cases")
+    assert "| the other 11 | 97 | 0 | 0 |" in rendering.render()

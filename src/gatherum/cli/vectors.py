@@ -29,7 +29,10 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
     "--dtype", default="float32", show_default=True, callback=shared.named_dtype,
     help="The dtype of the data.",
 )  # fmt: skip
-@click.option("--rule", metavar="NAME", help="One rule; all unless given, but for far_sizes, whose tables are not stored.")
+@click.option(
+    "--rule", metavar="NAME",
+    help="One rule; all unless given, but for far_sizes, whose tables are not stored.",
+)  # fmt: skip
 @click.option("--opset", type=Integer(), metavar="N", help="The opset of ONNX.")
 @click.option("--feature-level", metavar="LEVEL", help="The feature level of DirectML.")
 @click.option("--seed", type=Integer(), default=0, show_default=True, help="Of random cases.")

@@ -1,0 +1,27 @@
+"""Render the counts of ONNX cases that packages get wrong, as docs/onnx_cases.json keeps them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from .tables import table
+
+KEPT = Path(__file__).parent.parent / "onnx_cases.json"
+NAMES = {"onnx": "onnx.reference", "onnxruntime": "ONNX Runtime"}
+
+
+def render() -> str:
+    """Return a table of rules: those whose cases fail, and one row for the others."""
+    kept = json.loads(KEPT.read_text())
+    cases, packages = kept["cases"], kept["packages"]
+    failed = {name: Counter(found["fails"].values()) for name, found in packages.items()}
+    wrong = [rule for rule in cases if any(counts[rule] for counts in failed.values())]
+    others = [rule for rule in cases if rule not in wrong]
+    head = ["rule", "cases"]
+    head += [f"fail on {NAMES[name]} {found['version']}" for name, found in packages.items()]
+    rows = [
+        [f"`{rule}`", str(cases[rule]), *(str(counts[rule]) for counts in failed.values())]
+        for rule in wrong
+    ]
+    rest = str(sum(cases[rule] for rule in others))
+    return table(head, [*rows, [f"the other {len(others)}", rest, *("0" for _ in packages)]])
