@@ -52,9 +52,9 @@ def run(command, folder, **settings):
     return done.stdout
 
 
-def built(prefix, folder):
-    """What each example prints that CMake has built against a package below a prefix."""
-    run(["cmake", "-S", EXAMPLES / "c", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}"], folder)
+def built(where, folder):
+    """What each example prints that CMake has built, which is told where the package is."""
+    run(["cmake", "-S", EXAMPLES / "c", "-B", folder, where], folder)
     run(["cmake", "--build", folder], folder)
     return {name: run([folder / name], folder) for name in PRINTED}
 
@@ -62,7 +62,8 @@ def built(prefix, folder):
 @needs_cmake
 @needs_package
 def test_cmake_finds_the_package_beside_the_header(tmp_path):
-    assert built(Path(gatherum.get_include()).parent, tmp_path) == PRINTED
+    prefix = Path(gatherum.get_include()).parent
+    assert built(f"-DCMAKE_PREFIX_PATH={prefix}", tmp_path) == PRINTED
 
 
 @pytest.mark.slow
@@ -150,7 +151,8 @@ def test_the_core_is_installed_without_python(tmp_path):
     run(["cmake", "--build", tree / "build"], tree)
     run(["cmake", "--install", tree / "build", "--prefix", prefix], tree)
     (tmp_path / "examples").mkdir()
-    assert built(prefix, tmp_path / "examples") == PRINTED
+    where = f"-Dgatherum_DIR={prefix}/lib/deep/cmake/gatherum"
+    assert built(where, tmp_path / "examples") == PRINTED
     files = {p.relative_to(prefix).as_posix() for p in prefix.rglob("*") if p.is_file()}
     assert {"include/gatherum.h", "lib/deep/pkgconfig/gatherum.pc"} <= files
     if shutil.which("pkg-config"):
