@@ -87,10 +87,11 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     path = put(folder, "table", table, "safetensors" if "tensor" in name else form)
     others = put(folder, "indices", indices[:, None]), put(folder, "updates", updates)
     in_place = "place" in name
+    memory = "1MiB" if "memory" in name else MEMORY
     out = path if in_place else old_output(folder, form)
     return (
         lambda resume: files.scatter_nd_file(
-            path, *others, out, reduction="add", memory=MEMORY, in_place=in_place, resume=resume
+            path, *others, out, reduction="add", memory=memory, in_place=in_place, resume=resume
         ),
         out,
         expected,

@@ -121,6 +121,35 @@ def test_a_table_that_fits_in_memory_is_reduced_there(
     assert found.tobytes() == np.load(whole).tobytes()
 
 
+@pytest.mark.parametrize("reduction", ["none", "add", "mean", "max"])
+@pytest.mark.parametrize("row", [(), (3,), (2, 2)])
+def test_a_table_smaller_than_its_updates_is_changed_in_memory(
+    tmp_path: Path, reduction: str, row: tuple[int, ...]
+) -> None:
+    """Each file is read once, rows that stay are not written, and the bits are those of buckets."""
+    rng = np.random.default_rng(3)
+    table = rng.random((400, *row)).astype(np.float16)
+    indices = rng.choice(np.r_[3, 10:20, 399], (20_000, 1))
+    updates = 1 + rng.random((20_000, *row)).astype(np.float16)
+    whole, parts = put(tmp_path, "whole", table), put(tmp_path, "parts", table)
+    others = put(tmp_path, "i", indices), put(tmp_path, "u", updates)
+    read = sum(Path(path).stat().st_size for path in (whole, *others))
+    call: dict[str, Any] = {"reduction": reduction, "in_place": True}
+    stats = files.scatter_nd_file(whole, *others, whole, memory="4MiB", **call)
+    assert stats.rows == 20_000
+    assert stats.bytes_read <= read + 2000  # parts of headers are read twice, and the log
+    assert stats.bytes_written <= 2 * 12 * table[0].nbytes + 100  # the log, and the table
+    files.scatter_nd_file(parts, *others, parts, memory="64KiB", **call)
+    assert Path(whole).read_bytes() == Path(parts).read_bytes()
+
+
+def test_few_updates_do_not_read_a_large_table(tmp_path: Path) -> None:
+    path = put(tmp_path, "t", np.zeros((100_000, 2)))
+    stats = files.scatter_slices_file(path, np.array([7]), np.ones((1, 2)), path, in_place=True)
+    assert stats.bytes_read < 100_000
+    assert np.load(path)[7].tolist() == [1, 1]
+
+
 def test_a_refused_index_leaves_nothing(tmp_path: Path) -> None:
     paths = put(tmp_path, "t", np.zeros(3)), put(tmp_path, "i", np.array([[1], [3]]))
     out = tmp_path / "o.npy"

@@ -33,6 +33,8 @@ PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.pa
         ("place", 2, 0, 40),
         ("place", 9, 7, 8),
         ("place-tensor", 7, 0, 12),
+        ("place-memory", 1, 0, 6),
+        ("place-memory", 3, 2, 2),
         ("place-zarr", 53, 20, 7),
     ],
 )

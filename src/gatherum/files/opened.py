@@ -19,7 +19,15 @@ from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.row_requests import Requests
 from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
-from gatherum.files.tables.table import Layout, Panel, RowTable
+from gatherum.files.tables.table import (
+    Block,
+    Layout,
+    Panel,
+    RowTable,
+    changed_rows,
+    stretches,
+    taken,
+)
 from gatherum.operators import OPERATORS
 from gatherum.plans import apply, plan
 
@@ -169,19 +177,28 @@ class Inputs:
         The operator in memory needs no order of the updates but their own. Nothing is written until
         it has checked every index.
         """
+        if not self._fits_whole():
+            return None
+        self.meter.chunks_touched += 1
+        return self._scattered()[1]
+
+    def _fits_whole(self) -> bool:
+        """Whether the table is flat, and all of a scatter fits in memory."""
         storage = self.table.storage
         if not isinstance(storage, FlatStorage) or storage.fortran:
-            return None
+            return False
         moved = sum(source.nbytes for source in self.sources.values()) + 2 * self.table.nbytes
         empty = not all(source.nbytes for source in self.sources.values())
-        if empty or moved + self._plan.scratch > self.budget.whole:
-            return None
-        self.meter.expect(moved)
+        return not empty and moved + self._plan.scratch <= self.budget.whole
+
+    def _scattered(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Read all operands; return the table, and a scatter's result."""
+        self.meter.expect(sum(source.nbytes for source in self.sources.values()))
+        self.meter.expect(2 * self.table.nbytes)
         operands = [self._read_whole(role) for role in self.sources]
         result: NDArray[Any] = apply(self.op, *operands, **self.attributes)
-        self.meter.chunks_touched += 1
         self.meter.advance(2 * self.table.nbytes)
-        return result
+        return operands[0], result
 
     def _read_whole(self, role: str) -> NDArray[Any]:
         array = self.flat(role)
@@ -189,13 +206,45 @@ class Inputs:
         self.meter.advance(array.nbytes)
         return found
 
-    def scatter(self, context: Context, target: Target) -> None:
+    def scatter(self, context: Context, target: Target, *, in_place: bool = False) -> None:
         """Give every changed block of the table to a target."""
         layout = target.layout
-        for panel in layout.panels():
+        parts = tuple(layout.panels())
+        in_memory = in_place and len(parts) == 1 and self._pays_whole()
+        for panel in parts:
             store = target.store(panel)
-            if not context.build.replacing:
+            if context.build.replacing:
+                continue
+            if in_memory:
+                self._scatter_whole(context, layout.rows(panel), store)
+            else:
                 self._scatter_panel(context, layout, panel, store)
+
+    def _pays_whole(self) -> bool:
+        """Whether a table that is changed in place is better read whole: it is no larger than what
+        is scattered to it.
+        """
+        others = sum(source.nbytes for role, source in self.sources.items() if role != "table")
+        return self.table.nbytes <= others and self._fits_whole()
+
+    def _scatter_whole(self, context: Context, rows: RowTable, store: BlockStore) -> None:
+        """Scatter in memory, and store the rows whose bytes have changed."""
+        part = {"in_memory": True}
+        store.prepare()
+        if context.build.has(part):
+            return
+        table, result = self._scattered()
+        stored, most = 0, max(1, self.budget.block // (rows.width * rows.dtype.itemsize))
+        old, new = (array.reshape(rows.extent, rows.width) for array in (table, result))
+        for start in range(0, rows.extent, most):
+            changed = changed_rows(old[start : start + most], new[start : start + most])
+            if changed.size:
+                rows_of = taken(new[start : start + most], changed)
+                block = Block(*stretches(start + changed), rows_of, rows_of)
+                store.store(block)
+                stored += block.rows.nbytes
+                self.meter.chunks_touched += block.first.size
+        store.finish(part, stored)
 
     def _scatter_panel(
         self, context: Context, layout: Layout, panel: Panel, store: BlockStore

@@ -205,7 +205,7 @@ class Session:
     def _scatter_in_place(self, context: Context) -> None:
         patch = self.table.storage.patch(context)
         with closing(patch):
-            self.inputs.scatter(context, patch)
+            self.inputs.scatter(context, patch, in_place=True)
             patch.finish()
             with uninterrupted():
                 patch.lay()

@@ -81,6 +81,19 @@ class Block:
         return located
 
 
+def changed_rows(old: NDArray[Any], new: NDArray[Any]) -> Ints:
+    """Return the numbers of the rows that differ in a byte; both are C-contiguous."""
+    word = f"u{math.gcd(old.shape[1] * old.dtype.itemsize, 8)}"
+    before, after = (rows.reshape(-1).view(word).reshape(len(rows), -1) for rows in (old, new))
+    return np.flatnonzero((before != after).any(axis=1))
+
+
+def stretches(numbers: Ints) -> tuple[Ints, Ints]:
+    """Return the first number and the length of each run of neighbours, of sorted numbers."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 2) != 1)
+    return numbers[starts], np.diff(starts, append=numbers.size)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """Rows that are wanted, in the order in which they are to be read.
