@@ -21,6 +21,7 @@ from turns import Call, Case, measured
 
 import gatherum
 import gatherum.torch as gtorch
+from gatherum.torch import torch_scatter
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
     print(f"torch {torch.__version__}, gatherum {gatherum.__version__}, {options.threads} threads, "
           f"{options.rounds} rounds, scale {options.scale:g}\n")  # fmt: skip
     print("| case | torch | ours | torch / ours | goal |\n|---|---:|---:|---:|---:|")
-    for make in (tiny, recorded, compiled, message_passing, embedding, rows):
+    for make in (tiny, segments, recorded, compiled, message_passing, embedding, rows):
         for case in make(options.scale, options.only):
             check(case)
             print(measured(case, options.rounds), flush=True)
@@ -70,17 +71,45 @@ def tiny(_: float, only: str) -> Iterator[Case]:
                [lambda: e.scatter_add(0, k, u)], 3000)  # fmt: skip
 
 
+def segments(_: float, only: str) -> Iterator[Case]:
+    """Tiny calls of torch_scatter's functions beside what PyTorch has for them."""
+    if only not in "segments":
+        return
+    x, pointer = torch.randn(8, requires_grad=True), torch.tensor([0, 3, 5, 8])
+    rows, index = torch.randn(8, 4, requires_grad=True), torch.randint(5, (8,))
+
+    def ours() -> Tensor:
+        return torch_scatter.segment_csr(x, pointer)
+
+    def theirs() -> Tensor:
+        return torch._segment_reduce(x, "sum", offsets=pointer, unsafe=False)
+
+    def scatter() -> Tensor:
+        return torch_scatter.scatter(rows, index, 0, dim_size=5)
+
+    def composed() -> Tensor:
+        return rows.new_zeros(5, 4).scatter_add_(0, index[:, None].expand(-1, 4), rows)
+
+    for name, leaf, mine, peer in (
+        ("segment_csr of 8", x, ours, theirs), ("scatter of 8x4", rows, scatter, composed)
+    ):  # fmt: skip
+        alone = torch.no_grad()
+        yield Case(f"segments: {name}", 1 / 1.3, alone(mine), [alone(peer)], 3000)
+        both = backward([leaf], mine, peer, torch.ones_like(peer()))
+        yield Case(f"segments: {name}, and backward", 1 / 1.3, *both, 500)
+
+
 def recorded(_: float, only: str) -> Iterator[Case]:
     """The same where a gradient is wanted."""
     if only not in "recorded":
         return
     x, i = torch.randn(20, requires_grad=True), torch.randint(20, (5,))
-    yield Case("recorded: gather of 5, forward", 1 / 6, lambda: gatherum.gather(x, i),
+    yield Case("recorded: gather of 5, forward", 1 / 3, lambda: gatherum.gather(x, i),
                [lambda: x.index_select(0, i)], 1000)  # fmt: skip
     calls = backward(
         [x], lambda: gatherum.gather(x, i), lambda: x.index_select(0, i), torch.ones(5)
     )
-    yield Case("recorded: gather of 5, and backward", 1 / 3, *calls, 500)
+    yield Case("recorded: gather of 5, and backward", 1 / 1.4, *calls, 500)
 
 
 def compiled(_: float, only: str) -> Iterator[Case]:

@@ -302,6 +302,19 @@ def call_memory(
     only_plain: bool,
     /,
 ) -> Any: ...
+def scatter_into_zeros(
+    op: str,
+    size: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    pointer: bool,
+    /,
+) -> Any: ...
 def accelerate(function: object) -> None: ...
 def remember_call(
     op: object,
@@ -345,6 +358,7 @@ def set_torch(
     requires_grad: Any,
     is_neg: Callable[[Any], bool],
     record: Callable[..., Any],
+    record_total: Callable[..., Any],
     forward_mode: object,
     refuse: Callable[[str, str, Any], None],
 ) -> None: ...

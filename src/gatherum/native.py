@@ -7,6 +7,7 @@ Each function that runs a call takes one kind of operands:
                         `normalise` converts or hands to an adapter   `plan.apply`
 `run`                   a plan and arrays                             `Plan.run`
 `call_memory`           views of addresses, or tensors                torch
+`scatter_into_zeros`    plain tensors, by a plan that is known        torch
 `differentiate`         tensors                                       torch
 `extremes`              a plan, and arrays or views of addresses      `extremes`
 `xla_handler`           buffers of a compiled program                 jax
@@ -51,6 +52,7 @@ dequantize = _core.dequantize
 call = _core.call
 run = _core.run
 call_memory = _core.call_memory
+scatter_into_zeros = _core.scatter_into_zeros
 differentiate = _core.differentiate
 extremes = _core.extremes
 xla_handler = _core.xla_handler

@@ -19,6 +19,7 @@
 #include "programs.hpp"
 #include "quantized.hpp"
 #include "row_caches.hpp"
+#include "tensor_totals.hpp"
 #include "tensors.hpp"
 
 namespace gatherum {
@@ -84,6 +85,7 @@ NB_MODULE(_core, m) {
   m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
+  bind_tensor_totals(m);
   bind_known_calls(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", [] {

@@ -3,91 +3,13 @@
 #include <algorithm>
 
 #include "../include/gatherum.h"
-#include "dlpack.hpp"
 #include "memory_calls.hpp"
 #include "runs.hpp"
 #include "tensor_result.hpp"
-#include "tensor_storage.hpp"
-#include "torch_query.hpp"
+#include "tensor_view.hpp"
 
 namespace gatherum {
 namespace {
-
-// What the adapter of torch has passed, once.
-struct Torch {
-  const dlpack::ExchangeApi* api = nullptr;
-  nb::object tensor, parameter;      // the types
-  nb::object int8, uint8;            // torch's dtypes of all bytes; it has others of fewer bits, as wide
-  std::vector<TorchQuery> watchers;  // whether something watches calls, such as a dispatch mode
-  TorchQuery grad_enabled, requires_grad, is_neg;
-  nb::object record;        // makes a call of which a gradient is wanted
-  nb::object forward_mode;  // a module with the level of forward mode, -1 for none
-  nb::object refuse;        // raises for an operand that has no memory to be read
-};
-
-Torch& torch() {
-  static auto* t = new Torch;
-  return *t;
-}
-
-TensorStorage& torch_storage() {
-  static auto* s = new TensorStorage;
-  return *s;
-}
-
-// Whether a level of forward mode is entered, so that a tensor may carry a tangent.
-bool in_forward_mode() {
-  static PyObject* const name = kept_text("_current_level");
-  PyObject* level = PyDict_GetItemWithError(PyModule_GetDict(torch().forward_mode.ptr()), name);
-  if (level == nullptr) nb::raise_python_error();
-  return PyLong_AsLong(level) >= 0;
-}
-
-// DLPack calls torch.int4 and the like integers of 8 bits, of which all are used.
-bool is_whole(nb::handle tensor, DType dtype) {
-  if (dtype != DType::int8 && dtype != DType::uint8) return true;
-  static PyObject* const name = kept_text("dtype");
-  nb::object found = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
-  if (!found.is_valid()) nb::raise_python_error();
-  return found.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
-}
-
-// A tensor's memory as the core sees it. Copies of its sizes: they are the tensor's own, which may change.
-struct TensorView {
-  npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
-  dlpack::DataType type = {};
-  bool complex = false;
-
-  // False: it has no plain memory here, or of a dtype that the core does not have.
-  bool read(nb::handle object, View& view) {
-    dlpack::Tensor t;
-    if (torch().api->view(object.ptr(), &t) != 0) {
-      PyErr_Clear();
-      return false;
-    }
-    DType dtype;
-    if (t.device.type != dlpack::kCpu || t.ndim > NPY_MAXDIMS || t.dtype.lanes != 1 ||
-        !find_dtype(t.dtype.code, t.dtype.bits, dtype) || dtype == DType::complex32 ||
-        !torch_storage().holds(object, t) || !is_whole(object, dtype))
-      return false;
-    type = t.dtype;
-    complex = t.dtype.code == static_cast<uint8_t>(Kind::complex);
-    view.item = bytes_of(dtype);
-    view.dtype = static_cast<int>(dtype);
-    view.rank = t.ndim;
-    int64_t items = 1;
-    for (int i = 0; i < t.ndim; ++i) {
-      shape[i] = static_cast<npy_intp>(t.shape[i]);
-      strides[i] = static_cast<npy_intp>(t.strides[i] * view.item);
-      items *= t.shape[i];
-    }
-    view.shape = shape;
-    view.strides = strides;
-    view.address = static_cast<char*>(t.data) + t.byte_offset;
-    view.writable = true;
-    return t.data != nullptr || items == 0;  // zeros that are nowhere have no address
-  }
-};
 
 // The number of the first operand that has changed, -1 for none: Python code can resize a tensor.
 int first_change(const nb::handle* operands, const Views& before) {
@@ -138,8 +60,7 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   const size_t n = a[kUpdates].is_none() ? 2 : 3;
   if (!a[kOut].is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
   const Torch& t = torch();
-  const auto says_yes = [](const TorchQuery& question) { return question(); };
-  if (std::any_of(t.watchers.begin(), t.watchers.end(), says_yes) || in_forward_mode()) return {};
+  if (is_watched()) return {};
   bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // integers have none
   tracked = tracked && t.grad_enabled();
   Call call{attributes_of(a), {}};  // may run Python code: before the views
@@ -166,7 +87,8 @@ namespace {
 
 void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb::handle int8,
                nb::handle uint8, const nb::list& watchers, nb::handle grad_enabled, nb::handle requires_grad,
-               nb::handle is_neg, nb::handle record, nb::handle forward_mode, nb::handle refuse) {
+               nb::handle is_neg, nb::handle record, nb::handle record_total, nb::handle forward_mode,
+               nb::handle refuse) {
   const auto* api =
       static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
   if (api == nullptr) nb::raise_python_error();
@@ -183,6 +105,7 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb:
        TorchQuery(requires_grad),
        TorchQuery(is_neg),
        nb::borrow(record),
+       nb::borrow(record_total),
        nb::borrow(forward_mode),
        nb::borrow(refuse)};
   for (nb::handle watcher : watchers) t.watchers.emplace_back(watcher);
@@ -301,8 +224,8 @@ void bind_tensors(nb::module_& m) {
         nb::arg("of_data"), nb::arg("of_updates"));
   m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
         nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"),
-        nb::arg("requires_grad"), nb::arg("is_neg"), nb::arg("record"), nb::arg("forward_mode"),
-        nb::arg("refuse"));
+        nb::arg("requires_grad"), nb::arg("is_neg"), nb::arg("record"), nb::arg("record_total"),
+        nb::arg("forward_mode"), nb::arg("refuse"));
   m.def(
       "set_torch_storage",
       [](intptr_t size, intptr_t offset, nb::handle example, intptr_t handle, nb::handle measure) {

@@ -55,4 +55,4 @@ __all__ = [
 
 frameworks.register(TorchAdapter())
 publish(globals(), named)
-dlpack.open_exchange(gradients.record)
+dlpack.open_exchange(gradients.record, gradients.record_total)

@@ -139,7 +139,7 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     under it. Torch does not check that again, not even before it copies.
     """
     if private.transforms_active():
-        operands = tuple(map(_innermost, operands))
+        operands = tuple(map(innermost, operands))
     find = addresses if private.exchange is None else native
     number = find.first_outside_storage(operands)
     if number >= 0:
@@ -153,7 +153,7 @@ def check_storage(op: str, operand: str, tensor: Tensor) -> None:
     check_storages(op, (operand,), (tensor,))
 
 
-def _innermost(value: Any) -> Any:
+def innermost(value: Any) -> Any:
     """Return the tensor that has the memory, without the wrappers of `torch.func`."""
     while isinstance(value, Tensor) and private.is_wrapped(value):
         value = private.unwrapped(value)

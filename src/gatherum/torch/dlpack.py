@@ -44,20 +44,20 @@ def run(
     return found
 
 
-def open_exchange(record: Callable[..., Tensor]) -> None:
-    """Set how the core reaches the memory of tensors, what it asks before, and what makes
-    a call of which a gradient is wanted.
+def open_exchange(record: Callable[..., Tensor], record_total: Callable[..., Tensor]) -> None:
+    """Set how the core reaches the memory of tensors, what it asks before, what makes a call of
+    which a gradient is wanted, and what gives such a scatter into zeros its gradient.
     """
     if private.exchange is None:
         return
     find_storage()
     try:
-        _set_torch(record)
+        _set_torch(record, record_total)
     except ValueError:  # another version of DLPack
         private.exchange = None
 
 
-def _set_torch(record: Callable[..., Tensor]) -> None:
+def _set_torch(record: Callable[..., Tensor], record_total: Callable[..., Tensor]) -> None:
     native.set_torch(
         private.exchange,
         Tensor,
@@ -69,6 +69,7 @@ def _set_torch(record: Callable[..., Tensor]) -> None:
         Tensor.requires_grad,
         Tensor.is_neg,
         record,
+        record_total,
         private.level_module(),
         check_storage,
     )

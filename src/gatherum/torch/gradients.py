@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,7 +21,8 @@ from torch.autograd import forward_ad
 from .. import derivatives, native
 from ..call import Attributes
 from ..derivatives import Values
-from ..operators import OPERATORS, Operator
+from ..dtypes import MODES
+from ..operators import OPERATORS, Operator, inverse
 from ..places import Places
 from . import errors as torch_errors
 from . import fused_gradients, namespace, private
@@ -37,6 +38,11 @@ from .ops import (
     overload,
     scatter_attributes,
 )
+
+is_traced = torch.compiler.is_dynamo_compiling
+_Attributes: TypeAlias = tuple[str, int, str, bool]  # operator, axis, mode and `negative`
+_SKIPPING = {mode: "drop" if mode == "fill" else mode for mode in MODES}
+_INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()}
 
 
 def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
@@ -66,7 +72,7 @@ def recording() -> Iterator[None]:
 
 def _graph_key(ctx: Any) -> tuple[Any, ...]:
     """Return what distinguishes graphs of compiled autograd."""
-    return ctx.attributes, *ctx.shape
+    return getattr(ctx, "call", None) or ctx.attributes, *ctx.shape
 
 
 _Call: Any = private.recorded_function(_graph_key)
@@ -81,11 +87,6 @@ class _Gather(_Call):  # type: ignore[misc]
     ) -> Any:
         _save(ctx, gather_attributes(operator.name, *rest), data, indices)
         ctx.unused = (None,) * (1 + len(rest))
-        if keyset is None:  # see `record`
-            how: tuple[Any, Any, Any, Any, Any] = ctx.attributes.positional
-            return native.call_memory(
-                operator.name, data, indices, None, *how, None, None, None, False
-            )
         return below_recording(overload(operator.name), keyset, (data, indices, *rest))
 
     @staticmethod
@@ -100,6 +101,75 @@ class _Gather(_Call):  # type: ignore[misc]
         with recording():
             places, _ = _saved(ctx)
             return places.take(tangents[2])
+
+
+class _Plain(_Call):  # type: ignore[misc]
+    """A call on plain tensors, of which the core knows most plans: there is neither a transform nor
+    a tangent. It is as short as can be, since a small call is mostly this.
+    """
+
+    @staticmethod
+    def places(ctx: Any) -> Places:
+        """Return the places of the call."""
+        ctx.attributes = Attributes(*ctx.call)
+        return _saved(ctx)[0]
+
+
+class _Taken(_Plain):
+    """A gather, see `record`; back, the sum of what has been taken from each place."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, indices: Tensor, call: _Attributes) -> Any:
+        ctx.save_for_backward(indices)
+        ctx.set_materialize_grads(False)
+        ctx.shape, ctx.call = data.shape, call
+        op, axis, mode, negative = call
+        return native.call_memory(
+            op, data, indices, None, axis, "none", True, mode, negative, None, None, None, False
+        )
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None
+        total = None
+        if not is_traced():
+            op, axis, mode, negative = ctx.call
+            total = native.scatter_into_zeros(
+                _INVERSE[op], ctx.shape, ctx.saved_tensors[0], gradient,
+                axis, "add", True, _SKIPPING[mode], negative, False,
+            )  # fmt: skip
+        if total is None:
+            total = _Plain.places(ctx).total(gradient)
+        return total, None, None
+
+
+class _Total(_Plain):
+    """A scatter of sums into zeros, see `record_total`; back, what has gone there."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, updates: Tensor, indices: Tensor, result: tuple[Tensor, _Attributes]
+    ) -> Any:
+        found, ctx.call = result
+        ctx.save_for_backward(indices)
+        ctx.set_materialize_grads(False)
+        ctx.shape = found.shape
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None
+        taken = None
+        if not is_traced():
+            op, axis, mode, negative = ctx.call
+            operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
+            how = axis, "none", True, mode, negative
+            taken = native.call_memory(*operands, *how, None, None, None, True)
+        if taken is None:
+            taken = _Plain.places(ctx).take(gradient)
+        return taken, None, None
 
 
 class _Scatter(_Call):  # type: ignore[misc]
@@ -202,11 +272,17 @@ def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest
     There is no transform, mode or subclass, for which torch's dispatcher would be needed: it takes
     ten times as long, and comes back here.
     """
-    operator = OPERATORS[op]
     if updates is None:
         axis, _, _, mode, negative = rest
-        return _Gather.apply(None, operator, data, indices, axis, mode, negative)
-    return _Scatter.apply(None, operator, data, indices, updates, *rest)
+        return _Taken.apply(data, indices, (op, axis, mode, negative))
+    return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *rest)
+
+
+def record_total(
+    result: Tensor, updates: Tensor, indices: Tensor, op: str, axis: int, mode: str, negative: bool
+) -> Any:
+    """Return the result of a scatter of sums into zeros with its gradient, for plain tensors."""
+    return _Total.apply(updates, indices, (result, (op, axis, mode, negative)))
 
 
 def _recorded(operator: Operator) -> Callable[..., Any]:

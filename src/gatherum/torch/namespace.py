@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import conversion, derivatives, errors, native
 from ..call import Attributes
 from ..dtypes import AnyDType
-from . import checks, dtypes, operands, sizes
+from . import checks, dtypes, operands, private, sizes
 from .ops import overload
 from .sizes import surely_holds
 
@@ -172,7 +172,10 @@ def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
 def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
     if torch.compiler.is_compiling() or x.is_meta or checks.is_batched(x):
         return None
-    found: np.ndarray[Any, Any] = x.detach().cpu().numpy()
+    held = x.detach().cpu()
+    # Inside a transform of `torch.func` every tensor that an operation returns is a wrapper.
+    inside = private.transforms_active()
+    found: np.ndarray[Any, Any] = np.from_dlpack(checks.innermost(held)) if inside else held.numpy()
     return found
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, errors
-from ..call import Attributes
+from .. import conversion, errors, native
+from ..call import Attributes, FoldRule
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import ROWS
@@ -27,6 +27,10 @@ from . import errors as torch_errors
 _WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
 _WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 
+
+# How values fold into a number that all places hold before; it takes part in a sum alone.
+FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
+_INTO_ZEROS = {word: FOLDS[name] for word, name in _WORDS.items() if not ROWS[name].empty}
 
 # What the operands of operators are called here.
 OPERANDS = {"data": "out", "indices": "index", "updates": "src"}
@@ -50,6 +54,37 @@ def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) 
         given = index.shape if isinstance(index, Tensor) else np.shape(index)
         same = tuple(given) == tuple(places.indices.shape)
         raise errors.renamed(error, op, operands, same) from None
+
+
+def known(
+    src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
+) -> Tensor | None:
+    """Return the scatter of plain tensors whose plan the core knows, as most small calls are, or
+    None; a call that raises is None, too.
+    """
+    fold = _INTO_ZEROS.get(reduce) if type(reduce) is str else None
+    if fold is None or torch.compiler.is_dynamo_compiling():
+        return None
+    found: Tensor | None = native.scatter_into_zeros(
+        "scatter_slices", size, index, src, dim, *fold, mode, False, pointer
+    )
+    return found
+
+
+def known_take(op: str, src: Any, index: Any) -> Tensor | None:
+    """Return what one index for each row takes from plain tensors; None for any other call."""
+    if torch.compiler.is_dynamo_compiling() or type(src) is not Tensor or not src.dim():
+        return None
+    if type(index) is not Tensor or index.dim() != 1 or index.dtype in _WIDE_UNSIGNED:
+        return None
+    how = 0, "none", True, "raise", False
+    try:
+        found: Tensor | None = native.call_memory(
+            "gather", src, index, None, *how, None, None, None, True
+        )
+    except (IndexError, TypeError, ValueError) as error:
+        raise errors.renamed(error, op, {"data": "src", "indices": "index"}, True) from None
+    return found
 
 
 def reduction_of(op: str, reduce: object) -> str:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from ..call import Attributes, FoldRule
-from ..places import ADD, Places
+from ..places import Places
 from ..reductions import ROWS
 from . import checks, extremes, gradients, namespace, operands, private
 from . import errors as torch_errors
 from .ops import overload
-from .scatter_arguments import called, reduction_of, scattered
+from .scatter_arguments import FOLDS, called, known, reduction_of, scattered
 
 
 def scatter(
@@ -150,6 +150,10 @@ def scattered_fold(
     reduce: object,
 ) -> Tensor:
     """Reduce what goes to the same place."""
+    if out is None:
+        found = known(src, index, dim, dim_size, reduce, "raise", False)
+        if found is not None:
+            return found
     reduction = reduction_of(op, reduce)
     src, places = scattered(op, src, index, dim, out, dim_size)
     with called(op, index, places):
@@ -160,7 +164,7 @@ def fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Ten
     """Fold values into `out`, or into a new tensor that holds one number everywhere."""
     if out is None:
         empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
-        return places.put(empty, src, ADD if reduction == "add" else FoldRule.afresh(reduction))
+        return places.put(empty, src, FOLDS[reduction])
     if reduction == "mean":  # of the updates and the old value, over the number of updates
         total = fold(places, src, "add", out)
         counts = places.over_data(places.counts().clamp(min=1))

@@ -20,6 +20,8 @@ from .scatter_arguments import (
     called,
     checked_out,
     dense,
+    known,
+    known_take,
     places_of,
     reduction_of,
 )
@@ -253,6 +255,8 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     tensor([1, 1, 2, 4])
     """
     op = "gather_coo"
+    if out is None and (found := known_take(op, src, index)) is not None:
+        return found
     index, dim = _along(op, src, index)
     moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
     places = places_of(op, index, moved, dim, src.shape[dim], "raise")
@@ -277,6 +281,10 @@ def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
 
 
 def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
+    if out is None:
+        found = known(src, indptr, 0, None, reduce, "drop", True)
+        if found is not None:
+            return found
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
     places = _segments(op, src, indptr)
