@@ -91,7 +91,7 @@ def test_an_exchange_of_another_version_is_not_used(monkeypatch) -> None:
     monkeypatch.setattr(private, "exchange", private.exchange)
     with monkeypatch.context() as patched:
         patched.setattr(native, "set_torch", refuse)
-        dlpack.open_exchange(gradients.record)
+        dlpack.open_exchange(gradients.record, gradients.record_total)
         assert private.exchange is None
     data, rows = torch.arange(6.0).reshape(3, 2), torch.tensor([2, 0])
     assert torch.ops.gatherum.gather(data, rows).tolist() == [[4, 5], [0, 1]]
