@@ -36,14 +36,17 @@ OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
         "threads", "determinism", "dispatch", "accelerate", "xla_call", "sparse_edges", "table",
+        "table_reads", "table_shared",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",
-        "table",
+        "table", "table_reads", "table_shared",
     ),
 }  # fmt: skip
 # Tests that lie in folders.
-FOLDERS = {"dispatch": "directml", "table": "files"}
+FOLDERS = {"dispatch": "directml"} | dict.fromkeys(
+    ("table", "table_reads", "table_shared"), "files"
+)
 # What sanitizers make hopeless: a limit of the address space, of which AddressSanitizer takes
 # terabytes, and looks at very many indices.
 LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"

@@ -17,11 +17,11 @@ WORD = re.compile(
     rf"(?<![A-Za-z])(?i:{OLD.replace(' ', '|')})(?![a-z])"  # a word, or in snake_case
     rf"|(?<=[a-z])(?:{OLD.title().replace(' ', '|')})(?![a-z])"  # in CamelCase
 )
-# Public names, which stay: an attribute of explanations and an option of Dask; in C, a field of
-# gatherum_rows and an attribute of XLA's custom call; a method of files; what inductor wrote.
+# Public names, which stay: an attribute of explanations and an option of Dask; an attribute of
+# XLA's custom call; a method of files; what inductor wrote.
 PUBLIC = re.compile(
-    r"""gatherum\.way|[\w)]\.way\b|^    way( : str|: str = ""$)|\bway=|\br(eads)?\.room\b"""
-    r"""|int64_t room;|\.tell\(\)|`room`|"sentences"|\.door\b|`sentences`|program and sentences""",
+    r"""gatherum\.way|[\w)]\.way\b|^    way( : str|: str = ""$)|\bway="""
+    r"""|\.tell\(\)|"sentences"|\.door\b|`sentences`|program and sentences""",
     re.MULTILINE,
 )
 

@@ -390,11 +390,11 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
 }
 
 static RowReads reads_of(const gatherum_rows& r) {
-  return {r.file,   r.base,   r.stride,
-          r.item,   r.extent, r.numbers,
-          r.places, r.count,  static_cast<char*>(r.out),
-          r.room,   r.waste,  r.once != 0,
-          r.scratch};
+  return {r.file,     r.base,     r.stride,
+          r.item,     r.extent,   r.numbers,
+          r.places,   r.count,    static_cast<char*>(r.out),
+          r.capacity, r.waste,    r.once != 0,
+          r.scratch,  r.in_flight};
 }
 
 gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const gatherum_edge_ends* targets,

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "page_reads.hpp"
 #include "platform.hpp"
 #include "pool.hpp"
 #include "processor.hpp"
@@ -21,7 +22,6 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kPage = 4096;
 constexpr int64_t kLongestSpan = int64_t{2} << 20;      // read at once when rows are picked out of it
 constexpr int64_t kLongestTransfer = int64_t{8} << 20;  // read at once when it goes where it belongs
 constexpr int64_t kSmallestSpan = 4096;
@@ -37,6 +37,7 @@ constexpr int64_t kPart = int64_t{1} << 20;  // of the file, in which requests i
 constexpr int64_t kSampledEach = 8;  // requests per page that are sampled to decide whether all are wanted
 constexpr int kRowBits = 20, kPlaceBits = 44;  // of a request in a part: its row there, and its place
 constexpr int kBridges = 9;                    // gaps of up to 1, 2, 4, ... 256 pages
+constexpr int64_t kPagesBridge = 4;            // pages between two rows that are read with them
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kWaited = std::chrono::microseconds(400);        // for a task that its disk is waited for
 constexpr auto kWorthThreads = std::chrono::microseconds(300);  // of work
@@ -48,16 +49,24 @@ struct Run {
   bool inside;    // false: request end - 1 has a number or a place that does not exist
 };
 
+// What a thread reads into.
+struct Memory {
+  std::unique_ptr<char[]> scratch;
+  PageReads pages;
+};
+
 class Reader {
  public:
-  Reader(const RowReads& reads, const Poll& poll) : r_(reads), poll_(poll), once_(reads.once) {}
+  Reader(const RowReads& reads, const Poll& poll)
+      : r_(reads), poll_(poll), by_pages_(reads.in_flight > 0), once_(reads.once) {}
 
   ReadOutcome run() {
-    const int few = std::min(kLargeReaders, kLargeReadersEach * get_threads());
-    const bool in_parts = r_.scratch >= kPage && r_.capacity >> kPlaceBits == 0 && wants_all_pages();
-    bridge_ = in_parts ? 0 : choose_bridge();
+    const int few = by_pages_ ? r_.in_flight : std::min(kLargeReaders, kLargeReadersEach * get_threads());
+    const bool in_parts =
+        !by_pages_ && r_.scratch >= kPage && r_.capacity >> kPlaceBits == 0 && wants_all_pages();
+    bridge_ = in_parts ? 0 : by_pages_ ? kPagesBridge : choose_bridge();
     if (in_parts ? !plan_parts(few) : !plan(few)) return outcome_;
-    const bool small = !in_parts && planned_ < outcome_.runs * kLargeRun;
+    const bool small = !in_parts && !by_pages_ && planned_ < outcome_.runs * kLargeRun;
     if (small && !plan(std::min(kSmallReaders, kSmallReadersEach * get_threads()))) return outcome_;
     // what the system reads ahead for one thread is gone again before another asks for it
     expect_scattered_reads(r_.file, small || r_.once);
@@ -154,7 +163,7 @@ class Reader {
       const int64_t number = r_.numbers[i], next = place_of(i);
       if (number < run.last || (is_row(number) && pages_between(run.last, number) > bridge_)) break;
       const bool straight = run.straight && number == run.last + 1 && next == place + 1;
-      const bool fits = span_of(first, std::min(number, r_.extent)) <= (straight ? kLongestTransfer : span_);
+      const bool fits = span_of(first, std::min(number, r_.extent)) <= (straight ? longest_ : span_);
       if (!fits && number != first) break;
       run.inside = is_row(number) && is_place(next);
       run.straight = straight;
@@ -183,7 +192,8 @@ class Reader {
       bytes += span_of(run.first, run.last);
       planned_ += span_of(run.first, run.last);
       ++outcome_.runs;
-      if (++runs < kTaskRuns && bytes < kTaskBytes && i - cuts_.back() < kMostRequests && i < r_.count)
+      if (!by_pages_ && ++runs < kTaskRuns && bytes < kTaskBytes && i - cuts_.back() < kMostRequests &&
+          i < r_.count)
         continue;
       cuts_.push_back(i);
       bytes = runs = 0;
@@ -238,17 +248,17 @@ class Reader {
   }
 
   void work(bool polls) {
-    std::unique_ptr<char[]> scratch;
+    Memory memory;
     auto asked = std::chrono::steady_clock::now();
     for (;;) {
       const auto begun = std::chrono::steady_clock::now();
       const size_t task = next_.fetch_add(1, std::memory_order_relaxed);
       if (task + 1 >= cuts_.size() || stopped_.load(std::memory_order_relaxed)) return;
-      if (parted_ != nullptr && !serve_part(task, scratch)) return;
+      if (parted_ != nullptr && !serve_part(task, memory)) return;
       for (int64_t i = cuts_[task]; parted_ == nullptr && i < cuts_[task + 1];) {
         const Run run = run_at(i, cuts_[task + 1]);
         i = run.end;
-        if (!serve(run, scratch)) return;
+        if (!serve(run, memory)) return;
       }
       if (!polls) continue;
       const auto now = std::chrono::steady_clock::now();
@@ -262,33 +272,34 @@ class Reader {
   }
 
   // Reads one run, and puts its rows where they belong.
-  bool serve(const Run& run, std::unique_ptr<char[]>& scratch) {
+  bool serve(const Run& run, Memory& memory) {
     const int64_t place = place_of(run.begin), bytes = span_of(run.first, run.last);
     const bool single = run.first == run.last;
     const int64_t direct = single ? r_.item : run.straight ? bytes : 0;
     // checked again: the arrays may have changed since the run was found
     if (!run.inside || !is_place(place) || direct > (r_.capacity - place) * r_.item)
       return outside(run.begin);
-    if (direct == 0 && !has_scratch(scratch)) return false;
-    char* to = direct != 0 ? r_.out + place * r_.item : scratch.get();
+    if (direct == 0 && !has_scratch(memory)) return false;
+    char* to = direct != 0 ? r_.out + place * r_.item : memory.scratch.get();
     if (direct == 0 && bytes > span_) return outside(run.begin);
-    if (!read(to, bytes, start_of(run.first))) return false;
+    if (!read(to, bytes, start_of(run.first), memory)) return false;
     if (run.straight || (single && run.end == run.begin + 1)) return true;
     return with_item([&](auto item) { return place_rows<item>(run, to, bytes); });
   }
 
   // Reads one part of the file, and puts the rows that are wanted of it where they belong.
-  bool serve_part(size_t part, std::unique_ptr<char[]>& scratch) {
+  bool serve_part(size_t part, Memory& memory) {
     if (cuts_[part] == cuts_[part + 1]) return true;
     const int64_t first = static_cast<int64_t>(part) << shift_;
     const int64_t last = std::min(first + (int64_t{1} << shift_), r_.extent) - 1;
-    if (!has_scratch(scratch) || !read(scratch.get(), span_of(first, last), start_of(first))) return false;
-    return with_item([&](auto item) { return place_part<item>(part, scratch.get()); });
+    if (!has_scratch(memory)) return false;
+    if (!read(memory.scratch.get(), span_of(first, last), start_of(first), memory)) return false;
+    return with_item([&](auto item) { return place_part<item>(part, memory.scratch.get()); });
   }
 
-  bool has_scratch(std::unique_ptr<char[]>& scratch) {
-    if (scratch == nullptr) scratch.reset(new (std::nothrow) char[static_cast<size_t>(span_)]);
-    return scratch != nullptr || stop({ReadStatus::no_memory});
+  bool has_scratch(Memory& memory) {
+    if (memory.scratch == nullptr) memory.scratch.reset(new (std::nothrow) char[static_cast<size_t>(span_)]);
+    return memory.scratch != nullptr || stop({ReadStatus::no_memory});
   }
 
   // Calls `place` with the size of a row where that is known when it is compiled, 0 for any other.
@@ -312,17 +323,20 @@ class Reader {
     }
   }
 
-  bool read(char* to, int64_t bytes, int64_t offset) {
+  bool read(char* to, int64_t bytes, int64_t offset, Memory& memory) {
     const int64_t end = offset + bytes;
+    if (by_pages_ && !memory.pages.reserve(offset, end)) return stop({ReadStatus::no_memory});
     while (offset < end) {
       int error = 0;
-      const int64_t got = read_some(to, std::min(end - offset, int64_t{1} << 30), offset, error);
+      const int64_t most = std::min(end - offset, int64_t{1} << 30);
+      const int64_t got = by_pages_ ? memory.pages.read(r_.file, to, most, offset, error)
+                                    : read_some(to, most, offset, error);
       if (got < 0) return stop({ReadStatus::failed, error, offset, end});
       if (got == 0) return stop({ReadStatus::truncated, 0, offset, end});
       to += got;
       offset += got;
     }
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    bytes_.fetch_add(by_pages_ ? memory.pages.take_moved() : bytes, std::memory_order_relaxed);
     return true;
   }
 
@@ -391,6 +405,8 @@ class Reader {
 
   const RowReads& r_;
   const Poll& poll_;
+  const bool by_pages_;
+  const int64_t longest_ = by_pages_ ? kLongestPageRead : kLongestTransfer;  // run of straight requests
   const uint32_t born_ = forks();
   int threads_ = 1, shift_ = 0;  // rows of a part: 1 << shift_
   std::unique_ptr<std::vector<std::thread>> crew_ = std::make_unique<std::vector<std::thread>>();

@@ -24,6 +24,7 @@ struct RowReads {
   double waste = 1.0;    // bytes read over the bytes of the pages that hold wanted rows, at most
   bool once = false;     // whether no page is wanted again, so that the system need not keep it
   int64_t scratch = 0;   // bytes of memory that all threads together may use besides
+  int in_flight = 0;  // above 0: the file is open for whole pages alone (O_DIRECT), read by so many threads
 };
 
 enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory };

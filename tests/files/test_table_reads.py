@@ -155,6 +155,16 @@ def test_rows_past_the_page_cache(tmp_path: Path, width: int, readers: int, cach
 
 
 @pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
+@pytest.mark.parametrize("width", [1 << 20, (5 << 19) + 7])
+def test_long_rows_past_the_page_cache(tmp_path: Path, width: int) -> None:
+    array = np.random.default_rng(4).integers(0, 256, (5, width), np.uint8)
+    with files.open(put(tmp_path, "t", array, "safetensors"), direct=True, readers=3) as table:
+        assert bits(table.gather([3, 4, 0, 3])) == bits(array[[3, 4, 0, 3]])
+        pages = -(-(3 * width) // disk.PAGE) * disk.PAGE
+        assert pages <= table.stats().bytes_read <= pages + 16 * disk.PAGE
+
+
+@pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
 def test_direct_reads_are_for_flat_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for form in ("zarr3", "fortran"):
         with pytest.raises(ValueError, match="direct=True is for files on this machine whose rows"):

@@ -360,10 +360,12 @@ typedef struct gatherum_rows {
   const int64_t *numbers, *places;
   int64_t count;
   void* out;
-  int64_t room;    /* rows that fit in `out` */
-  double waste;    /* bytes read over the bytes of the pages that hold wanted rows, at most */
-  int32_t once;    /* not 0: no page is wanted again, so that the system need not keep it */
-  int64_t scratch; /* bytes of memory that all threads together may use besides */
+  int64_t capacity; /* rows that fit in `out` */
+  double waste;     /* bytes read over the bytes of the pages that hold wanted rows, at most */
+  int32_t once;     /* not 0: no page is wanted again, so that the system need not keep it */
+  int64_t scratch;  /* bytes of memory that all threads together may use besides */
+  /* above 0: the file is open for whole pages alone (O_DIRECT), and so many reads are in flight at most */
+  int32_t in_flight;
 } gatherum_rows;
 
 typedef struct gatherum_rows_read {
@@ -378,7 +380,7 @@ GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const
                                                 gatherum_rows_read* result) GATHERUM_NOEXCEPT;
 
 /* The most whole pages between two wanted rows that gatherum_read_rows reads with them: as many as `waste`
- * allows. Nothing is read; `places`, `out`, `room` and `scratch` do not matter. */
+ * allows. Nothing is read; `places`, `out`, `capacity` and `scratch` do not matter. */
 GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
 
 /* How the program would run on the present number of threads: by which implementation, why, and with how many

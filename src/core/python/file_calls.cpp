@@ -73,10 +73,10 @@ nb::tuple run_reads(const gatherum_rows& reads) {
 }
 
 nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
-                         nb::handle out, double waste, bool once, int64_t scratch) {
+                         nb::handle out, double waste, bool once, int64_t scratch, int in_flight) {
   gatherum_rows reads = {};
   reads.file = file;
-  const bool possible = set_where(reads, where) && scratch >= 0;
+  const bool possible = set_where(reads, where) && scratch >= 0 && in_flight >= 0;
   if (!possible) throw nb::value_error("read_file_rows: `where` describes no rows of a file");
   reads.numbers = as_int64s(numbers, reads.count, "read_file_rows: `numbers` must be a flat array of int64");
   if (!places.is_none()) {
@@ -89,10 +89,11 @@ nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, n
       PyArray_TYPE(as_array(out)) != NPY_UINT8)
     throw nb::type_error("read_file_rows: `out` must be a contiguous, writable array of bytes");
   reads.out = PyArray_BYTES(as_array(out));
-  reads.room = PyArray_NBYTES(as_array(out)) / reads.item;
+  reads.capacity = PyArray_NBYTES(as_array(out)) / reads.item;
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
+  reads.in_flight = in_flight;
   return run_reads(reads);
 }
 

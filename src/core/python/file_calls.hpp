@@ -15,7 +15,7 @@ namespace gatherum {
 // int64. Returns (status, error, position, until, bytes, runs), see ReadOutcome; raises for arguments
 // that are no such arrays.
 nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
-                         nb::handle out, double waste, bool once, int64_t scratch);
+                         nb::handle out, double waste, bool once, int64_t scratch, int in_flight);
 
 // Puts `where` into `reads`, if it describes rows of a file.
 bool set_where(gatherum_rows& reads, const nb::tuple& where);

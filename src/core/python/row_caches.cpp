@@ -95,7 +95,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
       new char[static_cast<size_t>(found) * static_cast<size_t>(cache.item())]);
   reads.file = file;
   reads.numbers = missing.data();
-  reads.count = reads.room = found;
+  reads.count = reads.capacity = found;
   reads.out = fresh.get();
   reads.waste = waste;
   reads.scratch = scratch;

@@ -19,6 +19,7 @@ PAGE = 4096  # bytes that a disk reads at least
 LONGEST_TRANSFER = 1 << 30
 WRITE_BEHIND = 1 << 20
 FEW_SCRATCH = 1 << 20  # bytes for a few rows that share pages
+READ_SCRATCH = 1 << 16  # the same, for each read that is in flight
 ADVISE = getattr(os, "posix_fadvise", None)
 WILL_NEED = getattr(os, "POSIX_FADV_WILLNEED", 0)
 
@@ -49,6 +50,7 @@ class DiskFile:
     in_memory = False  # whether the order of reads does not matter
     local = True  # whether reading it twice costs little
     waste = 1.1  # bytes read over the bytes of the pages that hold wanted rows, at most
+    in_flight = 0  # reads at once, of a file that is open for whole pages alone (O_DIRECT)
 
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
@@ -113,7 +115,9 @@ class DiskFile:
         flat = np.frombuffer(byte_view(into), np.uint8)
         numbers = np.ascontiguousarray(numbers)
         places = places if places is None else np.ascontiguousarray(places)
-        found = native.read_file_rows(self.fd, stored, numbers, places, flat, waste, once, scratch)
+        found = native.read_file_rows(
+            self.fd, stored, numbers, places, flat, waste, once, scratch, self.in_flight
+        )
         self.meter.read(found[4])
         if found[0] != "done":
             self._raise_failed(found)
@@ -133,8 +137,9 @@ class DiskFile:
         a cache, those that it has are not read, and the others are kept.
         """
         if cache is None:
+            scratch = FEW_SCRATCH + self.in_flight * READ_SCRATCH
             found = native.read_file_rows(
-                self.fd, stored, numbers, places, flat, self.waste, False, FEW_SCRATCH
+                self.fd, stored, numbers, places, flat, self.waste, False, scratch, self.in_flight
             )
         else:
             read = cache.read(self.fd, stored, numbers, places, flat, self.waste, FEW_SCRATCH)
