@@ -77,10 +77,10 @@ def test_explain_maps_the_file_that_it_has_looked_at(folder, monkeypatch):
     np.save("data.npy", np.arange(12.0, dtype=">f4").reshape(3, 4).T)
     np.save("values.npy", np.array(2))
     assert cli.run(["explain", "gather", "--data", "data.npy", "--values", "values.npy"]) == 0
-    from gatherum.cli import explain
+    from gatherum.cli import streams
 
     for name in ("data.npy", "values.npy"):
-        mapped, loaded = explain._load(name), np.load(name, mmap_mode="r")
+        mapped, loaded = streams.mapped(name), np.load(name, mmap_mode="r")
         assert (mapped.dtype, mapped.shape, mapped.strides) == (
             loaded.dtype,
             loaded.shape,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -15,11 +14,11 @@ from .. import errors
 from ..call import Array
 from ..errors import Shape
 from ..operators import OPERATORS, find
-from ..regular_files import open_regular
 from . import options as shared
 from .group import commands
 from .numbers import Integer, integer, integers, short
 from .options import FILE
+from .streams import mapped
 
 if TYPE_CHECKING:
     from ..explanations import Explanation
@@ -47,7 +46,7 @@ class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new 
     ) -> Shape | Array:
         """Return a shape or an array."""
         if value.endswith(".npy"):
-            return _load(value)
+            return mapped(value)
         sizes = [] if value == "scalar" else value.split("x")
         digits = all(size.isascii() and size.isdecimal() for size in sizes)
         shape = [number for size in sizes if (number := integer(size)) is not None]
@@ -74,23 +73,12 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     ) -> list[int] | Array:
         """Return a list or an array."""
         if value.endswith(".npy"):
-            return _load(value)
+            return mapped(value)
         numbers = integers(value)
         if numbers is None:
             text = f"must be integers such as 0,2,2,7 or a .npy file, got {short(value)}."
             raise click.BadParameter(text, ctx, param)
         return numbers
-
-
-def _load(path: str) -> Array:
-    from ..files.formats import npy
-
-    with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
-        end = npy.header_end(path, file.read(npy.PREFIX_BYTES))
-        file.seek(0)
-        header = npy.parse_header(path, file.read(end), os.fstat(file.fileno()).st_size)
-        order: Literal["F", "C"] = "F" if header.fortran else "C"
-        return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
 
 
 @commands.command()

@@ -18,9 +18,10 @@ from .group import OUTPUT, commands
 from .indices import Values, as_operand, is_text
 from .numbers import short
 from .options import FILE, together
-from .streams import DASH, named, received, scratch, send
+from .streams import DASH, INPUT, mapped, named, received, scratch, send
 
 if TYPE_CHECKING:
+    from ..call import Array
     from ..files import Stats
     from ..files.formats.format import Location
 
@@ -214,7 +215,7 @@ def _run_on_files(
     bar = not quiet and sys.stderr.isatty()  # only where a person can see it
     if on_cluster:
         del options["cast"]  # `_check_usage` has refused it here
-        others = as_operand(operator, indices), *updates
+        others = _cluster_operands(operator, indices, updates)
         did = clusters.run(operator, table, others, out, options, shown=bar)
         click.echo(f"{out}: {did}")
         return
@@ -227,6 +228,23 @@ def _run_on_files(
     place = options["spill_dir"] or (beside if at_out else None)
     with scratch(place) if needed else nullcontext("") as folder:
         _run_alone(operator, operands, out, call, show=show, folder=folder)
+
+
+def _cluster_operands(
+    operator: Operator, indices: str | list[int], updates: tuple[str, ...]
+) -> tuple[str | Array, ...]:
+    """Return what a run on a cluster takes beside the table; what comes by standard input is read
+    into memory, since no worker sees it.
+    """
+    with scratch(None) if DASH in (indices, *updates) else nullcontext("") as folder:
+
+        def operand(role: str, given: str | list[int]) -> str | Array:
+            if given != DASH:
+                return as_operand(operator, given) if role == "INDICES" else str(given)
+            found = received(folder, operator, role)
+            return found if isinstance(found, np.ndarray) else np.array(mapped(found.file, INPUT))
+
+        return tuple(operand(*one) for one in _roles("", indices, updates)[1:])
 
 
 def _roles(
@@ -243,10 +261,11 @@ def _check_usage(
         raise click.UsageError(f"{' and '.join(streams)} cannot both be standard input.")
     if streams == ["TABLE"] and options.get("in_place"):
         raise click.UsageError("--in-place changes a file, not standard input.")
-    flags = (f"--{name}" for name in ("resume", "workers", "scheduler") if options[name])
-    flag = next(flags, None)
-    if flag and (streams or out == DASH):
-        raise click.UsageError(f"{flag} needs files, not {DASH}.")
+    if options["resume"] and (streams or out == DASH):
+        raise click.UsageError(f"--resume needs files, not {DASH}.")
+    flag = next((f"--{name}" for name in ("workers", "scheduler") if options[name]), None)
+    if flag and ("TABLE" in streams or out == DASH):
+        raise click.UsageError(f"{flag} needs files as TABLE and OUT, not {DASH}.")
     for name in ("in_place", "resume", "workers", "scheduler"):
         if options["cast"] is not None and options.get(name):
             flag = f"--{name.replace('_', '-')}"

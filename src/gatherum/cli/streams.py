@@ -9,14 +9,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 import click
+import numpy as np
 
 from .. import errors
 from ..call import Array
 from ..operators import Operator
-from ..regular_files import naming
+from ..regular_files import naming, open_regular
 from .group import OUTPUT
 from .indices import LARGEST, from_text
 
@@ -51,6 +52,19 @@ def received(folder: str, operator: Operator, role: str) -> Location | Array:
     if len(content) > LARGEST:
         raise errors.file_too_big(INPUT, LARGEST)
     return from_text(operator, INPUT, content)
+
+
+def mapped(path: str, name: str | None = None) -> Array:
+    """Map the array of a .npy file, which messages give another name where there is one."""
+    from ..files.formats import npy
+
+    with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
+        name = name or path
+        end = npy.header_end(name, file.read(npy.PREFIX_BYTES))
+        file.seek(0)
+        header = npy.parse_header(name, file.read(end), os.fstat(file.fileno()).st_size)
+        order: Literal["F", "C"] = "F" if header.fortran else "C"
+        return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
 
 
 def named(folder: str, stream: str) -> Location:

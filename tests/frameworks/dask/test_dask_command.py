@@ -111,6 +111,38 @@ def test_the_bytes_of_the_command_without_a_cluster(run, address, folder, argume
     assert files("out.zarr") == files("alone.zarr")
 
 
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content"),
+    [
+        ("gather t2.zarr -", npy(ROWS)),
+        ("gather table.npy -", b"3 59 3 0"),
+        ("scatter-slices t3.zarr - updates.npy --reduction add", npy(ROWS.ravel())),
+        ("scatter-slices t3.zarr few.npy -", npy(np.asfortranarray(UPDATES))),
+    ],
+)
+def test_standard_input(run, address, monkeypatch, arguments, content):
+    for out, more in (("alone.zarr", ()), ("out.zarr", ("--scheduler", address))):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert run(*arguments.split(), "-o", out, *more)[::2] == (0, "")
+    assert files("out.zarr") == files("alone.zarr")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(npy(ROWS)[:-1])))
+    status, _, err = run("gather", "t2.zarr", "-", "-o", "none.zarr", "--scheduler", address)
+    assert (status, Path("none.zarr").exists()) == (1, False)
+    assert err.startswith("gatherum: standard input: shape (2, 3) of int64 needs 48")
+
+
+@pytest.mark.parametrize("given", ["- rows.npy -o out.zarr", "table.npy rows.npy -o -"])
+def test_streams_that_no_worker_can_use(run, given):
+    message = "--workers needs files as TABLE and OUT, not -. See gatherum gather --help."
+    assert run("gather", *given.split(), "--workers", "2") == (2, "", f"gatherum: {message}\n")
+
+
 @pytest.mark.parametrize("table", ["t2.zarr", "t3.zarr"])
 def test_a_table_changed_in_place(run, address, table):
     arguments = "few.npy", "updates.npy", "--reduction", "add"
