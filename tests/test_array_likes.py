@@ -200,8 +200,9 @@ def test_chunks_in_memory_are_read():
 
 def test_arrays_of_xarray(tmp_path):
     xr = pytest.importorskip("xarray", reason="install xarray")
-    assert gatherum.gather(xr.DataArray(DATA), xr.DataArray(ROWS)).tolist() == [2, 0, 1, 3]
-    assert gatherum.gather(xr.Dataset(coords={"x": DATA})["x"], [2]).tolist() == [2]
+    assert gatherum.gather(DATA, xr.DataArray(ROWS)).tolist() == [2, 0, 1, 3]
+    assert gatherum.gather(xr.Variable("x", DATA), [2]).tolist() == [2]
+    assert gatherum.gather(xr.Dataset(coords={"x": DATA})["x"], [2]).values.tolist() == [2]
     da = pytest.importorskip("dask.array", reason="install dask")
     for lazy in (xr.DataArray(da.from_array(DATA, chunks=2)), xr.Variable("x", da.arange(4))):
         for operand, call in (
@@ -209,6 +210,8 @@ def test_arrays_of_xarray(tmp_path):
             ("indices", lambda x: gatherum.gather(DATA, x)),
             ("indices", lambda x: gatherum.gather(da.arange(4), x)),
         ):
+            if operand == "data" and isinstance(lazy, xr.DataArray):
+                continue  # which has names to keep: see test_labels.py
             with pytest.raises(TypeError, match=f"write {operand}.data, the array that it holds"):
                 call(lazy)
         taken = gatherum.gather(lazy.data, ROWS)
@@ -225,7 +228,7 @@ def test_files_of_xarray_and_netcdf(tmp_path):
             with pytest.raises(TypeError, match=r"got a xarray.*; write data\.values to read"):
                 gatherum.gather(value, [0])
         assert gatherum.gather(lazy.values, [2]).tolist() == [2]
-        assert gatherum.gather(lazy, [2]).tolist() == [2]  # xarray keeps what it has read
+        assert gatherum.gather(lazy, [2]).values.tolist() == [2]  # xarray keeps what it has read
     with netcdf.Dataset(tmp_path / "v.nc") as opened:
         with pytest.raises(TypeError, match=r"got a netCDF4\.Variable; .* mask would be lost"):
             gatherum.gather(opened["v"], [0])

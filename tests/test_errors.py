@@ -738,6 +738,10 @@ def test_every_sentence_is_tested():
         "no_scalar",
         "other_length",
         "other_sizes",
+        "no_out_with_labels",  # test_labels.py
+        "no_names",
+        "other_name",
+        "equal_names",
         "no_adapter",  # test_add_framework.py
         "not_an_adapter",
         "no_modules",

@@ -26,7 +26,7 @@ ROWS = [
     {"sparse_edges"},
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives", "edge_folds"},
-    {"checks", "places"},
+    {"checks", "places", "labels"},
     {"refusals", "functions", "elementary"},
     {"frameworks"},
     {"call", "names"},

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from . import conversion, errors, frameworks, native, shapes
+from . import conversion, errors, frameworks, labels, native, shapes
 from ._core import DType as DTypeCode
 from .call import Array, ArraySpec, Attributes, Call, same_spec
 from .checks import check_before_updates, check_dtypes
@@ -33,6 +33,10 @@ def _normalise(*call: object) -> object:
             raise errors.no_array_result(attributes.op, type(adapter).__name__, result)
         if result is not NotImplemented:
             return result
+    elif kind not in frameworks.COMMON and labels.has_labels(call[1]):
+        op, data, indices, updates, *given, fill_value, out = call
+        attributes = conversion.as_attributes(str(op), *given)
+        return labels.run(attributes, data, indices, updates, fill_value, out)
     plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not conversion.is_plain(out):

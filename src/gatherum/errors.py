@@ -123,6 +123,34 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")
 
 
+def no_out_with_labels(op: str) -> TypeError:
+    return TypeError(
+        f"{op}: `out` must be None for an array of xarray, since the result is a new one; write "
+        "data.data to call on the array that it holds"
+    )
+
+
+def no_names(op: str, number: int) -> ValueError:
+    return ValueError(
+        f"{op}: `indices` must be an xarray.DataArray, whose dimensions give the result {number} "
+        "names; write data.data for a result without names"
+    )
+
+
+def other_name(op: str, operand: str, number: object, expected: object, found: object
+               ) -> ValueError:  # fmt: skip
+    return ValueError(
+        f"{op}: dimension {number} of `{operand}` must be named {expected!r}, got {found!r}"
+    )
+
+
+def equal_names(op: str, names: tuple[object, ...]) -> ValueError:
+    return ValueError(
+        f"{op}: the result would have the dimensions {names}, two of one name; rename those of "
+        "`indices`"
+    )
+
+
 def held_array(op: str, operand: str, found: str, held: str, instead: str) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must be one array, got a {found} that holds a {held}; {instead}"

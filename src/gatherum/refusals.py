@@ -58,7 +58,7 @@ def _reading(value: object) -> str | None:
     """
     kind = type(value)
     if "xarray" in _roots(kind):
-        held = _held_by_xarray(value)
+        held = held_by_xarray(value)
         if "xarray" in _roots(type(held)):
             return "write {}.values to read all of it"
         elsewhere = foreign(type(held)) or _reading(held)
@@ -72,7 +72,7 @@ def _reading(value: object) -> str | None:
     return WHOLE if stored else None
 
 
-def _held_by_xarray(value: object) -> object:
+def held_by_xarray(value: object) -> object:
     """Return the array inside an object of xarray, or xarray's reader of what is in a file."""
     held: Any = getattr(getattr(value, "variable", value), "_data", None)
     while "xarray" in _roots(type(held)) and hasattr(held, "array"):

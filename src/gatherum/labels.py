@@ -1,0 +1,138 @@
+"""Runs calls on arrays of xarray that hold one of NumPy or Dask: the names of dimensions stay.
+
+An operator goes by positions; names follow them, and are never used to align. What holds any other
+array, or has not been read from its file, is refused as elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import errors, native
+from .call import Attributes
+from .dimensions import Dimensions
+from .errors import Shape
+from .frameworks import adapter_of
+from .refusals import held_by_xarray
+
+Labelled = Any  # a DataArray of xarray
+Names = tuple[Any, ...]
+
+
+def has_labels(value: object) -> bool:
+    """Whether a value is a DataArray that holds an array of NumPy or of Dask."""
+    xarray = sys.modules.get("xarray")
+    if xarray is None or not isinstance(value, xarray.DataArray):
+        return False
+    kind = type(held := held_by_xarray(value))
+    if kind is np.ndarray or isinstance(held, sys.modules["pandas"].Index):  # which labels are
+        return True
+    return (adapter := adapter_of(kind)) is not None and adapter.name == "dask"
+
+
+def run(
+    attributes: Attributes,
+    data: Labelled,
+    indices: Any,
+    updates: Any,
+    fill_value: object,
+    out: object,
+) -> Labelled:
+    """Run a call on an array with labels, and return one."""
+    op, operator = attributes.op, attributes.operator
+    if out is not None:
+        raise errors.no_out_with_labels(op)
+    plain = _plain(indices)
+    shape = np.shape(plain)
+    axis = operator.resolve(data.shape, shape, attributes.axis)
+    dimensions = operator.dimensions(data.ndim, shape, axis)
+    names = _names(op, data, indices, dimensions)
+    if operator.scatters:
+        _check_updates(op, updates, names)
+    elif None in names:
+        raise errors.no_names(op, len(dimensions.entries))
+    elif len(set(names)) < len(names):
+        raise errors.equal_names(op, names)
+    how = *attributes.positional, fill_value, None
+    result = native.call(op, data.data, plain, _plain(updates), *how)
+    if operator.scatters:
+        return data.copy(deep=False, data=result)
+    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    return _with_coordinates(attributes, data, indices, made, dimensions)
+
+
+def _plain(value: Any) -> Any:
+    return value.data if has_labels(value) else value
+
+
+def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
+    """Return the names of what moves, None for one that is not known. A single entry dimension
+    without one has that of the data which is indexed.
+    """
+    given = indices.dims if has_labels(indices) else None
+    alone = len(dimensions.entries) == len(dimensions.indexed) == 1
+    names: list[Any] = []
+    for d, e in dimensions.moved:
+        own = None if given is None or e is None else given[e]
+        if d is None:
+            names.append(own if given or not alone else data.dims[dimensions.indexed.start])
+            continue
+        if own not in (None, data.dims[d]):
+            raise errors.other_name(op, "indices", e, data.dims[d], own)
+        names.append(data.dims[d])
+    return tuple(names)
+
+
+def _check_updates(op: str, updates: Any, names: Names) -> None:
+    """Raise ValueError for updates whose dimensions have other names than what moves."""
+    if has_labels(updates):
+        expected = names[len(names) - min(updates.ndim, len(names)) :]
+        for i, (name, found) in enumerate(zip(expected, updates.dims, strict=False)):
+            if name not in (None, found):
+                raise errors.other_name(op, "updates", i, name, found)
+
+
+def _with_coordinates(
+    attributes: Attributes, data: Labelled, indices: Any, made: Labelled, dimensions: Dimensions
+) -> Labelled:
+    """Return a gather's result with the coordinates that are known along its dimensions."""
+    entries, kept = set(), set()
+    for place, (d, _) in enumerate(dimensions.moved):
+        if d is None:
+            entries.add(made.dims[place])
+        elif data.shape[d] == made.shape[place]:
+            kept.add(data.dims[d])
+    if (picked := _picked(attributes, data.shape, indices)) is None:
+        found = _along(data, kept)
+    else:
+        dim = data.dims[dimensions.indexed.start]
+        names = tuple(name for name in made.dims if name in entries)
+        found = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
+    made = made.assign_coords(found.coords)
+    if has_labels(indices):
+        own = _along(indices, entries)
+        known = [name for name in own.coords if name in made.coords]
+        made = made.assign_coords(own.drop_vars(known).coords)
+    return made
+
+
+def _along(array: Labelled, names: set[Any]) -> Any:
+    """Return the coordinates of an array that lie along some dimensions, or along none."""
+    coordinates = array.coords.to_dataset()
+    return coordinates.drop_vars(
+        [name for name, one in array.coords.items() if not names.issuperset(one.dims)]
+    )
+
+
+def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
+    """Return which slices a gather has taken; None where it takes no slices, or some are filled, or
+    the indices are not in memory.
+    """
+    plain, (op, axis, mode, negative, *_) = _plain(indices), attributes
+    if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
+        return None
+    how = 0, "none", True, mode, negative, 0, None
+    return native.call("gather", np.arange(shape[axis]), plain, None, *how)
