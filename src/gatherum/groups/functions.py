@@ -72,6 +72,11 @@ class FunctionRow:
     ties: str
     reduction: str | None
 
+    @property
+    def locates(self) -> bool:
+        """Whether the result is positions, of which none is negative."""
+        return self.name in ("argmax", "argmin")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRow:

@@ -113,15 +113,19 @@ class Grouping:
         one = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.places.indices)
         return self._along(one, "add", self.zero(one) if start is None else start)
 
-    def first_empty(self) -> Shape | None:
-        """Return where a result first has no value: in a group without values."""
+    def filled(self) -> Array:
+        """Return whether each group has values, of a shape that broadcasts to that of a result."""
         one = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.places.indices)
-        touched = self.xp.to_numpy(self._along(one, "none", self.zero(one)))
-        if touched is None:
+        return self._along(one, "none", self.zero(one))
+
+    def first_empty(self, filled: Array) -> Shape | None:
+        """Return where a result first has no value: in a group without values."""
+        known = self.xp.to_numpy(filled)
+        if known is None:
             raise errors.unknown_groups(self.op)
-        if touched.all() or 0 in self.shape:
+        if known.all() or 0 in self.shape:
             return None
-        place = np.unravel_index(int(touched.argmin()), touched.shape)
+        place = np.unravel_index(int(known.argmin()), known.shape)
         return tuple(int(n) for n in place)
 
     def first(self, values: Array, start: Array) -> Array:

@@ -224,12 +224,16 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
     with np.errstate(all="ignore"):  # signaling NaN among them
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
             by = by.without(left_out)
-        if start is None:
-            if (place := by.first_empty()) is not None:
-                where = place if by.elements else ()
-                raise errors.empty_group(by.op, name, dtype, place[by.axis], where)
-            start = xp.full((), 0, xp.dtype(dtype), values)
-        return row.compose(values, by, start, ddof)
+        if start is not None:
+            return row.compose(values, by, start, ddof)
+        # No position is negative: of positions the result itself says which groups are empty.
+        start = xp.full((), -1 if row.locates else 0, xp.dtype(dtype), values)
+        result = row.compose(values, by, start, ddof) if row.locates else None
+        place = by.first_empty(by.filled() if result is None else result >= 0)
+        if place is not None:
+            where = place if by.elements else ()
+            raise errors.empty_group(by.op, name, dtype, place[by.axis], where)
+        return row.compose(values, by, start, ddof) if result is None else result
 
 
 def _check_result(by: Grouping, dtype: AnyDType) -> None:
