@@ -781,7 +781,6 @@ def test_every_sentence_is_tested():
         "not_on_cuda",  # frameworks/cuda/test_cuda_*.py
         "on_rocm",
         "no_cuda_out",
-        "no_exact_sums",
         "raise_in_capture",
         "nowhere_in_capture",
         "no_capture",

@@ -19,8 +19,8 @@ from cases import CASES
 from gatherum import cuda, verify_cases
 from gatherum.cuda import explain
 from gatherum.cuda.device import Kernel
-from gatherum.cuda.kernels import FOLDS
 from gatherum.dtypes import is_reducible
+from gatherum.reductions import FOLDS
 from strategies import DATA_DTYPES, OPERATORS, calls
 
 Planned: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -47,8 +47,6 @@ def needed() -> list[Kernel]:
 def launched(op: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Kernel]:
     """Return the kernels of a call on arrays of a device; of one that is refused, none."""
     how = {name: value for name, value in attributes.items() if name not in NO_PART_OF_A_PLAN}
-    if how.get("reduction", "none") not in ("none", *FOLDS):
-        return []
     try:
         return explain.listed(cuda.plan(op, *map(on_device, operands), **how)).kernels
     except REFUSED:

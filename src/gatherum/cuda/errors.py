@@ -23,13 +23,6 @@ def no_cuda_out(op: str) -> TypeError:
     )
 
 
-def no_exact_sums(op: str, reduction: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{op}: `reduction` {reduction!r} has no kernel for CUDA devices; take 'add' or 'mean', "
-        "which round, or call it on arrays in the host's memory"
-    )
-
-
 def raise_in_capture(op: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, because it waits "

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import conversion, errors, native
-from .._core import Reduction, is_exact
 from ..call import ArraySpec, Attributes, Call
 from ..callbacks import check_out
 from ..checks import check_before_updates
@@ -73,8 +72,6 @@ def call(
     array
         The result, of the same framework.
     """
-    if is_exact(Reduction[attributes.reduction]):
-        raise cuda_errors.no_exact_sums(attributes.op, attributes.reduction)
     op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)
     plan = _planned(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there

@@ -15,6 +15,7 @@ from .run import run, scratch
 _ADDRESS = 1 << 40
 # Why a plan has these launches, by the launch that decides.
 _REASONS = {
+    "fold_exact": "the updates are sorted by destination, and each run of them is added up exactly",
     "sort": "the updates are sorted by destination, and each run of them is taken in order",
     "winners": "a table of all destinations finds the last update of each",
     "fold_atomic": "integers may be folded in any order",
@@ -33,6 +34,8 @@ _PURPOSES = {
     "scatter_sorted": "moves the last update of each destination",
     "fold": "folds each destination's updates in order, by a thread",
     "fold_long": "where a destination has more than {above} updates: by a {group}",
+    "fold_exact": "adds up each destination's updates without rounding, by a thread",
+    "fold_exact_long": "where a destination has more than {above} updates: by a {group}",
     "fold_atomic": "folds each update where it goes",
 }
 # By the threads that share a run.

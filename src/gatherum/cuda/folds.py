@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .._core import Reduction, is_exact
 from ..call import Call
 from ..dtypes import value_of
 from ..reductions import ROWS
@@ -24,6 +25,8 @@ WARP_RUN = 512
 WARP = 32
 LONG_THREADS = 128
 FOLDERS = 32
+# Of exact sums those that round at the end: each has hundreds of bytes in shared memory.
+EXACT_FOLDERS = 8
 # Bytes of the largest item that a sort carries.
 _MOST_CARRIED = 8
 
@@ -85,34 +88,44 @@ def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
 
 
 def fold(run: Execution, guard: Buffer | None) -> None:
-    """Fold the updates of every destination, in row-major order."""
+    """Fold the updates of every destination, in row-major order; exact sums need none."""
     s, work = run.plan.call, run.work
-    item, align = s.data.dtype.itemsize, run.alignment(WIDEST, work.block)
+    exact = is_exact(Reduction[s.reduction])
+    name = "fold_exact" if exact else "fold"
+    value, item = _part(s) if exact else (_value(s), s.data.dtype.itemsize)
+    align = run.alignment(item if exact else WIDEST, work.block)
     lanes = max(1, align // item)
     pairs, row = sort(run), work.chunks(item * lanes)
     macros: Macros = {
-        "VALUE": _value(s),
+        "VALUE": value,
         "VALUE_ALIGN": align,
         "REDUCTION": s.reduction,
-        "LANES": lanes,
         "CARRIED": carried_bytes(s, work),
     }
+    macros |= {} if exact else {"LANES": lanes}
     parts = points(row)
     # The threads of rows of so many parts are a warp that reads side by side as it is.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
     total = [work.entries * parts, alone, s.include_self]
-    _launch(run, "fold", pairs, row, guard, total, [], macros)
-    stretches = -(-parts // FOLDERS)
-    macros |= {"THREADS": LONG_THREADS, "FOLDERS": FOLDERS}
+    _launch(run, name, pairs, row, guard, total, [], macros)
+    folders = EXACT_FOLDERS if exact else FOLDERS
+    stretches = -(-parts // folders)
+    macros |= {"THREADS": LONG_THREADS, "FOLDERS": folders}
     for group, above, longest in ((WARP, alone, WARP_RUN), (LONG_THREADS, WARP_RUN, 0)):
         if work.entries > above != longest:
             total = [-(-work.entries // above) * stretches, above, longest, s.include_self]
             own = macros | {"GROUP": group}
-            _launch(run, "fold_long", pairs, row, guard, total, [stretches], own)
+            _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
 
 
 def _value(s: Call) -> str:
     return f"value_{value_of(s.data.dtype).name}"
+
+
+def _part(s: Call) -> tuple[str, int]:
+    """Return the type and the bytes of what an exact sum adds up: of complex numbers, the parts."""
+    size = s.data.dtype.itemsize
+    return (f"value_float{4 * size}", size // 2) if s.data.dtype.kind == "c" else (_value(s), size)
 
 
 def _launch(

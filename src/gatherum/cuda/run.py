@@ -8,7 +8,8 @@ data (unless it works in place); and one of
 - movement by a sort, where that table would be larger than what a sort takes;
 - integers of 32 and 64 bits, `add`, `max` and `min`: atomics;
 - every other fold: the updates sorted by their destination, stable, then each run of them folded in
-  row-major order of the indices, by a thread, a warp or a block according to its length.
+  row-major order of the indices, or added up exactly, by a thread, a warp or a block according to
+  its length.
 
 Modes other than "raise" never wait for the device.
 """

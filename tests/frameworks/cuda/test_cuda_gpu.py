@@ -14,7 +14,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from variants import has_kernel
 
 import gatherum
 import gatherum.cuda
@@ -28,8 +27,8 @@ cupy = pytest.importorskip("cupy", reason="install CuPy, whose arrays are tested
 
 import gatherum.cuda.cupy  # noqa: E402
 import gatherum.torch.cuda  # noqa: E402
-from gatherum.cuda.kernels import FOLDS  # noqa: E402
 from gatherum.dtypes import is_reducible  # noqa: E402
+from gatherum.reductions import FOLDS  # noqa: E402
 
 MANY = settings(
     max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "60")),
@@ -76,7 +75,7 @@ def agree(expected, found):
 
 
 @pytest.mark.parametrize("framework", FUNCTIONS)
-@pytest.mark.parametrize("case", [c for c in CASES if has_kernel(c.attributes)], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_cases(case, framework):
     if case.data.dtype not in OF[framework]:
         pytest.skip(f"{framework} has no dtype {case.data.dtype}")
@@ -88,9 +87,7 @@ def test_cases(case, framework):
 @given(data=st.data())
 @MANY
 def test_calls_of_every_shape_and_dtype(op, framework, data):
-    call = data.draw(
-        calls([op], data_dtypes=OF[framework]).filter(lambda call: has_kernel(call.kwargs))
-    )
+    call = data.draw(calls([op], data_dtypes=OF[framework]))
     expected, found = outcome(call, gatherum), outcome(call, FUNCTIONS[framework])
     assert agree(expected, found), (expected, found)
 

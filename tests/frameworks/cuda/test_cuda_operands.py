@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from doubles import HostArray, HostTensor, Status, array_of
 from hypothesis import HealthCheck, given, settings
-from variants import has_kernel
 
 import gatherum
 import gatherum.cuda
@@ -50,9 +49,7 @@ def agree(expected, found):
 
 
 @pytest.mark.parametrize("functions", [gatherum, gatherum.cuda])
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if c.data.dtype in NAMED and has_kernel(c.attributes)], ids=str
-)
+@pytest.mark.parametrize("case", [c for c in CASES if c.data.dtype in NAMED], ids=str)
 def test_cases(on_core, case, functions):
     operands = (case.data, case.indices, case.updates)[: 2 + (case.updates is not None)]
     call = Call(case.op, operands, dict(case.attributes))
@@ -64,7 +61,7 @@ def test_cases(on_core, case, functions):
 @given(data=st.data(), lists=st.booleans())
 @MANY
 def test_calls_of_every_shape_and_dtype(on_core, op, lists, data):
-    call = data.draw(calls([op], data_dtypes=NAMED).filter(lambda call: has_kernel(call.kwargs)))
+    call = data.draw(calls([op], data_dtypes=NAMED))
     if not lists and not np.asarray(call.args[1]).dtype.isnative:
         return
     expected, found = of_arrays(call), of_device(call, lists=lists)
@@ -282,14 +279,3 @@ def test_plans_of_arrays_on_a_device(machine):
     assert plan.shape == (2, 3)
     assert plan.call.data.strides == (8, 32)
     assert gatherum.explain("gather", data, index).indices is None
-
-
-@pytest.mark.parametrize("reduction", ["fsum", "fmean"])
-def test_exact_sums_have_no_kernel(on_core, reduction):
-    data = HostArray(np.zeros(3, np.float32))
-    with pytest.raises(NotImplementedError) as caught:
-        gatherum.scatter_elements(data, [0], 1.0, reduction=reduction)
-    assert str(caught.value) == (
-        f"scatter_elements: `reduction` '{reduction}' has no kernel for CUDA devices; take 'add' "
-        "or 'mean', which round, or call it on arrays in the host's memory"
-    )

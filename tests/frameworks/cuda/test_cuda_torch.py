@@ -15,8 +15,8 @@ import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
 from gatherum.call import Attributes  # noqa: E402
 from gatherum.cuda import views  # noqa: E402
-from gatherum.cuda.kernels import FOLDS  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
+from gatherum.reductions import FOLDS  # noqa: E402
 from gatherum.torch import cuda, gradients, ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 

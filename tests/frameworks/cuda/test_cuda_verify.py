@@ -17,6 +17,8 @@ ROWS = [
     ("scatter_nd", "int32", "add"),
     ("scatter_nd", "float32", "add"),
     ("scatter_slices", "float16", "mean"),
+    ("scatter_nd", "float32", "fsum"),
+    ("scatter_elements", "complex64", "fmean"),
 ]
 
 

@@ -20,7 +20,7 @@ from gatherum import verify
 from gatherum.cuda import disk, driver, nvidia
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.host_transfer import OnDevice
-from gatherum.cuda.kernels import FOLDS
+from gatherum.reductions import FOLDS
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="steps end with their process group")
 

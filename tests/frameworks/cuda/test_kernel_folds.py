@@ -9,7 +9,7 @@ from shim.values import RNG, values
 import gatherum
 from gatherum import reference
 from gatherum.cuda import folds, launches
-from gatherum.cuda.kernels import FOLDS
+from gatherum.reductions import FOLDS
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)

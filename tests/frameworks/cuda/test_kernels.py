@@ -8,14 +8,14 @@ import pytest
 from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
 from shim.functions import ShimFunctions
 from shim.values import RNG, values
-from variants import AXES, has_kernel
+from variants import AXES
 
 import gatherum
 from cases import CASES
 from gatherum import reference
 from gatherum.cuda import run
-from gatherum.cuda.kernels import FOLDS
 from gatherum.cuda.tables import Step, alignment, divisor, reach
+from gatherum.reductions import FOLDS
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -95,7 +95,7 @@ def test_alignment_and_reach():
 
 
 @slow
-@pytest.mark.parametrize("case", [c for c in CASES if has_kernel(c.attributes)], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_cases(case, shim):
     assert same_bits(case.run(shim), case.expected)
 

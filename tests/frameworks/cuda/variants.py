@@ -6,16 +6,16 @@ against the macros that calls use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from typing import TypeAlias
 
-from gatherum._core import Reduction, Value, has_meaning
-from gatherum.cuda import kernels
+from gatherum import reductions
+from gatherum._core import Reduction, Value, has_meaning, is_exact
 from gatherum.cuda.device import Kernel
 from gatherum.reductions import ROWS
 
-__all__ = ["AXES", "FOLDS", "has_kernel", "variants"]
+__all__ = ["AXES", "EXACT", "FOLDS", "variants"]
 
 Axes: TypeAlias = dict[str, tuple[object, ...]]
 
@@ -41,21 +41,20 @@ BYTES |= {"complex64": 8, "complex128": 16}
 BYTES |= {f"{kind}{bits}": bits // 8 for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 ATOMIC = [row.name for row in ROWS.values() if row.cuda_atomic]
 
-FOLDS = [
+_ALL_FOLDS = [
     (value, reduction)
     for value in VALUES
-    for reduction in kernels.FOLDS
+    for reduction in reductions.FOLDS
     if has_meaning(Value[value], Reduction[reduction])
 ]
-
-
-def has_kernel(attributes: Mapping[str, object]) -> bool:
-    """Whether the kernels have the reduction of a call: all but exact sums."""
-    return attributes.get("reduction", "none") in ("none", *kernels.FOLDS)
+FOLDS = [pair for pair in _ALL_FOLDS if not is_exact(Reduction[pair[1]])]
+# Complex numbers are added up by their parts.
+EXACT = [pair for pair in _ALL_FOLDS if pair not in FOLDS and not pair[0].startswith("complex")]
 
 
 _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
 _FOLD |= {"LANES": (1,), "CARRIED": (0,)}
+_EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED": (0, 8)}
 AXES: dict[str, Axes] = {
     "check": CHECKING,
     "elementary": {
@@ -79,6 +78,8 @@ AXES: dict[str, Axes] = {
     "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
     "fold_long": {**_FOLD, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (32,)},
+    "fold_exact": _EXACT,
+    "fold_exact_long": {**_EXACT, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (8,)},
     "fold_atomic": {**WRITING, "VALUE": ("value_int32",), "REDUCTION": ("add",)},
 }
 
@@ -91,6 +92,12 @@ def variants(name: str) -> Iterator[Kernel]:
         for value in ("int32", "int64", "uint32", "uint64"):
             for reduction in ATOMIC:
                 yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
+    elif name.startswith("fold_exact"):
+        for (value, reduction), group in product(EXACT, axes.get("GROUP", (0,))):
+            how: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            how |= {"GROUP": group} if group else {}
+            yield _kernel(name, common, **how, VALUE_ALIGN=BYTES[value])
+        common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_WIDTH": 8}
     elif name.startswith("fold"):
         for (value, reduction), group in product(FOLDS, axes.get("GROUP", (0,))):
             kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}

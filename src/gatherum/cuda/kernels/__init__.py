@@ -8,8 +8,6 @@ from pathlib import Path
 from ... import _core, reductions
 from ..._core import Reduction, Value
 
-# Those that the kernels fold.
-FOLDS = tuple(name for name in reductions.FOLDS if not _core.is_exact(Reduction[name]))
 FOLDER = Path(__file__).parent
 _REDUCTIONS = """// Made from the rows of src/core/types.hpp by __init__.py of this folder.
 #pragma once
@@ -42,11 +40,11 @@ def _reductions() -> str:
     """Return the header that says what the core knows of each reduction."""
 
     def among(has: Callable[[Reduction], bool]) -> str:
-        found = [f"R == Reduction::{name}" for name in FOLDS if has(Reduction[name])]
+        found = [f"R == Reduction::{name}" for name in reductions.FOLDS if has(Reduction[name])]
         return " || ".join(found) or "false"
 
     return _REDUCTIONS.format(
-        names=", ".join(FOLDS),
+        names=", ".join(reductions.FOLDS),
         widens_halves=among(lambda r: _core.sum_type(Value.float16, r) != Value.float16),
         widens_integers=among(lambda r: _core.sum_type(Value.int8, r) != Value.int8),
         divides=among(_core.divides),

@@ -11,20 +11,7 @@
 //
 // Waiting for a measurement on a device: `longest`.
 #include "folding.cuh"
-
-namespace gatherum {
-
-struct Arguments {
-  char* data;
-  const char* other;
-  const Record* guard;
-  int64 total;  // entries times the parts of a row
-  int64 longest;
-  int64 include_self;  // 1 where the old value takes part
-  Sorted sorted;
-};
-
-}  // namespace gatherum
+#include "runs.cuh"
 
 extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;

@@ -34,7 +34,7 @@ MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
 # Whether threads run at once, under ThreadSanitizer, which Python is then started with.
 AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
 # Kernels whose threads wait for each other: those of a block, or of a warp.
-WAITING = ("fold_long",)
+WAITING = ("fold_long", "fold_exact_long")
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
 _KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off", "-fvisibility=hidden"]
 _CHECKS = "-fsanitize=alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero"

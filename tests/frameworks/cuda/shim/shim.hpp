@@ -9,6 +9,7 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __noinline__
 #define __grid_constant__
 #define __shared__ static  // one block at a time runs a kernel that has any
 
@@ -33,6 +34,8 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
+
+inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }
 
 // Each rounded by itself: no compiler fuses what goes through a volatile.
 template <class T>
@@ -67,6 +70,9 @@ inline T shim_update(T* at, T value, bool (*replaces)(T, T)) {
   }
 #define SHIM_ADD(T) \
   inline T atomicAdd(T* at, T value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
+inline unsigned atomicOr(unsigned* at, unsigned value) {
+  return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);
+}
 SHIM_EXTREMES(int)
 SHIM_EXTREMES(unsigned)
 SHIM_EXTREMES(long long)

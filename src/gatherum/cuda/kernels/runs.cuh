@@ -1,0 +1,128 @@
+// The runs of sorted updates: the arguments of the kernels that fold them, and where the longer ones are.
+//
+// A run with more than `above` entries holds a multiple of `above`; the first such entry stands for it, and
+// its thread finds where the run begins and ends. No list of long runs is kept anywhere.
+#pragma once
+
+#include "sorted.cuh"
+
+namespace gatherum {
+
+#ifndef GROUP
+
+// For a thread a run and part of the row.
+struct Arguments {
+  char* data;
+  const char* other;
+  const Record* guard;
+  int64 total;  // entries times the parts of a row
+  int64 longest;
+  int64 include_self;  // 1 where the old value takes part
+  Sorted sorted;
+};
+
+#else
+
+// For a warp or a block a run and stretch of its rows.
+struct Arguments {
+  char* data;
+  const char* other;
+  const Record* guard;
+  int64 total;  // candidates, which are the entries at multiples of `above`, times the stretches
+  int64 above;
+  int64 longest;
+  int64 include_self;
+  Sorted sorted;
+  Divisor stretches;  // of a row
+};
+
+static_assert(GROUP == THREADS || GROUP == 32, "a group is a block or a warp");
+
+__device__ __forceinline__ void wait_for_group() {
+  if constexpr (GROUP == THREADS)
+    __syncthreads();
+  else
+    __syncwarp();
+}
+
+// The first entry in (low, high] of the key of entry high.
+__device__ __forceinline__ Offset begin_of(const Sorted& sorted, Offset low, Offset high) {
+  const Key key = sorted.keys[high];
+  while (high - low > 1) {
+    const Offset middle = low + (high - low) / 2;
+    if (sorted.keys[middle] == key)
+      high = middle;
+    else
+      low = middle;
+  }
+  return high;
+}
+
+// One past the last entry of the key of entry `inside`.
+__device__ __forceinline__ Offset end_of(const Sorted& sorted, Offset inside) {
+  const Key key = sorted.keys[inside];
+  const Offset count = static_cast<Offset>(sorted.count);
+  Offset reach = 1;
+  while (reach < count - inside && sorted.keys[inside + reach] == key) {
+    inside += reach;
+    reach = reach < count / 2 ? 2 * reach : reach;
+  }
+  Offset high = reach < count - inside ? inside + reach : count;
+  while (high - inside > 1) {
+    const Offset middle = inside + (high - inside) / 2;
+    if (sorted.keys[middle] == key)
+      inside = middle;
+    else
+      high = middle;
+  }
+  return high;
+}
+
+struct Run {
+  Offset begin, end;  // end 0: no run of this kernel's
+  Offset first;       // the stretch of the row
+  int parts;
+};
+
+__device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
+  const Sorted& sorted = call.sorted;
+  const Offset candidate = call.stretches.divide(number);
+  const Offset above = static_cast<Offset>(call.above), longest = static_cast<Offset>(call.longest);
+  const Offset j = candidate * above;
+  const Key key = sorted.keys[j];
+  if (!sorted.is_destination(key)) return {0, 0, 0, 0};
+  if (j > 0 && sorted.keys[j - above] == key) return {0, 0, 0, 0};
+  const Offset begin = begin_of(sorted, j > 0 ? j - above : -1, j);
+  if (!sorted.has(begin + above, key)) return {0, 0, 0, 0};
+  if (longest > 0 && sorted.has(begin + longest, key)) return {0, 0, 0, 0};
+  const Offset stretch = number - candidate * static_cast<Offset>(call.stretches.extent);
+  const Offset first = stretch * FOLDERS, left = static_cast<Offset>(sorted.each.extent) - first;
+  const int parts = left < FOLDERS ? static_cast<int>(left) : FOLDERS;
+  return {begin, end_of(sorted, begin + above), first, parts};
+}
+
+// Every group finds the runs of its candidates and works on one after the other: work(run, lane, group), all
+// of a group's threads at once.
+template <class Work>
+__device__ __forceinline__ void each_long_run(const Arguments& call, Run* found, const Work& work) {
+  const int t = static_cast<int>(threadIdx.x), lane = t % GROUP;
+  found += t - lane;
+  const Offset total = static_cast<Offset>(call.total);
+  const Offset first = static_cast<Offset>(blockIdx.x) * THREADS + (t - lane);
+  const Offset grid = static_cast<Offset>(gridDim.x) * THREADS;
+  for (Offset base = first; base < total; base += grid) {
+    const int n = total - base < GROUP ? static_cast<int>(total - base) : GROUP;
+    if (lane < n) {
+      const Run run = run_at(call, base + lane);
+      found[lane] = run;
+    }
+    wait_for_group();
+    for (int i = 0; i < n; ++i)
+      if (found[i].end > 0) work(found[i], lane, t / GROUP);
+    wait_for_group();
+  }
+}
+
+#endif
+
+}  // namespace gatherum
