@@ -219,9 +219,9 @@ def test_selection_prefers_a_whole_name() -> None:
         ({"rounds": 0}, "bench: `rounds` must be at least 1, got 0"),
         (
             {"families": ["nothing"]},
-            "bench: `families` must be installed peers ({}), got 'nothing'",
+            "bench: --peers must be installed peers ({}), got 'nothing'",
         ),
-        ({"only": ["nothing"]}, "bench: `only` must name workloads among {all}, got 'nothing'"),
+        ({"only": ["nothing"]}, "bench: --only must name workloads among {all}, got 'nothing'"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, object], message: str) -> None:

@@ -132,6 +132,10 @@ def test_a_text_file_of_something_else(run, tmp_path, text, message):
             "gather table.npy --values 0,x -o o.npy",
             "Invalid value for '--values': must be integers such as 0,2,2,7, got '0,x'.",
         ),
+        (
+            "gather table.npy rows.npy -o o.npy --fill-value 0",
+            "--fill-value is for --mode fill, got --mode raise.",
+        ),
         ("check x.json --size n=1", "--size is for ONNX models."),
         ("gather - - -o o.npy", "TABLE and INDICES cannot both be standard input."),
         ("gather - rows.npy -o o.npy --resume", "--resume needs files, not -."),

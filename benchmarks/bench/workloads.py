@@ -278,7 +278,7 @@ def select(names: Sequence[str], only: Sequence[str] | None) -> list[str]:
         found = exact or [name for name in names if fnmatchcase(name, f"*{pattern}*")]
         if not found:
             raise ValueError(
-                f"bench: `only` must name workloads among {', '.join(names)}, got {pattern!r}"
+                f"bench: --only must name workloads among {', '.join(names)}, got {pattern!r}"
             )
         chosen.update(found)
     return [name for name in names if name in chosen]

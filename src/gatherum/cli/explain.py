@@ -185,6 +185,7 @@ def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
     if row.scatters:
         attributes |= shared.fold_keywords(options["reduction"], options["exclude_self"])
     else:
+        shared.check_fill_value(options["mode"])
         attributes["fill_value"] = options["fill_value"]
     return attributes
 

@@ -257,6 +257,7 @@ def _check_usage(
     indices: str | list[int], out: str, options: dict[str, Any], streams: list[str]
 ) -> None:
     """Refuse options that exclude each other."""
+    shared.check_fill_value(options["mode"])
     if len(streams) > 1:
         raise click.UsageError(f"{' and '.join(streams)} cannot both be standard input.")
     if streams == ["TABLE"] and options.get("in_place"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from ..dtypes import MODES
 from ..reductions import REDUCTIONS
@@ -86,6 +87,15 @@ negative = click.option(
     "--negative/--no-negative", default=True, show_default=True,
     help="Whether negative indices count from the end.",
 )  # fmt: skip
+
+
+def check_fill_value(mode: str) -> None:
+    """Refuse a value to fill with where nothing is filled."""
+    source = click.get_current_context().get_parameter_source("fill_value")
+    if source not in (None, ParameterSource.DEFAULT) and mode not in ("fill", "drop"):
+        raise click.UsageError(f"--fill-value is for --mode fill, got --mode {mode}.")
+
+
 fill_value = click.option(
     "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
     help="The value for out-of-bounds indices with --mode fill.",
