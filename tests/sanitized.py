@@ -36,7 +36,7 @@ OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
         "threads", "determinism", "dispatch", "accelerate", "xla_call", "sparse_edges", "table",
-        "table_reads", "table_shared",
+        "table_reads", "table_shared", "c_programs", "overlaps",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",
