@@ -3,6 +3,7 @@
     python benchmarks/torch_bench.py                       # everything, about five minutes
     python benchmarks/torch_bench.py --only tiny --rounds 15
     python benchmarks/torch_bench.py --scale 0.1 --threads 2
+    python benchmarks/torch_bench.py --only costs          # torch_scatter's functions side by side
 
 Both sides take turns in one process, each round beginning with the other; a time is the median of
 the rounds, with the quartiles behind it. If torch has several methods, the fastest is timed. Before
@@ -12,12 +13,14 @@ stands beside it.
 """
 
 import argparse
+import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
-from turns import Call, Case, measured
+from turns import Call, Case, measured, seconds
 
 import gatherum
 import gatherum.torch as gtorch
@@ -36,12 +39,40 @@ def main() -> int:
     torch.manual_seed(0)
     print(f"torch {torch.__version__}, gatherum {gatherum.__version__}, {options.threads} threads, "
           f"{options.rounds} rounds, scale {options.scale:g}\n")  # fmt: skip
+    if options.only == "costs":
+        costs(options.scale, options.rounds)
+        return 0
     print("| case | torch | ours | torch / ours | goal |\n|---|---:|---:|---:|---:|")
     for make in (tiny, segments, recorded, compiled, message_passing, embedding, rows):
         for case in make(options.scale, options.only):
             check(case)
             print(measured(case, options.rounds), flush=True)
     return 0
+
+
+def costs(scale: float, rounds: int) -> None:
+    """Print what each function of torch_scatter costs beside a sum of segments, on one thread."""
+    torch.set_num_threads(1)
+    gatherum.set_num_threads(1)
+    edges, nodes = int(200_000 * scale), int(20_000 * scale)
+    src, index = torch.randn(edges, 32), torch.randint(nodes, (edges,))
+    pointer = torch.searchsorted(index.sort()[0], torch.arange(nodes + 1))
+    calls = {"segment_csr": lambda: torch_scatter.segment_csr(src, pointer),
+             "segment_max_csr": lambda: torch_scatter.segment_max_csr(src, pointer),
+             "scatter, max": lambda: torch_scatter.scatter(src, index, 0, None, nodes, "max"),
+             "gather_csr": lambda: torch_scatter.gather_csr(src[:nodes], pointer)}  # fmt: skip
+    for name in ("sum", "mean", "mul", "max", "std", "softmax", "logsumexp"):
+        take = getattr(torch_scatter, f"scatter_{name}")
+        more = {} if name in ("std", "softmax") else {"dim_size": nodes}
+        calls[f"scatter_{name}"] = lambda take=take, more=more: take(src, index, 0, **more)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(seconds(call, 1, time.process_time))
+    print("| function | beside segment_csr |\n|---|---:|")
+    for name, found in times.items():
+        ratios = (one / other for one, other in zip(found, times["segment_csr"], strict=True))
+        print(f"| {name} | {statistics.median(ratios):.1f} |")
 
 
 def check(case: Case) -> None:
