@@ -14,7 +14,7 @@ SIZES: tuple[dict[str, int], ...] = (
     {},
     {"small": 0, "own": 0, "columns": 128},
     {"small": 0, "many": 1, "far": 0},
-    {"small": 0, "many": 1},
+    {"small": 0, "many": 1, "tables": 0},
     {"small": 0, "cache": 1 << 9, "stretch": 1 << 4, "stream": 0},
 )
 

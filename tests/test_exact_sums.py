@@ -152,6 +152,50 @@ def test_what_is_not_a_number_and_zeros(dtype, values, expected, reduction):
         assert same_bits(found, expected)
 
 
+# By a table of the terms' exponents for each destination, which otherwise thousands of updates get.
+TABLES = {"small": 0, "many": 1, "tables": 0}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_tables_have_the_sums_of_limbs(dtype, settings_restored):
+    gatherum.set_num_threads(2)
+    terms = [np.array(some, np.float32).astype(dtype) for some, _ in SPECIAL]
+    with np.errstate(over="ignore"):
+        terms += [np.array(some, np.float64).astype(dtype) for some in HOSTILE.values()]
+    terms += [anything(dtype, 700, seed) for seed in range(20)]
+    indices = np.repeat(np.arange(len(terms)), [len(some) for some in terms])[:, None]
+    order = np.random.default_rng(3).permutation(len(indices))
+    values = np.concatenate(terms)
+    expected = scattered(values, indices, len(terms) + 1)
+    with chosen_from(TABLES):
+        data = np.zeros(len(terms) + 1, dtype)
+        plan = gatherum.plan("scatter_nd", data, indices, values, reduction="fsum")
+        assert plan.algorithm == "private_slabs"
+        assert " and a table of " in plan.reason
+        found = scattered(values[order], indices[order], len(terms) + 1)
+        assert same_bits(found, expected)
+        old = anything(dtype, len(data), 30)
+        found = gatherum.scatter_nd(old, indices, values, reduction="fsum")
+    assert same_bits(found, gatherum.scatter_nd(old, indices, values, reduction="fsum"))
+
+
+@pytest.mark.parametrize("dtype", FLOATS[-2:], ids=str)
+def test_tables_are_settled_in_time(dtype, settings_restored):
+    """The largest fractions, as often as a row counts and more; one of halves counts far more."""
+    gatherum.set_num_threads(1)
+    significand, _ = WIDTHS[dtype.name]
+    free = 64 - (significand - 1) % 32
+    times = 3 * 2 ** (free // 2) + 5
+    value = np.array((40 << significand - 1) - 1, bits_of(dtype)).view(dtype)
+    values = np.broadcast_to(value, (times,))
+    indices = np.broadcast_to(np.int64(0), (times, 1))
+    plan = gatherum.plan("scatter_nd", np.zeros(1, dtype), indices, values, reduction="fsum")
+    assert " and a table of " in plan.reason
+    assert same_bits(
+        scattered(values, indices), nearest(times * Fraction(float(value)), dtype)[None]
+    )
+
+
 def test_a_payload_does_not_survive_and_what_is_not_touched_does():
     nan = np.array([0x7FC00055, 0xFFC00001], np.uint32).view(np.float32)
     for include_self in (True, False):

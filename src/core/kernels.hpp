@@ -58,6 +58,7 @@ struct PrivateScatter {
   const char* source;
   Combine combine;
   bool streams;                // as in SlabScatter
+  bool tables;                 // of exact sums, as slabs
   std::atomic<bool>* met_nan;  // a piece of a scatter with keys has met one: all give up
   int64_t* positions;          // of extremes, where they are wanted: contiguous
   int64_t none;                // as in Extremes
@@ -296,7 +297,7 @@ struct Kernels {
   // A scatter into one set of accumulators for each piece of the updates, so many bytes each: 0 where the
   // order may matter, which the other two are then not called for. `take` folds a piece; `write` folds and
   // writes the destinations [begin, end) of all sets.
-  int64_t (*private_bytes)(const Combine&, int64_t slots);
+  int64_t (*private_bytes)(const Combine&, int64_t slots, bool tables);
   Took (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The same for the positions of extremes, in any type: a piece counts its updates, fewer than 2^32 - 1.

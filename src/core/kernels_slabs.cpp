@@ -67,7 +67,7 @@ void apart_write(const SlabScatter& call, const Operands& at, int64_t begin, int
   });
 }
 
-int64_t private_bytes(const Combine& how, int64_t slots) {
+int64_t private_bytes(const Combine& how, int64_t slots, bool tables) {
   int64_t bytes = 0;
   by_private(how, [&](auto fold, auto keyed) {
     using F = decltype(fold);
@@ -75,6 +75,8 @@ int64_t private_bytes(const Combine& how, int64_t slots) {
       bytes = slots * static_cast<int64_t>(sizeof(typename OrderKeys<F>::Key));
     else
       bytes = Slab<F, false>::bytes(slots);
+    if constexpr (kHasTable<F>)
+      if (tables) bytes = ExactTables<F>::bytes(slots);
   });
   return bytes;
 }

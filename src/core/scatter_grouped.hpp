@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "exact_sums.hpp"
+#include "exact_rows.hpp"
 #include "row_sums.hpp"
 #include "scatter_rows.hpp"
 

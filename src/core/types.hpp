@@ -305,7 +305,7 @@ constexpr Value sum_type(Value v, Reduction r) {
   return is_signed_integer(v) ? Value::int64 : Value::uint64;
 }
 
-// The limbs of an exact sum (exact_sums.hpp), those of both parts of a complex one.
+// The limbs of an exact sum (exact_limbs.hpp), those of both parts of a complex one.
 constexpr int64_t limbs_of(Value v) {
   if (is_complex(v)) return 2 * limbs_of(v == Value::complex64 ? Value::float32 : Value::float64);
   if (v == Value::float64) return 67;
@@ -316,6 +316,13 @@ constexpr int64_t limbs_of(Value v) {
 constexpr int64_t window_bytes(Value v) {
   if (is_complex(v)) return 2 * window_bytes(v == Value::complex64 ? Value::float32 : Value::float64);
   return v == Value::float64 ? 24 : 16;
+}
+
+// Bytes of a table of an exact sum (exact_table.hpp), 0 where there is none.
+constexpr int64_t table_bytes(Value v) {
+  if (is_complex(v)) return 0;
+  const int64_t rows = v == Value::float64 ? 2 * 4096 : v == Value::float16 ? 64 : 512;
+  return 8 * rows + 3 * 64;
 }
 
 // Bytes of an accumulator; in exact ones a word goes before the limbs.

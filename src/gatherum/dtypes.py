@@ -91,7 +91,7 @@ def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
 def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     """Return the dtype in which a reduction of this dtype accumulates.
 
-    An exact sum, of a complex number each of both parts, has flags, then limbs (exact_sums.hpp).
+    An exact sum, of a complex number each of both parts, has flags, then limbs (exact_limbs.hpp).
     """
     if _core.is_exact(Reduction[reduction]):
         parts = 2 if dtype.kind == "c" else 1

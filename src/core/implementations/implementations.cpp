@@ -108,13 +108,14 @@ Thresholds& thresholds() {
 
 NamedThreshold threshold(int i) {
   Thresholds& t = thresholds();
-  const std::array<NamedThreshold, 8> all = {{{"own", &t.own},
+  const std::array<NamedThreshold, 9> all = {{{"own", &t.own},
                                               {"cache", &t.cache},
                                               {"stretch", &t.stretch},
                                               {"far", &t.far},
                                               {"many", &t.many},
                                               {"small", &t.small},
                                               {"stream", &t.stream},
+                                              {"tables", &t.tables},
                                               {"columns", &t.columns}}};
   return i >= 0 && i < static_cast<int>(all.size()) ? all[static_cast<size_t>(i)] : NamedThreshold{};
 }

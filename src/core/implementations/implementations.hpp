@@ -77,6 +77,7 @@ struct Thresholds {
   int64_t many = 1 << 18;     // updates from which on the two passes of a partition pay
   int64_t small = 1 << 16;    // a call that moves less is too small for another implementation to pay
   int64_t stream = 4 << 20;   // a result that is written past the cache
+  int64_t tables = 4;  // updates a thread for each word of tables (exact_table.hpp), from which on these pay
   int64_t columns = least_columns();
 };
 Thresholds& thresholds();

@@ -54,8 +54,19 @@ int64_t chunk_of(const Program& p) {
   return columns_in_cache(slab_bytes(p, p.destinations), p.item, p.nest.line_loop().extent);
 }
 
-int64_t private_slab_bytes(const Program& p) {
-  return chosen_kernels().private_bytes(p.combine, p.destinations) / kCacheLine * kCacheLine + kCacheLine;
+// Whether each thread makes exact sums by tables: for few destinations, or they leave the cache, and for
+// updates enough that clearing and reading tables takes little beside them.
+bool has_tables(const Program& p, int threads) {
+  constexpr int64_t most_destinations = 1024, most_bytes = int64_t{8} << 20;
+  const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
+  const int64_t bytes = times(p.destinations, table);
+  return table != 0 && !needs_counter(p.combine) && p.destinations <= most_destinations &&
+         bytes <= most_bytes && p.tuples / threads >= times(bytes / 8, thresholds().tables);
+}
+
+int64_t private_slab_bytes(const Program& p, int threads) {
+  const int64_t bytes = chosen_kernels().private_bytes(p.combine, p.destinations, has_tables(p, threads));
+  return bytes / kCacheLine * kCacheLine + kCacheLine;
 }
 
 // Whether so few destinations get so many updates that a slab for each thread costs little.
@@ -100,21 +111,26 @@ void share_destinations(const Program& p, int threads, const Write& write) {
 }  // namespace
 
 bool applies_private_slabs(const Program& p, int threads, std::string* why) {
-  if ((threads == 1 && !needs_counter(p.combine)) || !keeps_one_slab(p, nullptr)) return false;
-  if (!are_few(p, threads) || chosen_kernels().private_bytes(p.combine, p.destinations) == 0) return false;
+  const bool tables = has_tables(p, threads), alone = threads == 1 && !needs_counter(p.combine);
+  if ((alone && !tables) || !keeps_one_slab(p, nullptr) || !are_few(p, threads)) return false;
+  if (chosen_kernels().private_bytes(p.combine, p.destinations, tables) == 0) return false;
   keeps_one_slab(p, why);
+  if (tables) append(why, " and a table of ", table_bytes(p.combine.value));
   if (threads > 1) append(why, ", for each of ", int64_t{threads}, " threads");
   append(why, ": the order of folding cannot matter");
   return true;
 }
 
-int64_t scratch_private_slabs(const Program& p, int threads) { return times(private_slab_bytes(p), threads); }
+int64_t scratch_private_slabs(const Program& p, int threads) {
+  return times(private_slab_bytes(p, threads), threads);
+}
 
 // Nothing is written before all indices have been found valid. Where a scatter with keys has met a NaN, it is
 // done in order, by accumulators that know how many updates they have had.
 Run run_private_slabs(const Program& p, const Call& call) {
   Nest ids = number_destinations(p.nest);
-  PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p));
+  PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));
+  slabs.tables = has_tables(p, call.threads);
   std::atomic<bool> met_nan{false};
   slabs.met_nan = &met_nan;
   slabs.streams = times(p.destinations / call.threads + 1, p.step) >= thresholds().stream;
