@@ -12,6 +12,7 @@ from hypothesis import given
 
 import gatherum
 from canaries import guarded_copy, strays
+from gatherum.call import FoldRule
 from gatherum.edge_lists import Edges, End
 from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
 
@@ -149,7 +150,7 @@ def test_lists_that_there_cannot_be():
     lists = edges.make_lists("prepare", end, None, False, "drop", False, 2)
     items, rows, fill = np.zeros(3), np.zeros((3, 2)), np.zeros(())
     for table, start, weights in [(items, None, None), (items, items, items), (rows, rows, None)]:
-        program = edges.row_program(table, table, "add", True)
+        program = edges.row_program(table, table, FoldRule("add"))
         with pytest.raises(ValueError, match="fold items into what there is"):
             lists.fold(program, table, weights, start, fill, table.copy(), True)
 
