@@ -157,6 +157,71 @@ def test_a_value_alone_keeps_its_bits(dtype, settings_restored):
             assert same_bits(reference.scatter_slices(data, groups, values, **how), found)
 
 
+QUIET = {"f2": (0x7E00, 0xFE00, 0x7C01), "f4": (0x7FC00000, 0xFFC00000, 0xFFFFFFFF),
+         "f8": (0x7FF8 << 48, 0xFFF8 << 48, 0xFFF8_0000_0000_0001)}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("each", [3, 200])  # so few are folded without a branch until a NaN comes
+def test_nans_among_few_and_many_updates(dtype, each, settings_restored):
+    """Alone, first, last and in between, in one piece or several: quiet ones, and another."""
+    rng = np.random.default_rng([each, *dtype.encode()])
+    bits = np.array(QUIET[dtype], f"u{np.dtype(dtype).itemsize}").view(dtype)
+    size = 3000 // each
+    for nans in (bits[:1], bits[:2], bits):
+        groups, values = rng.integers(0, size, 3000), rng.integers(-5, 5, 3000).astype(dtype)
+        groups[rng.permutation(3000)[:30]] = np.arange(30) + size  # groups of one
+        for share in (1e-3, 0.05, 0.7):
+            chosen = rng.random(3000) < share
+            values[chosen] = rng.choice(nans, np.count_nonzero(chosen))
+            values[groups == size + 3] = nans[-1]
+            data = rng.choice(nans, size + 31)
+            for reduction in ("max", "min"):
+                for include_self in (False, True):
+                    how = {"reduction": reduction, "include_self": include_self}
+                    expected = reference.scatter_slices(data, groups, values, **how)
+                    for threads in THREADS:
+                        gatherum.set_num_threads(threads)
+                        with chosen_from(SMALL):
+                            found = gatherum.scatter_slices(data, groups, values, **how)
+                        assert same_bits(expected, found)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("index", ["i4", "i8", "u4", "u8"])
+def test_sums_of_few_bins(dtype, index, settings_restored):
+    """NaN of the data, of updates and of infinities; indices that are negative or invalid."""
+    rng = np.random.default_rng([*dtype.encode(), *index.encode()])
+    bits = np.array(QUIET[dtype], f"u{np.dtype(dtype).itemsize}").view(dtype)
+    rare = np.concatenate([bits, np.array([np.inf, -np.inf, -0.0], dtype)])
+    low = 0 if index[0] == "u" else -20
+    for data_nan, share in ((False, 0), (False, 0.01), (True, 0), (True, 0.01)):
+        values, data = rng.standard_normal(2000).astype(dtype), rng.random(20).astype(dtype)
+        values[rng.random(2000) < share] = rng.choice(rare)
+        values[:9] = rng.choice(rare, 9) if share else 0
+        data[[3, 19]] = bits[1:] if data_nan else 0
+        for begin, mode in ((0, "raise"), (low, "raise"), (low, "wrap"), (low, "drop")):
+            indices = rng.integers(begin, 20 if mode == "raise" else 25, 2000)
+            indices[indices % 20 == 19] = 0  # the last bin keeps its bits
+            call = (data, indices.astype(index), values)
+            expected = reference.scatter_slices(*call, reduction="add", mode=mode)
+            gatherum.set_num_threads(1)
+            with chosen_from(SMALL):
+                found = gatherum.scatter_slices(*call, reduction="add", mode=mode)
+                out = data.copy()
+                gatherum.scatter_slices(out, *call[1:], reduction="add", mode=mode, out=out)
+                assert same_bits(expected, found)
+                assert same_bits(expected, out)
+                indices[1700] = 20
+                if mode == "raise":
+                    out = data.copy()
+                    with pytest.raises(IndexError, match="20"):
+                        gatherum.scatter_slices(
+                            out, indices.astype(index), values, reduction="add", out=out
+                        )
+                    assert same_bits(data, out)
+
+
 @pytest.mark.parametrize("mode", ["drop", "clip", "wrap", "fill"])
 def test_positions_count_updates_that_are_left_out(mode, settings_restored):
     rng = np.random.default_rng(4)

@@ -46,6 +46,12 @@ struct SlabScatter {
   bool streams;  // a slab is written past the cache
 };
 
+// What the pieces of a scatter with keys have met: a first update of a destination that was a NaN, and one
+// that they cannot keep, at which all give up.
+struct MetNaN {
+  std::atomic<bool> alone{false}, lost{false};
+};
+
 // A scatter whose order of folding cannot matter into accumulators, a set of them for each piece of the
 // updates (scatter_private.hpp, scatter_keyed.hpp).
 struct PrivateScatter {
@@ -57,11 +63,11 @@ struct PrivateScatter {
   int64_t slab_bytes;
   const char* source;
   Combine combine;
-  bool streams;                // as in SlabScatter
-  bool tables;                 // of exact sums, as slabs
-  std::atomic<bool>* met_nan;  // a piece of a scatter with keys has met one: all give up
-  int64_t* positions;          // of extremes, where they are wanted: contiguous
-  int64_t none;                // as in Extremes
+  bool streams;        // as in SlabScatter
+  bool tables;         // of exact sums, as slabs
+  MetNaN* met;         // of a scatter with keys
+  int64_t* positions;  // of extremes, where they are wanted: contiguous
+  int64_t none;        // as in Extremes
 };
 
 // What a piece took: all updates, all but those with an invalid index, or nothing that counts.

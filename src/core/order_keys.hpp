@@ -41,6 +41,19 @@ struct OrderKeys<Fold<V, R>> {
     return chosen;
   }
 
+  // Below every value's key: the only update so far was a quiet NaN, positive or negative, whose bits stay as
+  // they are if none follows. kNone for a NaN of other bits.
+  static Key alone(Stored v) {
+    const Bits bits = std::bit_cast<Bits>(v);
+    if (bits == kQuiet) return kNone + 1;
+    return bits == (kQuiet | std::numeric_limits<Bits>::min()) ? kNone + 2 : kNone;
+  }
+  static bool is_alone(Key key) { return key == kNone + 1 || key == kNone + 2; }
+  static Stored alone_value(Key key) {
+    return std::bit_cast<Stored>(
+        static_cast<Bits>(key == kNone + 1 ? kQuiet : kQuiet | std::numeric_limits<Bits>::min()));
+  }
+
   // The value of a key; the canonical NaN.
   static GATHERUM_INLINE Stored value(Key key) {
     const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));

@@ -167,6 +167,15 @@ GATHERUM_INLINE T opaque(T value) {
   return value;
 }
 
+// The same of an integer that is used in a general register.
+template <class T>
+GATHERUM_INLINE T opaque_integer(T value) {
+#if !(defined(_MSC_VER) && !defined(__clang__))
+  asm("" : "+r"(value));
+#endif
+  return value;
+}
+
 // Sets rounding to nearest with subnormals kept for one scope: another library of this process may
 // have set flush-to-zero on the calling thread, and a sum must not depend on that.
 class FloatMode {

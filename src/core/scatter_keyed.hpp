@@ -5,9 +5,10 @@
 //   K = max(K_0[i], K_1[i], ...)
 //   D[i] = D[i] where K is none; else value(K), folded into D[i] where the fold includes it       write
 //
-// Keys have no rare values and no order of folding, and "none" stands for a counter. What they cannot say is
-// whether a NaN was alone, and so copied as it is where the fold leaves D out: a piece that meets one gives
-// up. The plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
+// Keys have no rare values and no order of folding, and "none" stands for a counter. Where the fold leaves D
+// out, a NaN that is alone is copied as it is: a destination whose first update is a quiet NaN has a key that
+// says so until another update comes, and a piece whose destination begins with another NaN gives up. The
+// plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
 // every update read once, by one thread, and a store where a key grows; then the accumulators of all threads
 // once.
 //
@@ -47,6 +48,21 @@ bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Ke
   return Keys::kHasNaN && most == std::numeric_limits<typename Keys::Key>::max();
 }
 
+// The key of a slot where a greater one arrives, and which is none yet or that of a NaN alone: the first
+// update of a destination may be a NaN that stays alone, and a NaN that does not is the canonical one.
+template <class F>
+GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
+                                                    typename OrderKeys<F>::Key slot,
+                                                    typename OrderKeys<F>::Key key, const char* update) {
+  using Keys = OrderKeys<F>;
+  constexpr auto nan = std::numeric_limits<typename Keys::Key>::max();
+  if (slot != Keys::kNone) return nan;
+  if (key != nan) return key;
+  const auto alone = Keys::alone(load_value<typename F::Stored>(update));
+  (alone == Keys::kNone ? call.met->lost : call.met->alone).store(true, std::memory_order_relaxed);
+  return alone;
+}
+
 // Locates: the numbers of the updates are kept, too. The first NaN is the extreme then, and no piece gives
 // up.
 template <class F, bool Locates>
@@ -65,6 +81,9 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
   // Of so few updates, so many are greater than all before them that a branch on it would be mispredicted.
   const bool often = ids.outer_count() * extent < kOften * call.destinations;
+  // Whether a NaN that is alone keeps its bits. `met`: this piece has met a NaN.
+  const bool keeps = !Locates && Keys::kHasNaN && !call.combine.include_self;
+  bool met = false;
   const Owned all;
   std::array<Key, kBlock> staged;
   Walk walk(ids, ids.line, range, at.index, {.owned = &all});
@@ -74,8 +93,8 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
     const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, now.n, staged.data())
                                     : stage_keys<F, Locates>(updates, step, now.n, staged.data());
     if constexpr (!Locates) {
-      if (nan && !call.combine.include_self) call.met_nan->store(true, std::memory_order_relaxed);
-      if (call.met_nan->load(std::memory_order_relaxed)) return Took::nothing;
+      met = met || nan;
+      if (call.met->lost.load(std::memory_order_relaxed)) return Took::nothing;
     }
     const int64_t* GATHERUM_RESTRICT const offsets = now.offsets;
     const Key* GATHERUM_RESTRICT const keys = staged.data();
@@ -87,6 +106,12 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
         if (keys[j] == Keys::kNone) [[unlikely]]
           above = numbers[i] == kNoUpdate;
       if (!above) return;
+      if constexpr (!Locates && Keys::kHasNaN) {
+        if (keeps && slots[i] <= Keys::kNone + 2) {
+          slots[i] = joined<F>(call, slots[i], keys[j], updates + j * step);
+          return;
+        }
+      }
       slots[i] = keys[j];
       if constexpr (Locates) numbers[i] = number + static_cast<uint32_t>(j);
     };
@@ -99,7 +124,7 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
         if (far)
           for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
       };
-      if (!Locates && often)
+      if (!Locates && often && !(met && keeps))
         walk.stage_while(nullptr, packed, grow, fetch);
       else
         walk.stage_while(nullptr, packed, fold, fetch);
@@ -109,6 +134,16 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   return walk.valid() ? Took::all : Took::valid;
 }
 
+// The key of a destination whose updates two pieces have taken.
+template <class F>
+typename OrderKeys<F>::Key both(typename OrderKeys<F>::Key a, typename OrderKeys<F>::Key b) {
+  using Keys = OrderKeys<F>;
+  const auto most = std::max(a, b), least = std::min(a, b);
+  return least != Keys::kNone && (Keys::is_alone(least) || Keys::is_alone(most))
+             ? std::numeric_limits<typename Keys::Key>::max()
+             : most;
+}
+
 // Destinations [begin, end).
 template <class F, class Step>
 void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end, Step step) {
@@ -116,15 +151,19 @@ void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, 
   using Key = typename Keys::Key;
   using T = typename F::Stored;
   Key* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
+  const bool alone = Keys::kHasNaN && call.met->alone.load(std::memory_order_relaxed);
   for (int64_t piece = 1; piece < call.pieces; ++piece) {
     const Key* GATHERUM_RESTRICT const others = keys_of<F>(call, piece);
-    for (int64_t i = begin; i < end; ++i) best[i] = std::max(best[i], others[i]);
+    if (alone)
+      for (int64_t i = begin; i < end; ++i) best[i] = both<F>(best[i], others[i]);
+    else
+      for (int64_t i = begin; i < end; ++i) best[i] = std::max(best[i], others[i]);
   }
   const char* const from = call.source != nullptr ? call.source : at.data;
   const bool include_self = call.combine.include_self;
   for (int64_t i = begin; i < end; ++i) {
     const T old = load_value<T>(from + i * step), folded = Keys::value(best[i]);
-    T v = folded;
+    T v = alone && Keys::is_alone(best[i]) ? Keys::alone_value(best[i]) : folded;
     if (include_self) v = F::template fold<Selected>(old, folded);
     v = best[i] == Keys::kNone ? old : v;
     std::memcpy(at.data + i * step, &v, sizeof v);

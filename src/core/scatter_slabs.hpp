@@ -16,6 +16,10 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+// Sums of so few bytes stay in the first cache, beside what is read, and are read twice more, for NaN, at
+// no cost where each gets so many updates. (With fewer of them, as in lines of *_elements, 1.5 times slower.)
+inline constexpr int64_t kPlainBytes = int64_t{16} << 10, kPlainUpdates = 16;
+
 // Which of the updates concern a slab, and where in it they go.
 struct Share {
   Owned owned;     // the numbers of the slab's slots
@@ -56,6 +60,61 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
     }
   }
   return walk.valid();
+}
+
+// Adds the updates of a block one by one, each after its index has been compared, and returns how many: all
+// n, or those before the first index that is negative or not valid. Their order in time is that of the block:
+// nothing is staged, for the sums lie in the first cache (20M float32 into 256: staged 14.5 ms, so 11).
+template <class T, class Sum>
+GATHERUM_INLINE int add_checked(const char* values, uint64_t size, const char* updates, int n,
+                                char* GATHERUM_RESTRICT sums) {
+  GATHERUM_UNROLL(8)
+  for (int i = 0; i < n; ++i) {
+    const auto slot = opaque_integer(load_value<T>(values + i * static_cast<int64_t>(sizeof(T))));
+    if (static_cast<uint64_t>(int64_t{slot}) >= size) [[unlikely]]
+      return i;
+    put<Sum>(sums, slot,
+             get<Sum>(sums, slot) + load_value<Sum>(updates + i * static_cast<int64_t>(sizeof(Sum))));
+  }
+  return n;
+}
+
+// Whether a task can: it has all destinations, and indices and updates lie one after the other.
+template <class Sum>
+bool adds_checked(const SlabScatter& call) {
+  const Nest& ids = *call.ids;
+  const int64_t stride = ids.line_loop().index;
+  return call.ranges == 1 && call.destinations * static_cast<int64_t>(sizeof(Sum)) <= kPlainBytes &&
+         ids.line_loop().data == 0 && ids.line_loop().other == static_cast<int64_t>(sizeof(Sum)) &&
+         ids.components == 1 && stride == ids.index.width && stride >= 4 &&
+         reads_in_place(ids.index, stride) && ids.line_loop().extent >= kPlainUpdates * call.destinations;
+}
+
+// What is left of a block from an index on that is negative or not valid goes as in every walk.
+template <class Sum, class Slab>
+bool take_checked(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
+                  int64_t destinations) {
+  const auto size = static_cast<uint64_t>(ids.component[0].size);
+  const int64_t width = ids.index.width;
+  const auto take = slab.taker();
+  const Owned all{0, destinations};
+  bool valid = true;
+  Chosen rest;
+  Place place;
+  int n = 0;
+  for (Blocks blocks(ids, units, range); blocks.next(place, n);) {
+    const char* index = at.index + place.index;
+    const char* updates = at.other + place.other;
+    const char* values = index + ids.component[0].offset;
+    const int taken = width == 8 ? add_checked<int64_t, Sum>(values, size, updates, n, slab.sums())
+                                 : add_checked<int32_t, Sum>(values, size, updates, n, slab.sums());
+    if (taken == n) continue;
+    valid &= choose_staged(ids, index + taken * width, all, n - taken, rest);
+    updates += taken * static_cast<int64_t>(sizeof(Sum));
+    for (int k = 0; k < rest.n; ++k)
+      take(rest.slots[k], load_value<Sum>(updates + rest.which[k] * static_cast<int64_t>(sizeof(Sum))));
+  }
+  return valid;
 }
 
 // Which slab a task has: the destinations [first, first + layout.count) of a unit, and its columns.
@@ -117,6 +176,13 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
   Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
   const Taking taking(call, t);
+  if constexpr (!Counted && kSettlesLater<F>)
+    if (adds_checked<typename F::Sum>(call) && !slab.has_nan()) {
+      const bool valid =
+          take_checked<typename F::Sum>(slab, taking.ids(), call.units, taking.range, at, call.destinations);
+      slab.settle();
+      return valid;
+    }
   return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
 }
 

@@ -125,14 +125,14 @@ int64_t scratch_private_slabs(const Program& p, int threads) {
   return times(private_slab_bytes(p, threads), threads);
 }
 
-// Nothing is written before all indices have been found valid. Where a scatter with keys has met a NaN, it is
-// done in order, by accumulators that know how many updates they have had.
+// Nothing is written before all indices have been found valid. Where a scatter with keys has met a NaN that
+// keys cannot keep, it is done in order, by accumulators that know how many updates they have had.
 Run run_private_slabs(const Program& p, const Call& call) {
   Nest ids = number_destinations(p.nest);
   PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));
   slabs.tables = has_tables(p, call.threads);
-  std::atomic<bool> met_nan{false};
-  slabs.met_nan = &met_nan;
+  MetNaN met;
+  slabs.met = &met;
   slabs.streams = times(p.destinations / call.threads + 1, p.step) >= thresholds().stream;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
   if (!scratch) return {.memory = false};
@@ -142,7 +142,7 @@ Run run_private_slabs(const Program& p, const Call& call) {
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().private_take(slabs, call.at, piece) == Took::all;
   });
-  if (run.finished && met_nan) return run_ranges(p, call);
+  if (run.finished && met.lost) return run_ranges(p, call);
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.raises)) return run;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
