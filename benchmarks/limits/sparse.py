@@ -15,7 +15,7 @@ import gatherum
 sys.path.insert(0, str(Path(__file__).parent))
 from turns import arguments, report
 
-NODES, EDGES, WIDTHS = 100_000, 1_000_000, (1, 8, 32, 64, 256)
+NODES, EDGES, WIDTHS, DTYPES = 100_000, 1_000_000, (1, 8, 32, 64, 128), ("float32", "float64")
 
 
 def main() -> None:
@@ -23,18 +23,19 @@ def main() -> None:
     given = arguments(__doc__)
     rng = np.random.default_rng(0)
     ends = rng.integers(0, NODES, (2, EDGES))
-    weights = rng.standard_normal(EDGES).astype("f4")
-    matrix = csr_array((weights, ends), (NODES, NODES))
-    runs = {}
-    for width in WIDTHS:
-        rows = rng.standard_normal((NODES, width)).astype("f4")
-        runs[f"aggregate, rows of {width}"] = lambda rows=rows: gatherum.aggregate(
-            rows, matrix, None, None, "add"
-        )
-        runs[f"SciPy, rows of {width}"] = lambda rows=rows: matrix @ rows
-        np.testing.assert_allclose(*(run() for run in [*runs.values()][-2:]), rtol=1e-3, atol=1e-3)
-        runs |= of_torch(matrix, rows, given.threads)
-    report(runs, given)
+    for dtype in DTYPES:
+        matrix = csr_array((rng.standard_normal(EDGES).astype(dtype), ends), (NODES, NODES))
+        for width in WIDTHS:
+            rows = rng.standard_normal((NODES, width)).astype(dtype)
+            runs = {
+                "aggregate": lambda rows=rows, matrix=matrix: gatherum.aggregate(
+                    rows, matrix, None, None, "add"
+                ),
+                "SciPy": lambda rows=rows, matrix=matrix: matrix @ rows,
+            } | of_torch(matrix, rows, given.threads)
+            for run in runs.values():
+                np.testing.assert_allclose(run(), matrix @ rows, rtol=1e-3, atol=1e-3)
+            report({f"{name}, {width} {dtype}": run for name, run in runs.items()}, given)
 
 
 def of_torch(matrix: csr_array, rows: np.ndarray, threads: int) -> dict[str, object]:
@@ -47,7 +48,7 @@ def of_torch(matrix: csr_array, rows: np.ndarray, threads: int) -> dict[str, obj
     warnings.filterwarnings("ignore", message=".*[Ss]parse")
     parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
     made, data = torch.sparse_csr_tensor(*parts, matrix.shape), torch.from_numpy(rows)
-    return {f"torch, rows of {rows.shape[1]}": lambda: made @ data}
+    return {"torch": lambda: made @ data}
 
 
 main()

@@ -102,10 +102,6 @@ void place_edges(const ListStage& call, int64_t piece) {
   }
 }
 
-// The fold that multiplies values of the type that another fold takes.
-template <class V, Reduction R>
-Fold<V, Reduction::mul> product_of(Fold<V, R>);
-
 // W bytes of the weights, put in the order of the lists.
 template <int W>
 void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
@@ -131,10 +127,25 @@ class FoldLists {
   using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
                                       int64_t rest) const;
 
-  FoldLists(const ListFold& call, Part part) : call_(call), nest_(*call.rows), part_(part) {}
+  // Destinations [first, last), of rows that are few items side by side.
+  using Few = void (FoldLists::*)(int64_t first, int64_t last) const;
+  struct How {
+    Part part;
+    Few few;  // null: the rows are others
+  };
+
+  template <class F>
+  static How how(const ListFold& call) {
+    const int64_t items = call.rows->block / call.rows->item;
+    if (call.wide || !is_contiguous(*call.rows)) return {&FoldLists::part<F>, nullptr};
+    return {&FoldLists::part<F>, call.weights == nullptr ? few_of<F, false>(items) : few_of<F, true>(items)};
+  }
+
+  FoldLists(const ListFold& call, How how) : call_(call), nest_(*call.rows), how_(how) {}
 
   void operator()(int64_t first, int64_t last) const {
-    const bool contiguous = nest_.rank == 1 && nest_.line_loop().extent == 1;
+    if (how_.few != nullptr) return (this->*how_.few)(first, last);
+    const bool contiguous = is_contiguous(nest_);
     int64_t begin = number(call_.starts, first);
     for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
       end = number(call_.starts, d + 1);
@@ -147,6 +158,8 @@ class FoldLists {
     }
   }
 
+  static bool is_contiguous(const Nest& nest) { return nest.rank == 1 && nest.line_loop().extent == 1; }
+
   template <class F>
   int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
     if constexpr (kIsExact<F>)
@@ -156,6 +169,9 @@ class FoldLists {
   }
 
  private:
+  // Of rows of few items, those so far behind are fetched, unless they are so short that the processor has
+  // begun to read them already (100k rows of 32 bytes: 3.6 ns each).
+  static constexpr int64_t kFewAhead = 32, kNear = 8;
   static constexpr int64_t kPart = 256;  // elements whose accumulators lie on the stack
 
   template <class F>
@@ -175,16 +191,55 @@ class FoldLists {
   int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
     const bool weighted = call_.weights != nullptr;
     if constexpr (kSumsRows<F>) {
-      if (!weighted && rest >= RowSums<F, 4>::kBytes)
-        return in_registers<F, 4, false>(begin, end, to, from, r);
-      if (!weighted && rest >= RowSums<F, 1>::kBytes)
-        return in_registers<F, 1, false>(begin, end, to, from, r);
+      if (!weighted && rest >= RowSums<F, 4>::kBytes) return in_vectors<F, 4, false>(begin, end, to, from, r);
+      if (!weighted && rest >= RowSums<F, 1>::kBytes) return in_vectors<F, 1, false>(begin, end, to, from, r);
     }
     if constexpr (kSumsProducts<F>) {
-      if (rest >= RowSums<F, 4>::kBytes) return in_registers<F, 4, true>(begin, end, to, from, r);
-      if (rest >= RowSums<F, 1>::kBytes) return in_registers<F, 1, true>(begin, end, to, from, r);
+      if (rest >= RowSums<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
+      if (rest >= RowSums<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
     }
     return on_stack<F>(begin, end, to, from, r, rest);
+  }
+
+  template <class F, bool Weighted>
+  static Few few_of(int64_t items) {
+    if constexpr (kFoldsFew<F>) {
+      if (items == 1) return &FoldLists::few<FewItems<F, 1, Weighted>, F, Weighted>;
+      if (items == 2) return &FoldLists::few<FewItems<F, 2, Weighted>, F, Weighted>;
+      if (items == 4) return &FoldLists::few<FewItems<F, 4, Weighted>, F, Weighted>;
+      if (items == 8) return &FoldLists::few<FewItems<F, 8, Weighted>, F, Weighted>;
+    }
+    return nullptr;
+  }
+
+  template <class Sums, class F, bool Weighted>
+  void few(int64_t first, int64_t last) const {
+    // Copies, which no store changes.
+    const ListFold& call = call_;
+    const char *const starts = call.starts, *const numbers = call.numbers, *const table = call.table;
+    const char *const start = call.start, *const weights = call.weights;
+    char* const out = call.out;
+    const int64_t step = call.table_step, out_step = call.out_step, behind = call.kept - 1;
+    const bool self = start != nullptr && call.combine.include_self, far = call.far && Sums::kBytes > kNear;
+    const auto at = [=](int64_t i) { return table + load_value<uint32_t>(numbers + i * 4) * step; };
+    const auto row = [=](int64_t i) {
+      if (far) {
+        const char* ahead = at(std::min(i + kFewAhead, behind));
+        prefetch(ahead);
+        prefetch(ahead + Sums::kBytes - 1);  // without a branch, which would often be mispredicted
+      }
+      return at(i);
+    };
+    int64_t begin = load_value<uint32_t>(starts + first * 4);
+    for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
+      end = load_value<uint32_t>(starts + d * 4 + 4);
+      char* const to = out + d * out_step;
+      const char* const from = start == nullptr ? nullptr : start + d * out_step;
+      if (begin == end) [[unlikely]]
+        leave(to, from, Sums::kBytes);
+      else
+        in_registers<Sums, F, Weighted>(begin, end, to, self ? from : nullptr, weights, row);
+    }
   }
 
   // The message of the i-th row: n elements, or their products with its weight, written to `scaled`.
@@ -230,38 +285,49 @@ class FoldLists {
 
   // Rows of 64 float32: 33 ns each on the stack, 25 so.
   template <class F, int K, bool Weighted>
-  int64_t in_registers(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
-    using T = typename F::Stored;
+  int64_t in_vectors(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
     constexpr int64_t bytes = RowSums<F, K>::kBytes;
-    RowSums<F, K> sums;
-    const auto weight = [&](int64_t i) { return load_value<T>(call_.weights + i * int64_t{sizeof(T)}); };
-    const bool self = from != nullptr && call_.combine.include_self;
+    in_registers<RowSums<F, K>, F, Weighted>(begin, end, to, call_.combine.include_self ? from : nullptr,
+                                             call_.weights,
+                                             [=, this](int64_t i) { return row(i, r, bytes); });
+    return bytes;
+  }
+
+  // `self`: what the fold includes; null: nothing.
+  template <class Sums, class F, bool Weighted, class Row>
+  static GATHERUM_INLINE void in_registers(int64_t begin, int64_t end, char* to, const char* self,
+                                           const char* weights, const Row& row) {
+    using T = typename F::Stored;
+    Sums sums;
+    const auto weight = [=](int64_t i) { return load_value<T>(weights + i * int64_t{sizeof(T)}); };
     int64_t i = begin;
-    if (self)
-      sums.begin(from);
+    if (self != nullptr)
+      sums.begin(self);
     else if constexpr (Weighted)
-      sums.begin(row(i, r, bytes), weight(i)), ++i;
+      sums.begin(row(i), weight(i)), ++i;
     else
-      sums.begin(row(i, r, bytes)), ++i;
+      sums.begin(row(i)), ++i;
     for (; i < end; ++i) {
-      const char* src = row(i, r, bytes);
+      const char* src = row(i);
       if constexpr (Weighted)
         sums.add(src, weight(i));
       else
         sums.add(src);
     }
     // One row alone is copied as it is.
-    sums.finish(to, end - begin + (self ? 1 : 0), Weighted || self || end - begin > 1);
-    return bytes;
+    const int64_t count = end - begin + (self != nullptr ? 1 : 0);
+    sums.finish(to, count, Weighted || count > 1);
   }
 
   // The i-th row of the lists, `bytes` from the r-th on; those of a later one are fetched.
   GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
-    if (call_.far)
-      each_of_burst(i, call_.kept, [&](int64_t k) {
-        prefetch_run<FetchTo::second>(call_.table, number(call_.numbers, k) * call_.table_step + r, bytes);
-      });
+    if (call_.far) fetch(i, r, bytes);
     return call_.table + number(call_.numbers, i) * call_.table_step + r;
+  }
+  GATHERUM_INLINE void fetch(int64_t i, int64_t r, int64_t bytes) const {
+    each_of_burst(i, call_.kept, [&](int64_t k) {
+      prefetch_run<FetchTo::second>(call_.table, number(call_.numbers, k) * call_.table_step + r, bytes);
+    });
   }
 
   GATHERUM_INLINE int64_t number(const char* numbers, int64_t i) const {
@@ -277,7 +343,7 @@ class FoldLists {
       if (begin == end)
         leave(to, from, done);
       else
-        done = (this->*part_)(begin, end, to, from, p.data + r, done);
+        done = (this->*how_.part)(begin, end, to, from, p.data + r, done);
     }
   }
 
@@ -291,7 +357,7 @@ class FoldLists {
 
   const ListFold& call_;
   const Nest& nest_;
-  const Part part_;
+  const How how_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -184,6 +184,24 @@ struct ListFold {
   const Nest* weight_loops;  // the edges' loops, with the strides of the weights (other)
 };
 
+// Rows of a table folded by a pointer (fold_pointed.hpp): edges starts[d] up to starts[d + 1] go to
+// destination d. `fold` has no lists, and the weights as they lie. Groups have about so many edges, and one
+// destination at the least: `capacity` for the most.
+inline constexpr int64_t kPointedGroup = 4096;
+struct PointedFold {
+  ListFold fold;
+  const Nest* sources;  // one loop
+  const char* indices;
+  const int64_t* starts;
+  int64_t capacity;
+
+  // The scratch of a worker.
+  int64_t scratch() const {
+    const int64_t width = fold.wide ? 8 : 4, weight = fold.weights == nullptr ? 0 : fold.rows->item;
+    return times(capacity, width + weight) + (kPointedGroup + 1) * width;
+  }
+};
+
 // A gather along an axis that is not the last: columns are packed into scratch first
 // (gather_packed.hpp).
 struct PackedGather {
@@ -340,6 +358,11 @@ struct Kernels {
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);
   void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
   void (*list_items)(const ListFold&, int64_t list, char* scratch);
+  // Folds by a pointer: `read` reads entries [begin, end) of one, and returns the greatest step between them,
+  // or -1 where they do not ascend; `fold` folds destinations [begin, end), leaves edges out whose index is
+  // invalid, and returns false when it met one.
+  int64_t (*pointed_read)(const Nest&, const char* entries, int64_t begin, int64_t end, int64_t* starts);
+  bool (*pointed_fold)(const PointedFold&, int64_t begin, int64_t end, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid; returns how many are.
   int64_t (*number)(const Nest& ids, const char* index, int64_t* numbers);
   // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.

@@ -1,6 +1,6 @@
 // The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: lists of rows.
 #include "dispatch.hpp"
-#include "fold_lists.hpp"
+#include "fold_pointed.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
@@ -18,12 +18,27 @@ void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
   by_item(call.rows->item, [&](auto width) { order_weights<decltype(width)::value>(call, to, begin, end); });
 }
 
+FoldLists::How how_to_fold(const ListFold& call) {
+  return by_value<true>(call.combine.value, call.combine.reduction,
+                        [&](auto fold) { return FoldLists::how<decltype(fold)>(call); });
+}
+
 void list_fold(const ListFold& call, int64_t begin, int64_t end) {
   const FloatMode mode;
-  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [&](auto fold) {
-    return FoldLists::Part{&FoldLists::part<decltype(fold)>};
+  FoldLists(call, how_to_fold(call))(begin, end);
+}
+
+bool pointed_fold(const PointedFold& call, int64_t begin, int64_t end, char* scratch) {
+  const FloatMode mode;
+  return by_number(call.fold.wide, [&](auto number) {
+    PointedGroup<decltype(number)> group(call, scratch);
+    for (int64_t first = begin; first < end;) {
+      const int64_t stop = group.make(first, end);
+      FoldLists(group.fold(), how_to_fold(group.fold()))(0, stop - first);
+      first = stop;
+    }
+    return group.valid();
   });
-  FoldLists(call, part)(begin, end);
 }
 
 }  // namespace
@@ -33,6 +48,8 @@ void add_list_kernels(Kernels& all) {
   all.list_place = list_place;
   all.list_weights = list_weights;
   all.list_fold = list_fold;
+  all.pointed_read = read_pointer;
+  all.pointed_fold = pointed_fold;
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -37,6 +37,35 @@ bool in_order(const std::vector<ListStage::Course>& courses) {
   return all;
 }
 
+// Where a share of so many begins: destinations and edges count alike. `start(d)`: where d's edges begin.
+template <class Start>
+int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinations, const Start& start) {
+  if (share == shares) return destinations;
+  const auto wanted = static_cast<int64_t>(static_cast<double>(edges + destinations) / shares * share);
+  int64_t low = 0, high = destinations;
+  while (low < high) {
+    const int64_t d = low + (high - low) / 2;
+    if (start(d) + d < wanted)
+      low = d + 1;
+    else
+      high = d;
+  }
+  return low;
+}
+
+// How many threads fold, and into how many shares the destinations are cut.
+struct Shares {
+  int threads;
+  int64_t count;
+};
+Shares share_out(const Nest& rows, int64_t edges, int64_t destinations) {
+  const int64_t row = times(points(rows, rows.rank), rows.block);
+  const int64_t work = times(edges + destinations, row + kTupleBytes);
+  const int threads = threads_for(work);
+  const int64_t count = threads > 1 ? kSharesPerThread * threads : work / kLongestTask;
+  return {threads, std::clamp<int64_t>(count, 1, 1 << 16)};
+}
+
 int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
   if (wide) return reinterpret_cast<const int64_t*>(numbers.get())[i];
   return reinterpret_cast<const uint32_t*>(numbers.get())[i];
@@ -83,10 +112,24 @@ OwnedMemory::~OwnedMemory() {
     std::free(start_);
 }
 
-bool RowLists::fit(int64_t destinations, const Program& targets, const Program* sources) {
-  const auto numbers = [](const Program& p) {
-    return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
+namespace {
+
+// Whether a program's indices become numbers.
+bool numbers(const Program& p) {
+  return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
+}
+
+}  // namespace
+
+bool fits_pointer(const Program& pointer, const Program& sources) {
+  const auto in_line = [](const Program& p) {
+    return numbers(p) && p.checks.rank == 1 && p.checks.line == 0;
   };
+  return pointer.tuples > 0 && in_line(pointer) && pointer.checks.mode == Mode::raise &&
+         pointer.checks.component[0].size == sources.tuples + 1 && (sources.tuples == 0 || in_line(sources));
+}
+
+bool RowLists::fit(int64_t destinations, const Program& targets, const Program* sources) {
   if (targets.tuples == 0) return sources == nullptr || sources->tuples == 0;
   if (!numbers(targets) || targets.checks.component[0].size != destinations) return false;
   if (sources == nullptr) return true;
@@ -211,38 +254,82 @@ bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
 }
 
 bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
-  const int64_t row = times(points(*call.rows, call.rows->rank), call.rows->block);
-  const int64_t work = times(kept_ + destinations_, row + kTupleBytes);
-  const int threads = threads_for(work);
-  const int64_t shares =
-      std::clamp<int64_t>(threads > 1 ? kSharesPerThread * threads : work / kLongestTask, 1, 1 << 16);
+  const Shares cut = share_out(*call.rows, kept_, destinations_);
   OwnedMemory weights;
   if (call.weights != nullptr) {
     weights = OwnedMemory(times(kept_, call.rows->item));
-    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesPerThread * threads) + 1);
-    const bool ordered = run_tasks((kept_ + piece - 1) / piece, threads, poll, [&](int64_t i, int) {
+    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesPerThread * cut.threads) + 1);
+    const bool ordered = run_tasks((kept_ + piece - 1) / piece, cut.threads, poll, [&](int64_t i, int) {
       chosen_kernels().list_weights(call, weights.get(), i * piece, std::min((i + 1) * piece, kept_));
     });
     if (!ordered) return false;
     call.weights = weights.get();
   }
-  // Where a share begins: destinations and rows count alike.
-  const auto boundary = [&](int64_t share) {
-    const int64_t wanted = static_cast<int64_t>(static_cast<double>(kept_ + destinations_) / shares * share);
-    int64_t low = 0, high = destinations_;
-    while (low < high) {
-      const int64_t d = low + (high - low) / 2;
-      if (number(starts_, wide_, d) + d < wanted)
-        low = d + 1;
-      else
-        high = d;
-    }
-    return low;
+  const auto begin_of = [&](int64_t share) {
+    return boundary(share, cut.count, kept_, destinations_,
+                    [this](int64_t d) { return number(starts_, wide_, d); });
   };
-  return run_tasks(shares, threads, poll, [&](int64_t share, int) {
-    const int64_t end = share + 1 == shares ? destinations_ : boundary(share + 1);
-    chosen_kernels().list_fold(call, share == 0 ? 0 : boundary(share), end);
+  return run_tasks(cut.count, cut.threads, poll, [&](int64_t share, int) {
+    chosen_kernels().list_fold(call, begin_of(share), begin_of(share + 1));
   });
+}
+
+namespace {
+
+// Reads a pointer of n entries. Returns the greatest step between them, -1 where they do not ascend from 0 to
+// the number of edges.
+int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
+  const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
+  std::vector<int64_t> steps(static_cast<size_t>(pieces));
+  run_tasks(pieces, threads_for(times(n, kTupleBytes)), poll, [&](int64_t piece, int) {
+    const int64_t begin = piece * kPieceChunk, end = std::min(begin + kPieceChunk, n);
+    steps[static_cast<size_t>(piece)] =
+        chosen_kernels().pointed_read(pointer.program->checks, pointer.indices, begin, end, starts);
+  });
+  for (int64_t piece = 1; piece < pieces; ++piece)
+    steps.push_back(starts[piece * kPieceChunk] - starts[piece * kPieceChunk - 1]);
+  if (*std::min_element(steps.begin(), steps.end()) < 0 || starts[0] != 0 || starts[n - 1] != edges)
+    return -1;
+  return *std::max_element(steps.begin(), steps.end());
+}
+
+}  // namespace
+
+Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold call, bool fresh,
+                     const Poll& poll, int& invalid) {
+  const Program& from = *sources.program;
+  const int64_t entries = pointer.program->tuples, destinations = entries - 1, edges = from.tuples;
+  const OwnedMemory starts(times(entries, 8));
+  auto* const begins = reinterpret_cast<int64_t*>(starts.get());
+  invalid = 0;
+  const int64_t longest = read_pointer(pointer, entries, edges, begins, Poll{});
+  if (longest < 0) return {Status::invalid_index, {}};
+  invalid = 1;
+  Outcome found = check_addressable(from, sources.indices);
+  if (found.status == Status::done && edges > 0 && from.raises && !fresh)
+    found = check_indices(from, sources.indices, poll);
+  if (found.status != Status::done) return found;
+
+  const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
+  call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
+  call.far = distance(table, call.table_step) > thresholds().own;
+  PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedGroup)};
+  const Shares cut = share_out(*call.rows, edges, destinations);
+  const WorkerScratch scratch(pointed.scratch(), cut.threads);
+  if (!scratch) throw std::bad_alloc();
+  const auto begin_of = [&](int64_t share) {
+    return boundary(share, cut.count, edges, destinations, [=](int64_t d) { return begins[d]; });
+  };
+  All valid;
+  const bool finished =
+      run_tasks(cut.count, cut.threads, fresh ? poll : Poll{}, [&](int64_t share, int worker) {
+        valid &=
+            chosen_kernels().pointed_fold(pointed, begin_of(share), begin_of(share + 1), scratch.of(worker));
+      });
+  if (!finished) return {Status::interrupted, {}};
+  if (valid || !from.raises || !fresh) return {};
+  found = check_indices(from, sources.indices, poll);
+  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
 }
 
 }  // namespace gatherum

@@ -50,6 +50,16 @@ struct EdgeEnds {
   const char* indices = nullptr;
 };
 
+// Whether two programs describe a pointer and the sources of its edges.
+bool fits_pointer(const Program& pointer, const Program& sources);
+
+// Folds rows without lists, by a pointer: a program of one loop, and one component as large as there are
+// edges, and one more. `call` says all but the table's size. `fresh`: nobody sees the result if an index is
+// invalid. `invalid`: which end the outcome speaks of, 0 the pointer: it does not ascend from 0 to the number
+// of edges. Throws std::bad_alloc.
+Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold call, bool fresh,
+                     const Poll& poll, int& invalid);
+
 class RowLists {
  public:
   // Whether two programs describe the two ends of the same edges.

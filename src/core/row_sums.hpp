@@ -1,14 +1,14 @@
-// Sums of rows, kept in registers from the first row to the last.
+// Folds of rows, kept in registers from the first row to the last.
 //
 //   S[e] = canonical(row0[e] + row1[e] + ...), left to right;  D[e] = finish(S[e], count)
 //
-// A NaN stays a NaN, so one test at the end gives the same bits as a test at each step. The caller guarantees
-// kBytes of every row. Cost: a load and an addition per vector of each row.
+// Of sums: a NaN stays a NaN, so one test at the end gives the same bits as a test at each step. The caller
+// guarantees kBytes of every row. Cost: a load and an addition per vector of each row.
 #pragma once
 
 #include <utility>
 
-#include "combine.hpp"
+#include "exact_sums.hpp"
 #include "indices.hpp"
 #include "lanes.hpp"
 
@@ -28,12 +28,15 @@ template <class V, Reduction R>
 inline constexpr bool kSumsProducts<Fold<V, R>> = std::is_floating_point_v<V>;
 #endif
 
-template <class F, int K>
+// K vectors of so many items; of one item where kEach is 1.
+template <class F, int K, int kEach = 64 / sizeof(typename F::Sum)>  // a vector is a cache line
 class RowSums {
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
-  static constexpr int kEach = 64 / sizeof(Sum);  // a vector is a cache line
-  using Values = typename Vector<Sum, kEach>::Type;
+  template <class T>
+  using Some = std::conditional_t<kEach == 1, T, typename Vector<T, kEach>::Type>;
+  using Values = Some<Sum>;
+  using Rare = std::conditional_t<kEach == 1, Branched, Selected>;
 
  public:
   // Of each row.
@@ -55,9 +58,12 @@ class RowSums {
   // `computed`: the sums are more than a copy of one row.
   GATHERUM_INLINE void finish(char* to, int64_t count, bool computed) const {
     Sum sums[K * kEach];
-    std::memcpy(sums, sums_, sizeof sums);
+    if constexpr (kEach == 1)
+      for (int e = 0; e < K; ++e) sums[e] = opaque(sums_[e]);  // or sums go through integer registers
+    else
+      std::memcpy(sums, sums_, sizeof sums);
     if (computed)
-      for (Sum& v : sums) v = Selected::canonical(v);
+      for (Sum& v : sums) v = Rare::canonical(v);
     for (int e = 0; e < K * kEach; ++e) {
       const Stored v = F::template finish<Selected>(sums[e], count, true);
       std::memcpy(to + e * static_cast<int>(sizeof v), &v, sizeof v);
@@ -78,8 +84,8 @@ class RowSums {
     if constexpr (std::is_same_v<Stored, Sum>) {
       return load_lanes<Values>(at);
     } else {
-      using Words = typename Vector<uint32_t, kEach>::Type;
-      const auto halves = load_lanes<typename Vector<Stored, kEach>::Type>(at);
+      using Words = Some<uint32_t>;
+      const auto halves = load_lanes<Some<Stored>>(at);
       return widen_halves<typename F::Value, Values>(convert_lanes<Words>(halves));
     }
   }
@@ -91,5 +97,68 @@ class RowSums {
 
   Values sums_[K];
 };
+
+// The fold that multiplies values of the type that another fold takes.
+template <class V, Reduction R>
+Fold<V, Reduction::mul> product_of(Fold<V, R>);
+
+// Few items, by the step of any fold.
+template <class F, int N>
+class RowFold {
+  using Stored = typename F::Stored;
+  using Sum = typename F::Sum;
+  using Product = decltype(product_of(F{}));
+  using Rare = std::conditional_t<N == 1, Branched, Selected>;
+
+ public:
+  static constexpr int64_t kBytes = int64_t{N} * sizeof(Stored);
+
+  GATHERUM_INLINE void begin(const char* row) {
+    each([&](Sum& sum, int e) { sum = F::template widen<Rare>(item(row, e)); });
+  }
+  GATHERUM_INLINE void begin(const char* row, Stored weight) {
+    each([&](Sum& sum, int e) { sum = F::template widen<Rare>(product(row, e, weight)); });
+  }
+  GATHERUM_INLINE void add(const char* row) {
+    each([&](Sum& sum, int e) { sum = F::template fold<Rare>(sum, F::template widen<Rare>(item(row, e))); });
+  }
+  GATHERUM_INLINE void add(const char* row, Stored weight) {
+    each([&](Sum& sum, int e) {
+      sum = F::template fold<Rare>(sum, F::template widen<Rare>(product(row, e, weight)));
+    });
+  }
+  GATHERUM_INLINE void finish(char* to, int64_t count, bool) const {
+    Stored items[N];
+    for (int e = 0; e < N; ++e) items[e] = F::template finish<Selected>(sums_[e], count, true);
+    std::memcpy(to, items, sizeof items);
+  }
+
+ private:
+  template <class Work>
+  GATHERUM_INLINE void each(const Work& work) {
+    GATHERUM_UNROLL(16)
+    for (int e = 0; e < N; ++e) work(sums_[e], e);
+  }
+  static GATHERUM_INLINE Stored item(const char* row, int e) {
+    return load_lanes<Stored>(row + e * static_cast<int>(sizeof(Stored)));
+  }
+  static GATHERUM_INLINE Stored product(const char* row, int e, Stored weight) {
+    const auto x = Product::template widen<Rare>(item(row, e)), w = Product::template widen<Rare>(weight);
+    return Product::template narrow<Rare>(Product::template fold<Rare>(x, w));
+  }
+
+  Sum sums_[N];
+};
+
+// What folds N items of a row, with weights or without.
+template <class F, int N, bool Weighted>
+using FewItems =
+    std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), RowSums<F, 1, N>, RowFold<F, N>>;
+// The folds that it pays for: other items are narrower than a word, or complex.
+template <class F>
+inline constexpr bool kFoldsFew = false;
+template <class V, Reduction R>
+inline constexpr bool kFoldsFew<Fold<V, R>> =
+    std::is_arithmetic_v<V> && sizeof(V) >= 4 && !kIsExact<Fold<V, R>>;
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -233,6 +233,18 @@ def make_lists(
     source_indices: object,
     numbered: bool,
 ) -> Any: ...
+def fold_pointed(
+    pointer: Program,
+    indptr: object,
+    sources: Program,
+    indices: object,
+    rows: Program,
+    table: object,
+    weights: object,
+    fill: object,
+    out: object,
+    fresh: bool,
+) -> tuple[str, int, int] | None: ...
 def map(function: str, value: str, from_: Array, to: Array) -> None: ...
 def dequantize(
     data: Array,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from .callbacks import shares_memory
 from .checks import check_out
 from .dtypes import MODES, check_movable, is_index, is_reducible
 from .dynamo import follow_tensors
-from .edge_folds import NAME, Fold
+from .edge_folds import NAME, Fold, Pointer
 from .edge_lists import Edges, End
 from .names import FoldName, Foreign, ModeName, SparseMatrix
 from .reductions import FOLDS, ROWS
@@ -177,7 +177,9 @@ def aggregate(
     A pointer and a matrix have the bits of the call with both indices of each entry, in the order
     in which they are stored; entries of the same place are edges of their own.
 
-    Working memory is 12 to 32 bytes an edge, and 4 or 8 for each row of the result and thread.
+    Working memory is 12 to 32 bytes an edge, and 4 or 8 for each row of the result and thread. By a
+    pointer, or a CSR matrix of it, it is 8 bytes for each row of the result, and for each thread 4
+    to 24 bytes for an edge of the row of the result that has most of them.
 
     Examples
     --------
@@ -215,29 +217,82 @@ def aggregate(
     rows = conversion.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
     sources = End("gather_indices", _as_indices("gather_indices", gather_indices), 0)
-    targets = End("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
+    pointed = isinstance(scatter_indices, Pointer)
+    if isinstance(scatter_indices, Pointer):
+        targets = End(scatter_indices.operand, scatter_indices.indptr, rows)
+    else:
+        targets = End("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
     check_movable(NAME, "data", table.dtype)
     scale = None
     if weights is not None:
         scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
     _check_dtypes(table, scale, reduction)
-    shape = _checked_shape(table, sources, targets)
-    steps = _weight_steps(scale, sources.indices.shape)
+    shape = _checked_shape(table, sources, targets, pointed)
     sources = sources._replace(size=len(table))
     given = None if out is None else _as_out(out, shape, table, scale, sources, targets)
     pins = conversion.pinned(table, sources.indices, targets.indices, scale, given)
-    edges = Edges.of(targets.indices, sources.indices, steps)
-    lists = edges.make_lists(NAME, targets, sources, scale is not None, how, negative)
-    result: Array = native.new_result(table.dtype, shape) if given is None else given
-    if 0 not in shape:
-        program = edges.row_program(table, result, FoldRule.afresh(reduction))
-        empty = np.full((), ROWS[reduction].empty, table.dtype)
-        lists.fold(program, table, scale, None, empty, result, out is None)
+    rows_of = _Rows(table, scale, reduction, how, negative, shape, given)
+    result = rows_of.fold_pointed(sources, targets) if pointed else rows_of.fold(sources, targets)
     del pins
     return result if out is None else out
 
 
 follow_tensors(aggregate, "aggregation")
+
+
+class _Rows(NamedTuple):
+    """What is folded along edges, and how."""
+
+    table: Array
+    weights: Array | None
+    reduction: str
+    mode: str
+    negative: bool
+    shape: tuple[int, ...]
+    out: Array | None
+
+    def fold(self, sources: End, targets: End) -> Array:
+        """Return the result for two indices of each edge."""
+        edges = Edges.of(targets.indices, sources.indices, self._weight_steps(sources))
+        weighs = self.weights is not None
+        lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
+        result = self._result()
+        if 0 not in self.shape:
+            program = edges.row_program(self.table, result, FoldRule.afresh(self.reduction))
+            empty, fresh = self._empty(), self.out is None
+            lists.fold(program, self.table, self.weights, None, empty, result, fresh)
+        return result
+
+    def fold_pointed(self, sources: End, pointer: End) -> Array:
+        """Return the result for a pointer to the edges of each row of it."""
+        if 0 not in self.shape:
+            edges = Edges.of(sources.indices, sources.indices, self._weight_steps(sources))
+            result = self._result()
+            program = edges.row_program(self.table, result, FoldRule.afresh(self.reduction))
+            given = self.table, self.weights, self._empty()
+            how = self.mode, self.negative, program
+            if edges.fold_pointed(NAME, pointer, sources, *how, *given, result, self.out is None):
+                return result
+        count = len(sources.indices)
+        numbers = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
+        return self.fold(sources, pointer._replace(indices=numbers))
+
+    def _result(self) -> Array:
+        if self.out is not None:
+            return self.out
+        made: Array = native.new_result(self.table.dtype, self.shape)
+        return made
+
+    def _empty(self) -> Array:
+        return np.full((), ROWS[self.reduction].empty, self.table.dtype)
+
+    def _weight_steps(self, sources: End) -> tuple[int, ...]:
+        """Return the strides that give each edge its weight."""
+        edges, weights = sources.indices.shape, self.weights
+        if weights is None:
+            return (0,) * len(edges)
+        shapes.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
+        return shapes.broadcast_strides(NAME, "weights", weights.shape, weights.strides, edges)
 
 
 def _as_indices(operand: str, value: object) -> Array:
@@ -254,24 +309,16 @@ def _check_dtypes(table: Array, weights: Array | None, reduction: str) -> None:
         raise errors.other_dtype(NAME, "weights", table.dtype, weights.dtype)
 
 
-def _checked_shape(table: Array, sources: End, targets: End) -> tuple[int, ...]:
+def _checked_shape(table: Array, sources: End, targets: End, pointed: bool) -> tuple[int, ...]:
     """Return the result's shape, or raise for operands that do not fit together."""
     if table.ndim == 0:
         raise errors.too_few_dimensions(NAME, "data", 0)
     expected, found = sources.indices.shape, targets.indices.shape
-    if found != expected:
+    if found != expected and not pointed:
         raise errors.other_shape(NAME, targets.operand, expected, found)
     shape = (targets.size, *table.shape[1:])
     shapes.check_result(NAME, shape, table.dtype)
     return shape
-
-
-def _weight_steps(weights: Array | None, edges: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides that give each edge its weight."""
-    if weights is None:
-        return (0,) * len(edges)
-    shapes.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
-    return shapes.broadcast_strides(NAME, "weights", weights.shape, weights.strides, edges)
 
 
 def _as_out(

@@ -18,6 +18,13 @@ Array: TypeAlias = Any  # a framework's
 NAME = "aggregate"
 
 
+class Pointer(NamedTuple):
+    """In the place of scatter indices: where the edges of each destination begin and end."""
+
+    operand: str
+    indptr: Array
+
+
 class Fold(NamedTuple):
     """The arguments of `aggregate` that are no arrays."""
 
@@ -25,6 +32,7 @@ class Fold(NamedTuple):
     reduction: str
     mode: str
     negative: bool
+    pointer: str = ""  # where one has the place of the targets: its operand
 
     @property
     def skips(self) -> bool:

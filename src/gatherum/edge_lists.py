@@ -82,6 +82,37 @@ class Edges(NamedTuple):
         end = targets if which == "targets" or sources is None else sources
         raise _invalid(op, end, position, value, mode)
 
+    def fold_pointed(
+        self,
+        op: str,
+        pointer: End,
+        sources: End,
+        mode: str,
+        negative: bool,
+        program: native.Program,
+        table: Array,
+        weights: Array | None,
+        empty: Array,
+        out: Array,
+        fresh: bool,
+    ) -> bool:
+        """Fold rows along edges that a pointer puts in order, or raise IndexError for a source.
+
+        False: it is no pointer, and nothing was done.
+        """
+        entries = Edges.of(pointer.indices, pointer.indices, (0,))
+        counted = pointer._replace(size=sources.indices.size + 1)
+        to = entries.end_program(counted, [loop.index for loop in entries.loops], "raise", False)
+        of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
+        ends = to, pointer.indices, of, sources.indices
+        found = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
+        if found is None:
+            return True
+        which, position, value = found
+        if which == "pointer":
+            return False
+        raise _invalid(op, sources, position, value, mode)
+
     def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
         """Return how the rows of one array are folded into those of another."""
         dtype = table.dtype

@@ -456,6 +456,13 @@ def other_format(op: str, operand: str, found: str, instead: str) -> TypeError:
     )
 
 
+def no_tensor(op: str, operand: str, found: str) -> TypeError:
+    return TypeError(
+        f"{op}: `data` must be a tensor where `{operand}` is a sparse tensor, got {found}; write "
+        "torch.as_tensor(data)"
+    )
+
+
 def not_of_rank(op: str, operand: str, expected: int, found: int) -> ValueError:
     dimensions = "dimension" if expected == 1 else "dimensions"
     return ValueError(f"{op}: `{operand}` must have {expected} {dimensions}, got {found}")

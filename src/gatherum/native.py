@@ -45,6 +45,7 @@ Fold = _core.Fold
 RowCache = _core.RowCache
 RowLists = _core.RowLists
 make_lists = _core.make_lists
+fold_pointed = _core.fold_pointed
 make_row_cache = _core.make_row_cache
 new_result = _core.new_result
 map_items = _core.map

@@ -14,7 +14,7 @@ import numpy as np
 from . import conversion, errors, frameworks, shapes
 from .call import Array, is_spec
 from .dtypes import is_index
-from .edge_folds import NAME
+from .edge_folds import NAME, Pointer
 
 GATHER, SCATTER, POINTER = "gather_indices", "scatter_indices", "indptr"
 
@@ -71,6 +71,9 @@ def listed(
         raise errors.weights_twice(NAME)
     if len(matrix.shape) != 2:
         raise errors.not_of_rank(NAME, GATHER, 2, len(matrix.shape))
+    owner = frameworks.adapter_of(type(sources))
+    if owner is not None and owner is not frameworks.adapter_of(type(data)):
+        raise errors.no_tensor(NAME, GATHER, type(data).__name__)
     size = _checked_size(size, matrix.shape[0], GATHER)
     if frameworks.namespace(NAME, {"data": data}) is None:
         data = conversion.as_array(NAME, "data", data)
@@ -105,20 +108,31 @@ def _numbered(
 ) -> tuple[Any, int]:
     """Return the segment of each edge by a pointer, and how many segments there are.
 
-    `edges` are the edges' other ends, of the operand `beside`.
+    `edges` are the edges' other ends, of the operand `beside`. Where the core can fold by it, a
+    pointer to sources stays one.
     """
     xp = frameworks.namespace(NAME, {"data": data, operand: indptr, beside: edges})
     if (traced := getattr(xp, "traced_segments", None)) is None:
         known: Any = conversion.as_indices(NAME, indptr, operand)
         ends = conversion.as_indices(NAME, edges, beside)
         count = _count(operand, known.dtype, known.shape, beside, ends, size)
+        if beside == GATHER and xp is None:
+            return _kept(operand, known), len(known) - 1
         return segment_numbers(NAME, operand, known, count), len(known) - 1
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
     count = _count(operand, xp.kind(pointer), tuple(pointer.shape), beside, others, size)
     if (found := traced(NAME, operand, pointer, others)) is None:
+        if beside == GATHER:
+            return _kept(operand, pointer), pointer.shape[0] - 1
         found = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
     return found, pointer.shape[0] - 1
+
+
+def _kept(operand: str, indptr: Any) -> Pointer:
+    if len(indptr) == 0:
+        raise errors.empty_pointer(NAME, operand)
+    return Pointer(operand, indptr)
 
 
 def _count(

@@ -351,6 +351,18 @@ GATHERUM_API gatherum_status gatherum_lists_fold(const gatherum_lists* lists, co
                                                  const gatherum_poll* poll,
                                                  gatherum_error* error) GATHERUM_NOEXCEPT;
 
+/* The same without lists, of edges in order of their destinations: edges pointer[i] up to pointer[i + 1] go
+ * to row i. Each end's program has one loop; the pointer's component is one larger than there are edges, in
+ * mode "raise". All entries and indices are checked: `operand` of an invalid index is "sources", or "pointer"
+ * where the entries do not ascend from 0 to the number of edges. With `fresh`, what is written then means
+ * nothing; without it, nothing is written. */
+GATHERUM_API gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer,
+                                                   const gatherum_edge_ends* sources,
+                                                   const gatherum_program* rows,
+                                                   const gatherum_row_operands* operands,
+                                                   const gatherum_poll* poll,
+                                                   gatherum_error* error) GATHERUM_NOEXCEPT;
+
 /* Rows of an open file, at their positions: row numbers[i] goes to row places[i] of the memory (i where
  * places is null). Every number and place is checked before it is used. */
 typedef struct gatherum_rows {

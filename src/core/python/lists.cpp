@@ -52,8 +52,8 @@ nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets
   return bound;
 }
 
-void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, nb::handle weights,
-          nb::handle start, nb::handle fill, nb::handle out, bool fresh) {
+gatherum_row_operands row_operands(nb::handle table, nb::handle weights, nb::handle start, nb::handle fill,
+                                   nb::handle out, bool fresh) {
   gatherum_row_operands at{};
   at.table = memory_of(table);
   at.table_step = PyArray_STRIDE(as_array(table), 0);
@@ -63,6 +63,12 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
   at.out = memory_of(out);
   at.out_step = PyArray_STRIDE(as_array(out), 0);
   at.fresh = fresh ? 1 : 0;
+  return at;
+}
+
+void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, nb::handle weights,
+          nb::handle start, nb::handle fill, nb::handle out, bool fresh) {
+  const gatherum_row_operands at = row_operands(table, weights, start, fill, out, fresh);
   gatherum_error error{};
   const bool is_long =
       PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) + gatherum_lists_bytes(lists.get()) >=
@@ -70,6 +76,22 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
   run_released(is_long, error, [&](const gatherum_poll* poll) {
     return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error);
   });
+}
+
+// None, or (operand, position, value) of an invalid index.
+nb::object fold_pointed(const BoundProgram& pointer, nb::handle indptr, const BoundProgram& sources,
+                        nb::handle indices, const BoundProgram& rows, nb::handle table, nb::handle weights,
+                        nb::handle fill, nb::handle out, bool fresh) {
+  const gatherum_edge_ends to{pointer.core(), memory_of(indptr)}, from{sources.core(), memory_of(indices)};
+  const gatherum_row_operands at = row_operands(table, weights, nb::none(), fill, out, fresh);
+  gatherum_error error{};
+  const bool is_long = PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) >= kLongBytes ||
+                       gatherum_program_is_long(sources.core()) != 0;
+  const gatherum_status status = run_released(is_long, error, [&](const gatherum_poll* poll) {
+    return gatherum_fold_pointed(&to, &from, rows.core(), &at, poll, &error);
+  });
+  if (status != GATHERUM_INVALID_INDEX) return nb::none();
+  return nb::make_tuple(text(error.operand), error.position, index_value(sources, error.value));
 }
 
 }  // namespace
@@ -82,6 +104,9 @@ void bind_lists(nb::module_& m) {
   m.def("make_lists", make, nb::arg("destinations"), nb::arg("block"), nb::arg("targets"),
         nb::arg("target_indices"), nb::arg("sources").none(), nb::arg("source_indices").none(),
         nb::arg("numbered"));
+  m.def("fold_pointed", fold_pointed, nb::arg("pointer"), nb::arg("indptr"), nb::arg("sources"),
+        nb::arg("indices"), nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(), nb::arg("fill"),
+        nb::arg("out"), nb::arg("fresh"));
   // A new array as the operators make it: a large one on huge pages.
   m.def(
       "new_result",

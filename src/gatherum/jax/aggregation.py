@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import aggregation, conversion, edge_folds
-from ..edge_folds import NAME, Fold
+from ..edge_folds import NAME, Fold, Pointer
+from ..sparse_edges import segment_numbers
 from . import namespace
 from .operands import known
 from .primitives import Array, Tracer
@@ -25,16 +26,24 @@ def run(data: Any, sources: Any, targets: Any, fold: Fold, weights: Any) -> Arra
     """Run `aggregate` where the data are an array of JAX."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
-    targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
+    pointed = isinstance(targets, Pointer)
+    if not pointed:
+        targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
     if weights is not None and not isinstance(weights, jax.Array):
         weights = known(
             NAME, "weights", conversion.as_updates(NAME, weights, data.dtype, "weights")
         )
-    given = data, sources, targets, weights
-    if any(isinstance(each, Tracer) for each in given):
-        edge_folds.check(namespace, *given, fold.reduction)
-        return edge_folds.composed(namespace, *given, fold)
-    table, *indices, scale = (None if each is None else np.asarray(each) for each in given)
+    if any(isinstance(each, Tracer) for each in (data, sources, targets, weights)):
+        if pointed:
+            ends = np.asarray(targets.indptr)
+            numbers = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
+            targets = jnp.asarray(numbers)
+        edge_folds.check(namespace, data, sources, targets, weights, fold.reduction)
+        return edge_folds.composed(namespace, data, sources, targets, weights, fold)
+    given = data, sources, weights
+    table, of, scale = (None if each is None else np.asarray(each) for each in given)
+    to: Any = targets
+    to = to._replace(indptr=np.asarray(to.indptr)) if pointed else np.asarray(to)
     how: Any = {"mode": fold.mode, "negative": fold.negative}
-    found = _on_arrays(table, *indices, fold.size, fold.reduction, scale, **how)
+    found = _on_arrays(table, of, to, fold.size, fold.reduction, scale, **how)
     return jnp.asarray(found)

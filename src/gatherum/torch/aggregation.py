@@ -6,15 +6,16 @@ Derivatives of products and extremes are those of a gather, a product and a scat
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .. import aggregation, conversion, edge_folds, errors
+from .. import aggregation, conversion, edge_folds, errors, sparse_edges
 from .._core import Reduction, divides
-from ..edge_folds import NAME, Fold
+from ..edge_folds import NAME, Fold, Pointer
 from ..reductions import FOLDS, ROWS
 from . import checks, dtypes, namespace, operands, private
 from .batching import front, stretched
@@ -52,13 +53,16 @@ def run(
     """Run `aggregate` where the data are a tensor."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
-    targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
+    if isinstance(targets, Pointer):
+        fold, targets = fold._replace(pointer=targets.operand), targets.indptr
+    else:
+        targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
     if weights is not None:
         weights = _as_weights(weights, data)
     with errors.for_tensors():
-        edge_folds.check(namespace, data, sources, targets, weights, fold.reduction)
-    how = fold.size, fold.reduction, weights, fold.mode, fold.negative
-    found: Tensor = overload(NAME)(data, sources, targets, *how)
+        ends = sources, sources if fold.pointer else targets
+        edge_folds.check(namespace, data, *ends, weights, fold.reduction)
+    found = _again(data, sources, targets, weights, fold)
     return found if out is None else checked_out(NAME, out, found).copy_(found)
 
 
@@ -84,29 +88,41 @@ def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
 
 
 def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
-            weights: Tensor | None = None, bounds: str = "raise", negative: bool = True
-            ) -> Tensor:  # fmt: skip
+            weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
+            pointer: str = "") -> Tensor:  # fmt: skip
     kind: Any = dtypes.planned(NAME, "data", data.dtype)
     if not isinstance(kind, np.dtype):  # NumPy has no arrays of it
-        return _composed(data, sources, targets, size, reduction, weights, bounds, negative)
+        how = size, reduction, weights, bounds, negative, pointer
+        return _composed(data, sources, targets, *how)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
-    table, *indices = (_array(tensor, kind) for tensor in tensors)
-    scale = indices.pop() if weights is not None else None
+    table, of, to, *scales = (_array(tensor, kind) for tensor in tensors)
+    scale, ends = scales[0] if scales else None, Pointer(pointer, to) if pointer else to
     with errors.for_tensors():
-        found = _on_arrays(table, *indices, size, reduction, scale, mode=bounds, negative=negative)
+        found = _on_arrays(table, of, ends, size, reduction, scale, mode=bounds, negative=negative)
     if dtypes.is_of_numpy(data.dtype):
         return torch.from_numpy(found)
     return torch.from_numpy(found.view(np.uint16)).view(data.dtype)
 
 
 def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
-              weights: Tensor | None = None, bounds: str = "raise", negative: bool = True
-              ) -> Tensor:  # fmt: skip
+              weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
+              pointer: str = "") -> Tensor:  # fmt: skip
     fold = Fold(size, reduction, bounds, negative)
+    targets = _listed(targets, sources.shape[0], pointer)
     found: Tensor = edge_folds.composed(namespace, data, sources, targets, weights, fold)
     return found
+
+
+def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
+    """Return the target of each edge, where a pointer may have their place."""
+    if not pointer:
+        return targets
+    known: Any = namespace.to_numpy(targets)
+    with errors.for_tensors():
+        numbers = sparse_edges.segment_numbers(NAME, pointer, known, edges)
+    return torch.from_numpy(numbers).to(targets.device)
 
 
 def _shape(data: Tensor, sources: Tensor, targets: Tensor, size: int, *_: Any) -> Tensor:
@@ -122,22 +138,23 @@ class _Sum(_Function):  # type: ignore[misc]
     @staticmethod
     def forward(
         ctx: Any, keyset: Any, data: Tensor, sources: Tensor, targets: Tensor, size: int,
-        reduction: str, weights: Tensor | None, bounds: str, negative: bool,
+        reduction: str, weights: Tensor | None, bounds: str, negative: bool, pointer: str,
     ) -> Any:  # fmt: skip
         saved = (data, sources, targets, *([] if weights is None else [weights]))
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
         ctx.set_materialize_grads(False)
-        ctx.fold, ctx.rows = Fold(size, reduction, bounds, negative), data.shape[0]
-        call = data, sources, targets, size, reduction, weights, bounds, negative
+        ctx.fold, ctx.rows = Fold(size, reduction, bounds, negative, pointer), data.shape[0]
+        call = data, sources, targets, size, reduction, weights, bounds, negative, pointer
         return below_recording(overload(NAME), keyset, call)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
-            return (None,) * 9
+            return (None,) * 10
         data, sources, targets, *more = ctx.saved_tensors
-        fold, weights = ctx.fold, more[0] if more else None
+        targets = _listed(targets, sources.shape[0], ctx.fold.pointer)
+        fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
         if divides(Reduction[fold.reduction]):
             ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
             counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
@@ -155,7 +172,7 @@ class _Sum(_Function):  # type: ignore[misc]
         if weights is not None and ctx.needs_input_grad[6]:
             found = edge_folds.of_weights(namespace, gradient, data, sources, targets, fold)
             of_weights = namespace.sum_to(found, more[0].shape).to(more[0].dtype)
-        return None, of_data, None, None, None, None, of_weights, None, None
+        return None, of_data, None, None, None, None, of_weights, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -176,14 +193,14 @@ class _Sum(_Function):  # type: ignore[misc]
 def _again(
     data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: Fold
 ) -> Tensor:
-    how = fold.size, fold.reduction, weights, fold.mode, fold.negative
+    how = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
     found: Tensor = overload(NAME)(data, sources, targets, *how)
     return found
 
 
 def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return all arguments of a call, which may leave the last ones out."""
-    return *call, *(None, "raise", True)[len(call) - 5 :]
+    return *call, *(None, "raise", True, "")[len(call) - 5 :]
 
 
 def _recorded(keyset: Any, *given: Any) -> Any:
@@ -201,17 +218,17 @@ def _recorded(keyset: Any, *given: Any) -> Any:
 
 
 def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
-    data, sources, targets, *rest = call
+    data, sources, targets, *rest = _full(call)
     if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
         return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *rest), 1
-    weights = _full(call)[5]
+    size, reduction, weights, bounds, negative, pointer = rest
     edges = _shape_of_one(sources, dims[1])
+    targets = _listed(targets, prod(edges), pointer)
     data, sources, targets = (
         front(*each, info.batch_size) for each in zip(call[:3], dims[:3], strict=True)
     )
     if weights is not None:
         weights = stretched(front(weights, dims[5], info.batch_size), edges)
-    size, reduction, _, bounds, negative = _full(call)[3:]
     fold = Fold(size, reduction, bounds, negative)
     found = edge_folds.composed(namespace, data, sources, targets, weights, fold, batched=True)
     return found, 0
@@ -224,7 +241,7 @@ def _shape_of_one(tensor: Tensor, dim: int | None) -> tuple[int, ...]:
 
 _SCHEMA = (
     "(Tensor data, Tensor gather_indices, Tensor scatter_indices, SymInt size, str reduction, "
-    "Tensor? weights=None, str bounds='raise', bool negative=True) -> Tensor"
+    "Tensor? weights=None, str bounds='raise', bool negative=True, str pointer='') -> Tensor"
 )
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)

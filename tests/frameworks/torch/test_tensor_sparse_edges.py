@@ -161,10 +161,16 @@ def test_refusals(change, kind, message):
         gatherum.aggregate(**arguments)
 
 
-def test_a_sparse_tensor_needs_rows_of_torch():
-    with pytest.raises(TypeError, match=r"^aggregate: `gather_indices\.crow_indices\(\)` must be a "
-                       r"NumPy array, got a torch\.Tensor"):  # fmt: skip
-        gatherum.aggregate(np.ones((2, 1)), torch.eye(2).to_sparse_csr(), None, None, "add")
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc, torch.sparse_coo])
+@pytest.mark.parametrize("data", [np.ones((2, 1)), [[1.0], [1.0]]], ids=type)
+def test_a_sparse_tensor_needs_rows_of_torch(layout, data):
+    made = torch.eye(2, dtype=torch.float64).to_sparse(layout=layout)
+    message = ("aggregate: `data` must be a tensor where `gather_indices` is a sparse tensor, got "
+               f"{type(data).__name__}; write torch.as_tensor(data)")  # fmt: skip
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        gatherum.aggregate(data, made, None, None, "add")
+    found = gatherum.aggregate(torch.as_tensor(data).double(), made, None, None, "add")
+    assert torch.equal(found, torch.ones(2, 1, dtype=torch.float64))
 
 
 def test_batches():

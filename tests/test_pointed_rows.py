@@ -1,0 +1,161 @@
+"""`aggregate` by a pointer in the core: the bits of the call with two indices, nothing trusted."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gatherum
+from strategies import REDUCTIONS_OF, same_bits
+
+GROUP = 4096  # kPointedGroup of kernels.hpp
+PIECE = 16384  # kPieceChunk of schedule.hpp
+FOLDS = [
+    (name, dtype) for name, dtypes in REDUCTIONS_OF.items() if name != "none" for dtype in dtypes
+]
+
+
+def drawn(dtype, row, counts, nodes=50):
+    """Rows, the sources of edges, a pointer with so many edges to each destination, weights."""
+    rng = np.random.default_rng(len(counts))
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=int)])
+    edges = int(indptr[-1])
+
+    def values(*shape):
+        if dtype.kind in "fcV":
+            found = rng.choice([0.0, -0.0, 1.5, -2.25, 3.0, np.inf, 1e-3, np.nan], shape)
+        else:
+            found = rng.integers(0, 100, shape)
+        return found.astype(dtype)
+
+    return values(nodes, *row), rng.integers(0, nodes, edges), indptr, values(edges)
+
+
+def by_both(data, sources, indptr, reduction, weights=None, **how):
+    targets = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return gatherum.aggregate(data, sources, targets, len(indptr) - 1, reduction, weights, **how)
+
+
+def by_pointer(data, sources, indptr, reduction, weights=None, **how):
+    return gatherum.aggregate(data, sources, None, None, reduction, weights, indptr=indptr, **how)
+
+
+@pytest.mark.parametrize(("reduction", "dtype"), FOLDS, ids=str)
+@pytest.mark.parametrize("row", [(), (1,), (2,), (3,), (4,), (8,), (11,), (3, 7), (150,)], ids=str)
+def test_rows_of_every_dtype_and_length(reduction, dtype, row):
+    data, sources, indptr, weights = drawn(np.dtype(dtype), row, [3, 0, 1, 9, 0, 2, 1, 0])
+    with np.errstate(all="ignore"):
+        for scale in (None, weights, np.repeat(weights, 2)[::2], weights[:1]):
+            expected = by_both(data, sources, indptr, reduction, scale)
+            assert same_bits(by_pointer(data, sources, indptr, reduction, scale), expected)
+
+
+@pytest.mark.parametrize("reduction", ["add", "max"])
+def test_rows_that_are_not_contiguous(reduction):
+    data, sources, indptr, weights = drawn(np.dtype("f4"), (6, 8), [3, 0, 1, 9, 0, 2, 1, 0])
+    for table in (
+        data[:, ::2],
+        data[:, :, ::-1],
+        data[:, :, 2],
+        data.transpose(0, 2, 1),
+        data[::-2],
+    ):
+        of = sources % len(table)
+        expected = by_both(table, of, indptr, reduction, weights)
+        assert same_bits(by_pointer(table, of, indptr, reduction, weights), expected)
+        for apart in (np.empty((*expected.shape, 2), "f4")[..., 0], np.empty_like(expected)[::-1]):
+            assert by_pointer(table, of, indptr, reduction, weights, out=apart) is apart
+            assert same_bits(apart.copy(), expected)
+
+
+SIZES = {
+    "many empty": [0] * 9000 + [1] + [0] * 9000 + [2],
+    "one each": [1] * 20000,
+    "as a group": [GROUP, GROUP - 1, 1, GROUP + 1, 0, 1],
+    "one large": [2, 60000, 0, 3],
+    "all in the last": [0, 0, 50000],
+    "no destination": [],
+    "no edge": [0, 0, 0],
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("row", [(), (5,), (40,)], ids=str)
+def test_the_same_bits_on_any_number_of_threads(settings_restored, name, row):
+    data, sources, indptr, weights = drawn(np.dtype("f4"), row, SIZES[name])
+    data = np.random.default_rng(1).standard_normal(data.shape).astype("f4")
+    gatherum.set_num_threads(1)
+    expected = by_both(data, sources, indptr, "add", weights)
+    for threads in (1, 2, 3, 4):
+        gatherum.set_num_threads(threads)
+        assert same_bits(by_pointer(data, sources, indptr, "add", weights), expected)
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap", "drop"])
+@pytest.mark.parametrize("negative", [True, False])
+@pytest.mark.parametrize("row", [(), (3,), (40,)], ids=str)
+def test_invalid_sources_in_every_mode(mode, negative, row):
+    data, sources, indptr, weights = drawn(np.dtype("f8"), row, [3, 0, 1, 5000, 0, 2, 1, 0])
+    sources = np.random.default_rng(2).integers(-80, 80, len(sources))
+    how = {"mode": mode, "negative": negative}
+    for scale in (None, weights, np.repeat(weights, 2)[::2], weights[:1]):
+        for reduction in ("add", "min"):
+            expected = by_both(data, sources, indptr, reduction, scale, **how)
+            assert same_bits(by_pointer(data, sources, indptr, reduction, scale, **how), expected)
+
+
+@pytest.mark.parametrize("at", [0, 1, 255, 256, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE])
+def test_a_pointer_that_falls_anywhere(at):
+    indptr = np.arange(2 * PIECE + 1)
+    data, sources = np.ones((4, 2)), np.zeros(2 * PIECE, np.int8)
+    out = np.full((2 * PIECE, 2), 7.0)
+    for wrong in (-1, -5, 2**62):
+        changed = indptr.copy()
+        changed[at] = wrong
+        with pytest.raises(ValueError, match=r"^aggregate: `indptr` must "):
+            by_pointer(data, sources, changed, "add", out=out)
+        assert (out == 7).all()
+
+
+@pytest.mark.parametrize("at", [0, 255, 256, 5000, 8999])
+def test_an_invalid_source_leaves_the_result_as_it_was(at):
+    data, sources, indptr, weights = drawn(np.dtype("f4"), (2,), [3, 0, 7000, 1997])
+    sources[at] = 50
+    out = np.full((4, 2), 7, "f4")
+    for given in (None, out):
+        with pytest.raises(IndexError) as caught:
+            by_pointer(data, sources, indptr, "add", weights, out=given)
+        assert str(caught.value) == (
+            f"aggregate: index 50 is out of bounds for axis 0 of size 50 (gather_indices[{at}])"
+        )
+    assert (out == 7).all()
+
+
+def test_the_result_shares_no_memory_with_the_pointer():
+    indptr = np.array([0, 1, 2, 2])
+    with pytest.raises(ValueError, match=r"^aggregate: `out` must not share memory with `indptr`"):
+        by_pointer(np.array([1, 2]), [0, 1], indptr, "add", out=indptr[:3])
+
+
+@pytest.mark.parametrize("changed", ["indptr", "sources"])
+def test_indices_that_another_thread_changes(changed):
+    data, sources, indptr, weights = drawn(np.dtype("f4"), (2,), [5] * 20000)
+    target, first, wrong = (indptr, 20, 2**40) if changed == "indptr" else (sources, 3, 10**9)
+    kept, stop = target[first], threading.Event()
+
+    def change():
+        while not stop.is_set():
+            target[first] = wrong
+            target[first] = kept
+
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        for _ in range(50):
+            try:
+                by_pointer(data, sources, indptr, "add", weights)
+            except (IndexError, ValueError) as error:
+                assert str(error).startswith("aggregate: ")
+    finally:
+        stop.set()
+        other.join()
