@@ -36,20 +36,21 @@ inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int 
   if (nest.index.swapped || stride != width || width < 4 || size > int64_t{1} << 31) return false;
   prefetch_on(nest, at, stride, n);
   // Copied before they are checked: another thread may change them.
-  alignas(64) uint64_t copied[kBlock];
-  void* const copy = width == 4 ? static_cast<void*>(numbers) : copied;
-  std::memcpy(copy, at, static_cast<size_t>(n * width));
-  compiler_barrier(copy);
-  const auto check = [=](const auto* values) {
-    auto outside = *values;
+  const auto check = [n, size](const auto* values, const auto& each) {
+    auto outside = values[0];
     const auto last = static_cast<decltype(outside)>(size - 1);
-    for (int i = 0; i < n; ++i) {
-      outside |= values[i] | (last - values[i]);
-      numbers[i] = static_cast<uint32_t>(values[i]);
-    }
+    for (int i = 0; i < n; ++i) outside |= values[i] | (last - values[i]), each(i);
     return outside >> (8 * sizeof outside - 1) == 0;
   };
-  return width == 4 ? check(numbers) : check(copied);
+  if (width == 4) {
+    std::memcpy(numbers, at, static_cast<size_t>(n) * 4);
+    compiler_barrier(numbers);
+    return check(numbers, [](int) {});
+  }
+  alignas(64) uint64_t copied[kBlock];
+  std::memcpy(copied, at, static_cast<size_t>(n) * 8);
+  compiler_barrier(copied);
+  return check(copied, [&](int i) { numbers[i] = static_cast<uint32_t>(copied[i]); });
 }
 
 // The lists of a few destinations, in a worker's scratch.

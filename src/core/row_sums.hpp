@@ -150,10 +150,14 @@ class RowFold {
   Sum sums_[N];
 };
 
+// The vectors of N items; those wider than a register take twice the time (64 bytes on x86-64-v3).
+template <class F, int N, int kEach = std::min<int>(N, kLanes * 8 / int{sizeof(typename F::Sum)})>
+using SumsOf = RowSums<F, N / kEach, kEach>;
+
 // What folds N items of a row, with weights or without.
 template <class F, int N, bool Weighted>
 using FewItems =
-    std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), RowSums<F, 1, N>, RowFold<F, N>>;
+    std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), SumsOf<F, N>, RowFold<F, N>>;
 // The folds that it pays for: other items are narrower than a word, or complex.
 template <class F>
 inline constexpr bool kFoldsFew = false;
