@@ -29,7 +29,8 @@ KERNELS = {
     ),
     "tsan": (
         "threads", "determinism", "integer_bins", "shares", "slab_blocks", "groups", "walks",
-        "aggregate", "prepare", "c_gradients", "extremes", "exact_sums", "quantized", "pointed_rows",
+        "aggregate", "prepare", "c_gradients", "extremes", "exact_sums", "quantized",
+        "pointed_rows",
     ),
 }  # fmt: skip
 # What is compiled once runs on the best level and on portable, and not on those between.
