@@ -1,5 +1,6 @@
 #include "tensor_totals.hpp"
 
+#include <limits>
 #include <optional>
 
 #include "positional.hpp"
@@ -50,7 +51,7 @@ std::optional<npy_intp> least_size(const View& indices) {
   int64_t last = -1;
   const bool read = each_index(indices, [&last](npy_intp, int64_t value) {
     last = std::max(last, value);
-    return value >= 0;
+    return value >= 0 && value < std::numeric_limits<int64_t>::max();
   });
   return read ? std::optional<npy_intp>(last + 1) : std::nullopt;
 }
