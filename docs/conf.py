@@ -19,6 +19,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_copybutton",
     "rendering",
 ]
 exclude_patterns = ["_build"]
@@ -46,6 +47,8 @@ html_title = f"gatherum {release}"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_copy_source = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and output are not copied
+copybutton_prompt_is_regexp = True
 html_show_sourcelink = False
 pygments_style = "a11y-light"  # every token has a contrast of 4.5 or more
 pygments_dark_style = "monokai"

@@ -489,7 +489,10 @@ def test_each_extra_brings_what_its_message_asks_for():
         "hdf5": {"h5py"},
         "arrow": {"pyarrow"},
         "safetensors": {"ml_dtypes"},  # for reductions of bfloat16 alone
-        "peers": {"onnx", "onnxruntime", "numba", "jax"},
+        "peers": {
+            *("onnx", "onnxruntime", "numba", "jax"),
+            *("scipy", "numpy_groupies", "polars", "pandas", "pyarrow"),
+        },
     }
 
 
