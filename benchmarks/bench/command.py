@@ -74,8 +74,7 @@ def _families(wanted: Sequence[str] | None) -> tuple[str, ...]:
     for family in wanted or ():
         if family not in installed:
             raise ValueError(
-                f"bench: --peers must be installed peers ({', '.join(installed)}), "
-                f"got {family!r}"
+                f"bench: --peers must be installed peers ({', '.join(installed)}), got {family!r}"
             )
     return installed if wanted is None else tuple(wanted)
 

@@ -23,7 +23,8 @@ int main(void) {
   operands.indices = gatherum_memory(rows, sizeof rows);
   operands.out = gatherum_memory(result, sizeof result);
   gatherum_error error;
-  status = gatherum_run(program, &operands, NULL, &error);
+  status = gatherum_check(program, &operands, &error);
+  if (status == GATHERUM_OK) status = gatherum_run(program, &operands, NULL, &error);
   gatherum_program_free(program);
   if (status != GATHERUM_INVALID_INDEX) return 1;
   printf("%s: %lld (%s[%lld])\n", error.message, (long long)error.value, error.operand, (long long)error.position);

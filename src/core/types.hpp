@@ -1,5 +1,5 @@
-// The modes, value types and reductions that a call can have. Python gets them from here, so each name is
-// written once. Functions of an enumeration are switches without default: a switch that forgets a new
+// The modes, value types and reductions that a call can have. Python's enumerations
+// are made of them. Functions of an enumeration are switches without default: a switch that forgets a new
 // enumerator does not compile. Every property of a reduction comes from its row, `row_of`.
 #pragma once
 

@@ -1,9 +1,9 @@
-"""Gather and scatter on NumPy arrays: exact, checked, and the same bits on any number of threads.
+"""Gather and scatter on arrays: exact, checked, and the same bits on any number of threads.
 
 Take from an array by index
     `gather` slices along an axis, `gather_elements` one element for every index, `gather_nd` by
     tuples of indices.
-Put back, and combine what meets: set, add, mul, max, min, mean
+Put back, and combine what meets: set, add, mul, max, min, mean, fsum, fmean
     `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
 Do both at once, or many times
     `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts

@@ -1,4 +1,4 @@
-"""The messages of all errors, each worded once.
+"""The messages of all errors, each worded once in Python; `make.cpp` has those of C.
 
 The messages of one framework alone are in its folder's `errors.py`. Each function returns the
 exception to raise. Its message names the operator, the operand, what was expected, what was found,
