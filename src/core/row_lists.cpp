@@ -286,10 +286,11 @@ int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t*
     steps[static_cast<size_t>(piece)] =
         chosen_kernels().pointed_read(pointer.program->checks, pointer.indices, begin, end, starts);
   });
+  const auto descends = [&steps] { return *std::min_element(steps.begin(), steps.end()) < 0; };
+  if (descends()) return -1;  // an entry that is not valid has no number
   for (int64_t piece = 1; piece < pieces; ++piece)
     steps.push_back(starts[piece * kPieceChunk] - starts[piece * kPieceChunk - 1]);
-  if (*std::min_element(steps.begin(), steps.end()) < 0 || starts[0] != 0 || starts[n - 1] != edges)
-    return -1;
+  if (descends() || starts[0] != 0 || starts[n - 1] != edges) return -1;
   return *std::max_element(steps.begin(), steps.end());
 }
 
