@@ -742,6 +742,7 @@ def test_every_sentence_is_tested():
         "no_names",
         "other_name",
         "equal_names",
+        "two_coordinates",
         "no_adapter",  # test_add_framework.py
         "not_an_adapter",
         "no_modules",

@@ -103,6 +103,11 @@ def test_scatters(cube, given):
         (lambda: gatherum.gather(CUBE, xr.DataArray([0], dims="lon"), 1), ValueError,
          "gather: the result would have the dimensions ('time', 'lon', 'lon'), two of one name; "
          "rename those of `indices`"),
+        (lambda: gatherum.gather(CUBE.assign_coords(k=("lat", range(CUBE.sizes["lat"]))),
+                                 xr.DataArray([1, 0], dims="k", coords={"k": [7, 8]}), 1),
+         ValueError,
+         "gather: `data` and `indices` have different coordinates of the name 'k'; rename one, or "
+         "drop it"),
         (lambda: gatherum.gather_elements(CUBE, xr.DataArray(VALUES.astype(int)), 1), ValueError,
          "gather_elements: dimension 0 of `indices` must be named 'time', got 'dim_0'"),
         (lambda: gatherum.scatter_slices(CUBE, NAMES, CUBE.isel(lat=[0, 1]), 1), ValueError,

@@ -151,6 +151,13 @@ def equal_names(op: str, names: tuple[object, ...]) -> ValueError:
     )
 
 
+def two_coordinates(op: str, name: object) -> ValueError:
+    return ValueError(
+        f"{op}: `data` and `indices` have different coordinates of the name {name!r}; rename one, "
+        "or drop it"
+    )
+
+
 def held_array(op: str, operand: str, found: str, held: str, instead: str) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must be one array, got a {found} that holds a {held}; {instead}"

@@ -114,6 +114,9 @@ def _with_coordinates(
     made = made.assign_coords(found.coords)
     if has_labels(indices):
         own = _along(indices, entries)
+        for name in entries & set(own.coords):
+            if name in made.coords and not made.coords[name].equals(own.coords[name]):
+                raise errors.two_coordinates(attributes.op, name)
         known = [name for name in own.coords if name in made.coords]
         made = made.assign_coords(own.drop_vars(known).coords)
     return made

@@ -225,7 +225,8 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     edges = _shape_of_one(sources, dims[1])
     targets = _listed(targets, prod(edges), pointer)
     data, sources, targets = (
-        front(*each, info.batch_size) for each in zip(call[:3], dims[:3], strict=True)
+        front(each, dim, info.batch_size)
+        for each, dim in zip((data, sources, targets), dims[:3], strict=True)
     )
     if weights is not None:
         weights = stretched(front(weights, dims[5], info.batch_size), edges)

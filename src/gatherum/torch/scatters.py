@@ -166,6 +166,9 @@ def fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Ten
         empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
         return places.put(empty, src, FOLDS[reduction])
     if reduction == "mean":  # of the updates and the old value, over the number of updates
+        if out.dtype in (torch.float16, torch.bfloat16):  # which are rounded once
+            wide = fold(places, src.to(torch.float32), "mean", out.to(torch.float32))
+            return out.copy_(wide)
         total = fold(places, src, "add", out)
         counts = places.over_data(places.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"

@@ -68,7 +68,9 @@ def whole(op: str, name: str, value: object) -> int:
             raise errors.not_an_integer(op, name, value) from None
     if surely_holds(size < 0):
         raise errors.negative_size(op, name, (size,))
-    return size
+    if type(size) is int and not torch.compiler.is_compiling() and size >= 1 << 63:
+        raise errors.out_of_range(op, name, size, 0, 1 << 63)
+    return int(size) if type(size) is bool else size
 
 
 def least(index: Tensor) -> int:

@@ -178,5 +178,16 @@ def test_batches():
     many = torch.stack([data, data + 1])
     found = torch.func.vmap(lambda d: call(d, sources, weights))(many)
     assert torch.equal(found, torch.stack([call(d, sources, weights) for d in many]))
+    scales = torch.stack([weights, 2 * weights])
+    found = torch.func.vmap(lambda w: call(data, sources, w))(scales)
+    assert torch.equal(found, torch.stack([call(data, sources, w) for w in scales]))
+    ends = torch.stack([sources, sources.flip(0)])
+    found = torch.func.vmap(lambda s: call(data, s, weights))(ends)
+    assert torch.equal(found, torch.stack([call(data, s, weights) for s in ends]))
+    jacobians = [
+        of(lambda w: call(data, sources, w))(weights)
+        for of in (torch.func.jacfwd, torch.func.jacrev)
+    ]
+    assert torch.equal(*jacobians)
     with pytest.raises(RuntimeError, match="the values of `indptr` cannot be read inside"):
         torch.func.vmap(lambda p: call(data, sources, weights, p))(torch.stack([INDPTR, INDPTR]))

@@ -257,3 +257,13 @@ def test_refusals():
         TypeError, match=r"^scatter_std: `func` 'std' is not defined for dtype bool"
     ):
         ts.scatter_std(torch.ones(2, dtype=torch.bool), [0, 1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_mean_into_a_tensor_is_rounded_once(dtype):
+    values, index = torch.full((3,), 30000.0, dtype=dtype), torch.tensor([0, 0, 0])
+    out = torch.zeros(1, dtype=dtype, requires_grad=True)
+    found = ts.scatter_mean(values, index, out=out.clone())
+    assert torch.equal(found, ts.scatter_mean(values, index))
+    (gradient,) = torch.autograd.grad(found, out)
+    assert gradient.item() == torch.tensor(1 / 3, dtype=dtype).item()
