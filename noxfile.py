@@ -209,7 +209,9 @@ def lint(session: nox.Session) -> None:
     # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
     session.run("basedpyright", "--pythonpath", str(python).strip())
-    sources = [path for path in Path("src/core").rglob("*") if path.is_file()]
+    sources = [
+        path for path in Path("src/core").rglob("*") if path.suffix in (".cpp", ".hpp", ".h")
+    ]
     sources += Path("src/gatherum/cuda/kernels").glob("*.cu*")
     sources += Path("tests/frameworks/cuda/shim").glob("*pp")
     session.run("clang-format", "--dry-run", "-Werror", *sorted(map(str, sources)))

@@ -165,7 +165,7 @@ class Operator(NamedTuple):
         return range(axis, axis + (indices[-1] if self.tuples else 1))
 
 
-_FACTS = _core.addressings()
+_FACTS = _core.address_kinds()
 SLICES = Addressing("a slice", "axis", *_FACTS["slices"])
 ELEMENTS = Addressing("an element", "axis", *_FACTS["elements"])
 TUPLES = Addressing("what a tuple names", "batch_dims", *_FACTS["tuples"])

@@ -155,7 +155,7 @@ void bind_lowering(nb::module_& m) {
                                searches ? 0 : kFewElements);
       },
       nb::arg("shape"), nb::arg("strides"), nb::arg("item"), nb::arg("searches"));
-  m.def("addressings", [] {
+  m.def("address_kinds", [] {
     nb::dict facts;
     for (const auto& [name, a] : {std::pair{"slices", kSlices}, {"elements", kElements}, {"tuples", kTuples}})
       facts[name] = nb::make_tuple(a.tuples, a.shares_front, a.shares_back);
