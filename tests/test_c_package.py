@@ -36,6 +36,16 @@ needs_cmake = pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("ninja")),
     reason="builds with CMake: install cmake and ninja",
 )
+
+
+def cmake_version():
+    """Return the version of the CMake on the path, () for none."""
+    if shutil.which("cmake") is None:
+        return ()
+    said = subprocess.run(["cmake", "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:2]))
+
+
 needs_package = pytest.mark.skipif(
     not (LIBRARY / "cmake").is_dir(), reason="the core was built by something else than CMake"
 )
@@ -140,6 +150,7 @@ def test_the_example_in_rust(tmp_path):
 
 @pytest.mark.slow
 @needs_cmake
+@pytest.mark.skipif(cmake_version() < (3, 26), reason="building the core needs cmake 3.26")
 def test_the_core_is_installed_without_python(tmp_path):
     tree = copied(tmp_path / "tree", "src", "CMakeLists.txt")
     settings = [
