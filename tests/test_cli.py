@@ -598,6 +598,8 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
          "gather takes --axis, not --batch-dims."),
         (["gather", "--data", "2", "--indices", "1", "--updates", "2"], 2,
          "gather takes no --updates."),
+        (["gather", "--data", "2", "--indices", "1", "--updates", str(EXAMPLES / "planets.npy")], 2,
+         "gather takes no --updates."),
         (["gather", "--data", "2", "--indices", "1", "--reduction", "add"], 2,
          "gather takes no --reduction."),
         (["gather", "--data", "2", "--indices", "1", "--exclude-self"], 2,

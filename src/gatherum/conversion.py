@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import errors, frameworks, narrow, refusals
-from .call import Array, ArraySpec, Attributes
+from .call import Array, ArraySpec, Attributes, FoldRule
 from .casting import (
     KIND_RANK,
     all_integers,
@@ -450,8 +450,8 @@ def attributes_from(
     for name in keywords:
         if name not in allowed:
             raise errors.unknown_attribute(op, name, allowed)
-    given = {"reduction": "none", "include_self": True} | Attributes(op).keywords | {**keywords}
-    names = OPERATORS[op].attribute, "reduction", "include_self", "mode", "negative"
+    given = FoldRule()._asdict() | Attributes(op).keywords | {**keywords}
+    names = OPERATORS[op].attribute, *FoldRule._fields, "mode", "negative"
     return as_attributes(op, *(given[name] for name in names))
 
 
