@@ -14,17 +14,24 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench import machine
 
 
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """Return a parser of what every report is asked for."""
+    found = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    found.add_argument("--threads", type=int, default=gatherum.get_num_threads())
+    found.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    found.add_argument("--rounds", type=int, default=7)
+    return found
+
+
 def arguments(about: str | None) -> argparse.Namespace:
     """Read what a report is asked for."""
-    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
-    parser.add_argument("--threads", type=int, default=gatherum.get_num_threads())
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
-    parser.add_argument("--rounds", type=int, default=7)
-    return parser.parse_args()
+    return parser(about).parse_args()
 
 
-def report(runs: Mapping[str, Callable[[], object]], given: argparse.Namespace) -> None:
-    """Time the runs in turns, and print the medians, the least and the greatest of each."""
+def timed(
+    runs: Mapping[str, Callable[[], object]], given: argparse.Namespace
+) -> dict[str, list[float]]:
+    """Time the runs in turns; return the milliseconds of each round."""
     gatherum.set_num_threads(given.threads)
     clock = perf_counter if given.clock == "wall" else process_time
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -33,8 +40,21 @@ def report(runs: Mapping[str, Callable[[], object]], given: argparse.Namespace) 
             begin = clock()
             run()
             times[name].append(1e3 * (clock() - begin))
+    return times
+
+
+def head(given: argparse.Namespace) -> str:
+    """Return what a report says of the machine."""
     about = machine.describe(sys.argv)
-    print(f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}")
-    print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads, ms of {given.clock} time")
+    return (
+        f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}\n"
+        f"load {os.getloadavg()[0]:.1f}, {given.threads} threads, ms of {given.clock} time"
+    )
+
+
+def report(runs: Runs, given: argparse.Namespace) -> None:
+    """Print the medians of runs in turns, the least and the greatest of each."""
+    times = timed(runs, given)
+    print(head(given))
     for name, spent in times.items():
         print(f"{name:<36}{median(spent):>8.1f}  ({min(spent):.1f} to {max(spent):.1f})")

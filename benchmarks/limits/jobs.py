@@ -1,0 +1,116 @@
+"""Whole jobs beside limit kernels: plain loops with the same accesses and no checks.
+
+python benchmarks/limits/jobs.py [--only sum,max] [--threads 1] [--clock cpu] [--rounds 7]
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from turns import head, parser, timed
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench.job_workloads import JOBS
+from bench.jobs import Job
+from bench.peers import with_gatherum
+
+HERE = Path(__file__).parent
+FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread")
+# The kernel of a job, by what it does and how its values combine. run.py has what only moves rows.
+KERNELS = {
+    ("groups", "sum"): 0, ("groups", "mean"): 1, ("groups", "max"): 2, ("counts", "count"): 3,
+    ("messages", "sum"): 4, ("maxima", "max"): 5,
+    ("bags", "sum"): 6, ("product", "sum"): 6, ("combine", "sum"): 7,
+}  # fmt: skip
+POINTERS = ("values", "groups", "rows", "indptr", "weights", "out")
+NUMBERS = ("count", "size", "width", "ahead", "threads")
+# What a job of edges calls the operands.
+NAMES = {"values": "table", "groups": "targets", "rows": "sources"}
+
+
+class Call(ctypes.Structure):
+    """The argument of a limit kernel, as job_kernels.cpp declares it."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in POINTERS),
+        *((name, ctypes.c_int64) for name in NUMBERS),
+    )
+
+
+def compiled(folder: str) -> ctypes.CDLL:
+    """Compile the kernels for this processor."""
+    to = Path(folder) / "jobs.so"
+    compiler = os.environ.get("CXX", "c++")
+    subprocess.run([compiler, *FLAGS, str(HERE / "job_kernels.cpp"), "-o", str(to)], check=True)
+    return ctypes.CDLL(str(to))
+
+
+def operands_of(job: Job, answer: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arrays of a job by the names of the kernel's."""
+    given = {name: job.operands.get(name, job.operands.get(NAMES.get(name))) for name in POINTERS}
+    out = np.empty(answer.shape, "i8" if job.op == "counts" else answer.dtype)
+    return {name: array for name, array in (given | {"out": out}).items() if array is not None}
+
+
+def limit_of(
+    library: ctypes.CDLL, job: Job, answer: np.ndarray, threads: int
+) -> Callable[[], object]:
+    """Return the limit kernel of a job, with the best distance and threads that a search finds."""
+    arrays = operands_of(job, answer)
+    width = arrays["out"][0].size
+    count = arrays.get("rows", arrays.get("groups")).size
+    kernel = KERNELS[job.op, job.func]
+
+    def run(ahead: int, used: int) -> np.ndarray:
+        call = Call(**{name: array.ctypes.data for name, array in arrays.items()})
+        for name, number in zip(NUMBERS, (count, job.size, width, ahead, used), strict=True):
+            setattr(call, name, number)
+        library.run_job(ctypes.c_int64(kernel), ctypes.byref(call))
+        return arrays["out"]
+
+    times = {}
+    for settings in product((0, 8, 16, 32), {1, threads}):
+        run(*settings)
+        begin = perf_counter()
+        run(*settings)
+        times[settings] = perf_counter() - begin
+    return partial(run, *min(times, key=times.__getitem__))
+
+
+def main() -> None:
+    """Print the medians."""
+    options = parser(__doc__)
+    options.add_argument("--only", default="")
+    options.add_argument("--scale", type=float, default=1.0)
+    given = options.parse_args()
+    print(head(given))
+    with tempfile.TemporaryDirectory() as folder:
+        library = compiled(folder)
+        for workload in JOBS:
+            job = workload.make(given.scale, np.random.default_rng(0))
+            wanted = any(part in workload.name for part in given.only.split(","))
+            if not wanted or (job.op, job.func) not in KERNELS:
+                continue
+            ours = with_gatherum.JOBS[job.op](job)
+            answer = np.asarray(ours["recycled"]())
+            limit = limit_of(library, job, answer, given.threads)
+            np.testing.assert_allclose(limit(), answer, rtol=2e-2)
+            runs = {"limit": limit} | {name: run for name, run in ours.items() if name != "fresh"}
+            times = {name: median(spent) for name, spent in timed(runs, given).items()}
+            shown = (f"{name} {spent:.2f}" for name, spent in times.items())
+            ratio = times["recycled"] / times["limit"]
+            print(f"{workload.name:<18}{ratio:>6.2f} of its limit: {', '.join(shown)}", flush=True)
+
+
+main()
