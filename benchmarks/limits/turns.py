@@ -28,9 +28,10 @@ def arguments(about: str | None) -> argparse.Namespace:
     return parser(about).parse_args()
 
 
-def timed(
-    runs: Mapping[str, Callable[[], object]], given: argparse.Namespace
-) -> dict[str, list[float]]:
+Runs = Mapping[str, Callable[[], object]]
+
+
+def timed(runs: Runs, given: argparse.Namespace) -> dict[str, list[float]]:
     """Time the runs in turns; return the milliseconds of each round."""
     gatherum.set_num_threads(given.threads)
     clock = perf_counter if given.clock == "wall" else process_time
