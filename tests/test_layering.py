@@ -42,9 +42,9 @@ ROWS = [
 ]
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
     "casts", "grouped", "gathers", "scatters", "handle", "stream", "batches", "options", "run",
-    "lookups", "receivers", "results", "opened", "operands", "progress", "gathering", "table_pass",
-    "windows", "scattering", "formats", "remote", "memory", "durable", "row_requests", "tables",
-    "disk", "budget", "stats", "os_calls",
+    "lookups", "receivers", "results", "opened", "operands", "reordered", "progress",
+    "gathering", "table_pass", "windows", "scattering", "formats", "remote", "memory", "durable",
+    "row_requests", "tables", "disk", "budget", "stats", "os_calls",
 ]  # fmt: skip
 # What they import when it is used.
 LATER = {"__main__": {"cli"}, "dynamo": {"torch"}, "plans": {"explanations"}}

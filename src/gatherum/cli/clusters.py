@@ -25,6 +25,7 @@ _ALONE = {
     "memory": "workers have limits of their own",
     "spill_dir": "workers have folders of their own",
     "format": "workers go by the names and the first bytes of files",
+    "axes": "workers read a table in the order of its file",
 }
 _PACKAGES = ("dask", "distributed")
 
@@ -57,7 +58,7 @@ def is_wanted(options: dict[str, Any]) -> bool:
         raise click.UsageError("--scheduler and --workers exclude each other.")
     context = click.get_current_context()
     for name, why in _ALONE.items():
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT):
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"--{named[0]} does not go with {flag}: {why}.")
     if options["resume"] and not options.get("in_place"):

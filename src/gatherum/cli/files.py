@@ -15,7 +15,7 @@ from ..operators import OPERATORS, Operator
 from . import clusters
 from . import options as shared
 from .group import OUTPUT, commands
-from .indices import Values, as_operand, is_text
+from .indices import Axes, Values, as_operand, is_text
 from .numbers import short
 from .options import FILE, together
 from .streams import DASH, INPUT, mapped, named, received, scratch, send
@@ -115,12 +115,20 @@ def gather_elements(**options: Any) -> None:
 @commands.command()
 @_gathers
 @shared.batch_dims
+@click.option(
+    "--axes", type=Axes(), metavar="AXIS,...",
+    help="The dimensions of TABLE that a tuple's numbers address, by number (1,2) or by name "
+    "(lat,lon) where the file has names; by default the first ones.",
+)  # fmt: skip
 def gather_nd(**options: Any) -> None:
     """Take elements or slices of TABLE by the tuples in INDICES.
 
-    INDICES is an array file, or a .csv, .tsv or .txt file with a tuple on each line.
+    INDICES is an array file, or a .csv, .tsv or .txt file with a tuple on each line. The output
+    has a place for each tuple, and behind it the dimensions of TABLE that tuples do not address.
 
     Example: gatherum gather-nd volume.zarr points.npy -o values.npy --mode fill --fill-value nan
+
+    Example: gatherum gather-nd cube.nc:t2m stations.csv -o series.npy --axes lat,lon
     """
     _run_gather("gather_nd_file", options)
 
@@ -284,12 +292,13 @@ def _run_alone(
 
     def operand(role: str, given: str | list[int]) -> Any:
         if given == DASH:
-            return received(folder, operator, role)
+            return received(folder, operator, role, components)
         if role == "INDICES":
-            return as_operand(operator, given)
+            return as_operand(operator, given, components=components)
         return locate(str(given), form) if role == "TABLE" else given
 
     form, cast = options.pop("format"), options.pop("cast")
+    components = len(options.get("axes") or [0])
     operands = [operand(*one) for one in given]
     target = named(folder, OUTPUT) if out == DASH else locate(out)
     if options.get("in_place"):

@@ -12,7 +12,7 @@ import numpy as np
 from ..call import Array
 from ..operators import Operator
 from ..regular_files import read_regular
-from .numbers import integers, short
+from .numbers import integer, integers, short
 
 TEXTS = (".csv", ".tsv", ".txt")
 LARGEST = 64 << 20
@@ -34,21 +34,42 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         return numbers
 
 
+class Axes(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+    """Dimensions on the command line: numbers or names with commas between them."""
+
+    name = "axes"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int | str]:
+        """Return a list of integers and names."""
+        texts = [text.strip() for text in value.split(",")]
+        if not all(texts):
+            text = f"must be dimensions such as 1,2 or lat,lon, got {short(value)}."
+            raise click.BadParameter(text, ctx, param)
+        return [text if (number := integer(text)) is None else number for text in texts]
+
+
 def is_text(path: str) -> bool:
     """Whether a file of indices holds numbers as text."""
     return path.lower().endswith(TEXTS)
 
 
-def as_operand(operator: Operator, given: str | list[int], role: str = "INDICES") -> str | Array:
-    """Return an array of numbers, or the path of an array file."""
+def as_operand(
+    operator: Operator, given: str | list[int], role: str = "INDICES", *, components: int = 1
+) -> str | Array:
+    """Return an array of numbers, or the path of an array file.
+
+    `components` is how many a tuple has where it is known: numbers in one line are such tuples.
+    """
     from ..files.formats import UnknownKind, locate
     from ..files.remote import refuse_url
 
     if not isinstance(given, str):
-        return _shaped(operator, _array("--values", [given]))
+        return _shaped(operator, _array("--values", [given]), components)
     if is_text(given):
         refuse_url(given, "numbers as text are not read from URLs; download it")
-        return from_text(operator, given, read_regular(given, LARGEST))
+        return from_text(operator, given, read_regular(given, LARGEST), components=components)
     try:
         locate(given)
     except UnknownKind as error:
@@ -58,7 +79,7 @@ def as_operand(operator: Operator, given: str | list[int], role: str = "INDICES"
     return given
 
 
-def from_text(operator: Operator, name: str, content: bytes) -> Array:
+def from_text(operator: Operator, name: str, content: bytes, *, components: int = 1) -> Array:
     """Return the numbers in a text, a row a line; commas, tabs or blanks stand between them.
 
     As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
@@ -85,7 +106,7 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
                 f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
             )
         rows += [row] if row else []
-    return _shaped(operator, _array(name, rows))
+    return _shaped(operator, _array(name, rows), components)
 
 
 def _is_header(line: str) -> bool:
@@ -102,8 +123,12 @@ def _is_number(entry: str) -> bool:
     return True
 
 
-def _shaped(operator: Operator, rows: Array) -> Array:
-    """Return rows of numbers as indices: one column, or one line, as a plain list."""
+def _shaped(operator: Operator, rows: Array, components: int) -> Array:
+    """Return rows of numbers as indices: one column, or one line, as a plain list of tuples of
+    `components` numbers.
+    """
+    if rows.shape[0] == 1 and rows.shape[1] % components == 0 and components > 1:
+        return rows.reshape(-1, components)
     if rows.shape[0] == 1 or rows.shape[1] == 1:
         return rows.reshape(-1, 1) if operator.tuples else rows.ravel()
     return rows

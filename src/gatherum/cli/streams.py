@@ -35,7 +35,7 @@ def scratch(spill_dir: str | None) -> Iterator[str]:
         yield folder
 
 
-def received(folder: str, operator: Operator, role: str) -> Location | Array:
+def received(folder: str, operator: Operator, role: str, components: int = 1) -> Location | Array:
     """Return the array that standard input has: a .npy file of it, or the numbers of a text."""
     if sys.stdin is None:
         raise click.UsageError(f"{role} is {DASH}, but standard input is closed.")
@@ -51,7 +51,7 @@ def received(folder: str, operator: Operator, role: str) -> Location | Array:
         content = start + stream.read(LARGEST + 1 - len(start))
     if len(content) > LARGEST:
         raise errors.file_too_big(INPUT, LARGEST)
-    return from_text(operator, INPUT, content)
+    return from_text(operator, INPUT, content, components=components)
 
 
 def mapped(path: str, name: str | None = None) -> Array:

@@ -6,7 +6,8 @@ from typing import Any, Unpack, overload
 from numpy.typing import NDArray
 
 from gatherum.files.operands import Operand, Path
-from gatherum.files.options import GatherOptions
+from gatherum.files.options import GatherOptions, TupleOptions
+from gatherum.files.reordered import Axes
 from gatherum.files.run import FileCall
 from gatherum.files.stats import Progress, Stats
 from gatherum.names import ModeName
@@ -180,7 +181,7 @@ def gather_nd_file(
     indices: Operand,
     out: None = None,
     batch_dims: int = 0,
-    **options: Unpack[GatherOptions],
+    **options: Unpack[TupleOptions],
 ) -> NDArray[Any]: ...
 @overload
 def gather_nd_file(
@@ -188,7 +189,7 @@ def gather_nd_file(
     indices: Operand,
     out: Path,
     batch_dims: int = 0,
-    **options: Unpack[GatherOptions],
+    **options: Unpack[TupleOptions],
 ) -> Stats: ...
 def gather_nd_file(
     table: Operand,
@@ -205,6 +206,7 @@ def gather_nd_file(
     overwrite: bool = True,
     progress: Progress | bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    axes: Axes | None = None,
 ) -> Stats | NDArray[Any]:
     """Take the sub-array of a table in a file that each index tuple names.
 
@@ -218,6 +220,11 @@ def gather_nd_file(
         Leading dimensions that table and indices share.
     mode, negative, fill_value
         As in `gatherum.gather_nd`.
+    axes : sequence of int or str, optional
+        The dimensions of the table that the components of a tuple address, in their order: numbers,
+        or names where the file has some (netCDF, Zarr). By default the first behind the batch
+        dimensions. The result is that of the table with these in front, but only what the tuples
+        address is read.
 
     Returns
     -------
@@ -232,6 +239,7 @@ def gather_nd_file(
     Examples
     --------
     >>> gather_nd_file("volume.zarr", "points.npy", "values.npy")  # doctest: +SKIP
+    >>> gather_nd_file("cube.nc:t", "stations.npy", axes=("lat", "lon"))  # doctest: +SKIP
     """
     answer: Stats | NDArray[Any] = FileCall(
         "gather_nd",
@@ -245,5 +253,6 @@ def gather_nd_file(
         overwrite,
         progress=progress,
         storage_options=storage_options,
+        axes=axes,
     ).run()
     return answer

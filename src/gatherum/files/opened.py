@@ -165,6 +165,7 @@ class Inputs:
             negative=attributes["negative"],
             axis=self.call.resolved_axis,
             resident=self.budget.slab,
+            order=self.table.order,
         )
         self.meter.rows = requests.count
         self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)

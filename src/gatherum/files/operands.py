@@ -19,6 +19,7 @@ from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
+from gatherum.files.tables.dimension_names import names_in
 
 __all__ = ["Held", "Operand", "Path", "find", "open_all"]
 
@@ -124,7 +125,8 @@ def _open_held(where: Held, opening: Opening) -> Source:
         return _open_plain(where, np.asarray(where.array), opening.meter)
     boxes = SlicedArray(where.array, str(where), opening.meter)
     opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
-    return Source(where, boxes.shape, boxes.dtype, BoxStorage(boxes, opening.meter), UNWATCHED)
+    storage, names = BoxStorage(boxes, opening.meter), names_in(where.array)
+    return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=names)
 
 
 def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:

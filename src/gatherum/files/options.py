@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from gatherum.files.operands import Path
+from gatherum.files.reordered import Axes
 from gatherum.files.stats import Progress
 from gatherum.names import FoldAttributes, ModeName
 
-__all__ = ["GatherOptions", "ScatterOptions"]
+__all__ = ["GatherOptions", "ScatterOptions", "TupleOptions"]
 
 
 class Options(TypedDict, total=False):
@@ -27,6 +28,12 @@ class GatherOptions(Options, total=False):
     """Options of gathers."""
 
     fill_value: Any
+
+
+class TupleOptions(GatherOptions, total=False):
+    """Options of a gather by tuples."""
+
+    axes: Axes | None
 
 
 class ScatterOptions(Options, FoldAttributes, total=False):

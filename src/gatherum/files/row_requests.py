@@ -40,6 +40,8 @@ class Requests:
         The dimension attribute, counted from the front.
     resident : int
         How many bytes of indices may be kept in memory.
+    order : tuple of int, optional
+        The numbers that errors give the table's dimensions.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class Requests:
         negative: bool,
         axis: int,
         resident: int,
+        order: tuple[int, ...] | None = None,
     ) -> None:
         self.op, self.indices = op, indices
+        self.order = range(len(data_shape)) if order is None else order
         self.mode, self.negative = mode, negative
         row, shape = OPERATORS[op], indices.shape
         dimensions = row.dimensions(len(data_shape), shape, axis)
@@ -157,4 +161,5 @@ class Requests:
         entry = (start + row) % self.cycle * self.tuple_size + component
         shape = self.indices.shape
         where = tuple(int(n) for n in np.unravel_index(entry, shape)) if shape else ()
-        raise errors.index_out_of_bounds(self.op, value, dim, self.keyed[dim], where, self.mode)
+        axis, size = self.order[dim], self.keyed[dim]
+        raise errors.index_out_of_bounds(self.op, value, axis, size, where, self.mode)

@@ -21,6 +21,7 @@ from gatherum.files.opened import Inputs
 from gatherum.files.operands import Held, Operand, Path, find, open_all
 from gatherum.files.progress import shown
 from gatherum.files.remote import checked_options
+from gatherum.files.reordered import Axes, reordered
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
@@ -45,6 +46,7 @@ class FileCall:
     in_place: bool = False
     progress: Progress | bool | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    axes: Axes | None = None
 
     def run(self) -> Any:
         """Run the call.
@@ -74,11 +76,21 @@ class FileCall:
             if out is not None:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)
-            sources = open_all(operands, opening)
-            inputs = Inputs(self.op, sources, self.attributes, self.fill_value, opening)
+            inputs = self.opened(operands, opening)
             result = scattered(inputs) if inputs.row.scatters else gathered(inputs)
             inputs.check_unchanged()
             return result
+
+    def opened(self, operands: dict[str, Location | Held], opening: Opening) -> Inputs:
+        """Open the operands, the table's dimensions in the order in which they are addressed."""
+        sources = open_all(operands, opening, in_place=self.in_place)
+        if self.axes is not None:
+            components = sources["indices"].shape[-1:]
+            sources["table"] = reordered(
+                self.op, sources["table"], components, self.axes, self.attributes["batch_dims"],
+                opening.meter,
+            )  # fmt: skip
+        return Inputs(self.op, sources, self.attributes, self.fill_value, opening)
 
     def _check_array(self, operands: dict[str, Location | Held]) -> None:
         """Refuse options that need an output file."""
@@ -103,8 +115,7 @@ class Session:
             check_absent(out, "overwrite=False")
         if not call.in_place:
             check_target(self.op, out, operands, self.meter)
-        sources = open_all(operands, opening, in_place=call.in_place)
-        self.inputs = Inputs(call.op, sources, call.attributes, call.fill_value, opening)
+        self.inputs = call.opened(operands, opening)
         self.table = self.inputs.table
         if call.in_place:
             self._check_in_place(operands)

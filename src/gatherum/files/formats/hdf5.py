@@ -22,6 +22,7 @@ from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
+from gatherum.files.tables.dimension_names import names_in
 
 __all__ = ["Hdf5"]
 
@@ -64,12 +65,13 @@ class Hdf5(Format):
         if dataset.is_virtual or settings.get_external_count():
             raise ValueError(f"{location}: its elements lie in other files, which is not followed")
         if (offset := _offset(location, file, dataset)) is not None:
-            return Source(location, shape, dtype, FlatStorage.of(file, offset, shape, dtype), file)
+            flat = FlatStorage.of(file, offset, shape, dtype)
+            return Source(location, shape, dtype, flat, file, names=names_in(dataset))
         chunked = ChunkedDataset(location.text, dataset, settings, opening.meter)
         nbytes = math.prod(chunked.chunks) * dtype.itemsize
         opening.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
         boxes = BoxStorage(chunked, opening.meter, "it is not stored in one piece")
-        return Source(location, shape, dtype, boxes, file)
+        return Source(location, shape, dtype, boxes, file, names=names_in(dataset))
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a file with other datasets, which a new file would lose."""

@@ -14,6 +14,7 @@ from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, Target
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.tables.dimension_names import Names
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.grid import BoxArray
 from gatherum.files.tables.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
@@ -91,6 +92,10 @@ class Source:
         What must not change while it is read.
     fortran : bool
         Whether its elements lie in Fortran order.
+    names : callable
+        Returns the names of its dimensions, none where the file keeps no names.
+    order : tuple of int, optional
+        The dimensions of the file, in the order in which they are those of the array.
     """
 
     location: Address
@@ -99,6 +104,8 @@ class Source:
     storage: Storage
     opened: Opened
     fortran: bool = False
+    names: Names = tuple
+    order: tuple[int, ...] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -107,7 +114,8 @@ class Source:
 
     def state(self) -> dict[str, Any]:
         """Return what the journal keeps of an input."""
-        return {
+        order = {} if self.order is None else {"order": list(self.order)}
+        return order | {
             "path": self.location.path,
             "member": self.location.member,
             "shape": list(self.shape),

@@ -55,7 +55,7 @@ class Zarr(Format):
         watched = opening.watched
         array = ZarrArray(location.file, opening.meter, opening.budget, watched=watched)
         storage = ZarrStorage(array, opening.meter)
-        return Source(location, array.shape, array.dtype, storage, array)
+        return Source(location, array.shape, array.dtype, storage, array, names=array.names)
 
     def _open_remote(self, location: Location, address: Address, opening: Opening) -> Source:
         """Open an input at a URL."""
@@ -65,7 +65,7 @@ class Zarr(Format):
         array = RemoteZarrArray(store, opening.budget)
         opening.at_end(array.stop)
         boxes = BoxStorage(array, opening.meter, "it lies at a URL")
-        return Source(location, array.shape, array.dtype, boxes, array)
+        return Source(location, array.shape, array.dtype, boxes, array, names=array.names)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a directory with something else in it, and one inside another array."""

@@ -18,6 +18,7 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.stats import Meter
+from gatherum.files.tables.dimension_names import names_in
 from gatherum.regular_files import check_regular, naming, read_regular
 from gatherum.shapes import MAX_RANK
 
@@ -81,6 +82,7 @@ class ZarrArray:
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
             self._array, between = bounds.bounded(array, store)
+        self.names = names_in(array)
         if budget is not None:
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
             budget.check_chunk(path, max(nbytes + INNER_BYTES * inner, between))

@@ -1,0 +1,161 @@
+"""A table is read with the dimensions that index tuples address in front of the others.
+
+Nothing is copied: boxes of the file are transposed as they are read.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import errors
+from gatherum.files.disk import PAGE
+from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
+from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import FlatBoxes, filled_first
+from gatherum.files.tables.grid import Announced, BoxArray
+from gatherum.readers import option
+
+__all__ = ["Axes", "reordered"]
+
+Order = tuple[int, ...]
+Axes = Sequence[int | str]
+
+
+def reordered(
+    op: str, table: Source, components: tuple[int, ...], axes: Axes, batch_dims: int, meter: Meter
+) -> Source:  # fmt: skip
+    """Return a table with its batch dimensions first, then those that `axes` lists.
+
+    Parameters
+    ----------
+    op : str
+        The operator, for messages.
+    table : Source
+        The table in the file's own order.
+    components : tuple of int
+        The last size of the indices, how many components a tuple has; empty where they are a
+        number, which the operator refuses.
+    axes : sequence of int or str
+        The dimension of each component, by its number or its name in the file.
+    batch_dims : int
+        How many leading dimensions of the file are batch dimensions.
+    meter : Meter
+        Counts the bytes that are read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `axes` are not one dimension of the table for each component.
+    """
+    found = _resolved(op, table, axes)
+    if components not in ((), (len(found),)):
+        raise ValueError(
+            f"{op}: {option('axes')} must name a dimension for each component of an index tuple, "
+            f"{components[0]} here, got {len(found)}"
+        )
+    batch = range(min(batch_dims, len(table.shape)) if _is_integer(batch_dims) else 0)
+    if shared := [axis for axis in found if axis in batch]:
+        raise ValueError(
+            f"{op}: {option('axes')} must name no batch dimension, got {shared[0]} with "
+            f"{option('batch_dims')} {batch_dims}"
+        )
+    rest = (axis for axis in range(len(table.shape)) if axis not in batch and axis not in found)
+    order = (*batch, *found, *rest)
+    if order == tuple(range(len(order))):
+        return table
+    boxes = Reordered(_boxes(table.storage), order)
+    storage = BoxStorage(boxes, meter, "its dimensions are read in another order")
+    return replace(table, shape=boxes.shape, storage=storage, order=order, fortran=False)
+
+
+def _resolved(op: str, table: Source, axes: Axes) -> Order:
+    """Return the dimensions that names and numbers stand for, each counted from the front."""
+    given: list[Any] = [axes] if isinstance(axes, str) or _is_integer(axes) else list(axes)
+    rank, found = len(table.shape), []
+    for axis in given:
+        if isinstance(axis, str):
+            found.append(_named(op, table, axis))
+        elif not _is_integer(axis):
+            raise errors.not_an_integer(op, "axes", axis)
+        elif not -rank <= axis < rank:
+            raise ValueError(f"{op}: {option('axes')} must be in [{-rank}, {rank}), got {axis}")
+        else:
+            found.append(int(axis) % rank)
+    for place, axis in enumerate(found):
+        if axis in found[:place]:
+            raise ValueError(
+                f"{op}: {option('axes')} must name each dimension once, got {given[place]!r} twice"
+            )
+    return tuple(found)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
+def _named(op: str, table: Source, name: str) -> int:
+    names = table.names()
+    if not any(names):
+        raise ValueError(
+            f"{op}: {table.location} has no names of dimensions, got {name!r}; write "
+            f"{option('axes')} as numbers"
+        )
+    if names.count(name) != 1:
+        known = ", ".join(map(repr, filter(None, names)))
+        raise ValueError(
+            f"{op}: {table.location} must have one dimension {name!r}; its dimensions are {known}"
+        )
+    return names.index(name)
+
+
+def _boxes(storage: Any) -> BoxArray:
+    """Return an array that is read in boxes; those of a flat file are of about a page."""
+    if not isinstance(storage, FlatStorage):
+        boxes: BoxArray = storage.array
+        return boxes
+    array = storage.array
+    chunks = filled_first(array.shape, max(1, array.dtype.itemsize), PAGE)
+    return FlatBoxes(array, storage.fortran, chunks[::-1] if storage.fortran else chunks)
+
+
+class Reordered:
+    """An array whose dimensions are those of another, in another order.
+
+    Parameters
+    ----------
+    array : BoxArray
+        The other one.
+    order : tuple of int
+        Its dimension for each dimension of this.
+    """
+
+    def __init__(self, array: BoxArray, order: Order) -> None:
+        self._array, self._order = array, order
+        self._inverse = [order.index(axis) for axis in range(len(order))]
+        self.shape: tuple[int, ...] = tuple(array.shape[axis] for axis in order)
+        self.chunks: tuple[int, ...] = tuple(array.chunks[axis] for axis in order)
+        self.dtype: np.dtype[Any] = array.dtype
+
+    def _box(self, box: tuple[slice, ...]) -> tuple[slice, ...]:
+        return tuple(box[axis] for axis in self._inverse)
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the array."""
+        return self._array.read_box(self._box(box)).transpose(self._order)
+
+    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
+        """Replace a box of the array."""
+        self._array.write_box(self._box(box), values.transpose(self._inverse))
+
+    def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
+        """Prepare to read these boxes next, in this order."""
+        if isinstance(self._array, Announced):
+            self._array.announce(map(self._box, boxes))
+
+    def stop(self) -> None:
+        """Cancel pending work, as the call is over."""
+        if isinstance(self._array, Announced):
+            self._array.stop()
