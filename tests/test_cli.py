@@ -584,10 +584,10 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
          "Invalid value for 'OP': 'take' is not one of 'gather', 'gather-elements', 'gather-nd', "
          "'scatter-slices', 'scatter-elements', 'scatter-nd'."),
         (["gather", "--data", "2xa", "--indices", "3"], 2,
-         "Invalid value for '--data': must be sizes such as 2x3x4, scalar, or a .npy file, got "
+         "Invalid value for '--data': must be sizes such as 2x3x4, scalar, a .npy file or -, got "
          "'2xa'."),
         (["gather", "--data", "2", "--values", "1,b"], 2,
-         "Invalid value for '--values': must be integers such as 0,2,2,7 or a .npy file, got "
+         "Invalid value for '--values': must be integers such as 0,2,2,7, a .npy file or -, got "
          "'1,b'."),
         (["gather", "--data", "2"], 2, "Missing option '--indices' (or '--values')."),
         (["gather", "--data", "2", "--values", "-1", "--index-dtype", "u1"], 2,

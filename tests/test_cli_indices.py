@@ -4,6 +4,7 @@ import codecs
 import io
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -298,6 +299,113 @@ def test_groups_of_streams(run, stdin, monkeypatch):
     stdin(b"0 x")
     message = "standard input, line 1: expected integers, got '0 x'"
     assert run("groups", "table.npy", "-") == (1, "", f"gatherum: {message}\n")
+
+
+PAGE = Path(__file__).parent.parent / "examples" / "directml" / "scatter_nd.json"
+
+
+def test_a_check_of_standard_input(run, stdin):
+    content = PAGE.read_bytes()
+    Path("desc.json").write_bytes(content)
+    for level, status in (("6_4", 0), ("2_0", 1)):
+        stdin(content)
+        expected = run("check", "desc.json", "--feature-level", level)
+        assert expected[0] == status
+        assert run("check", "-", "--feature-level", level) == expected
+    stdin(content)
+    status, out, err = run("check", "desc.json", "-")
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if line.endswith(":")] == [
+        "desc.json:", "standard input:",
+    ]  # fmt: skip
+    stdin(b"{")
+    assert run("check", "-")[2].startswith("gatherum: standard input: not valid JSON: ")
+    for arguments, why in (
+        ("- desc.json -", "FILE and FILE cannot both be standard input"),
+        ("- --size rows=5", "--size is for ONNX models"),
+    ):
+        stdin(content)
+        expected = 2, "", f"gatherum: {why}. See gatherum check --help.\n"
+        assert run("check", *arguments.split()) == expected
+
+
+def test_a_check_of_an_onnx_model_on_standard_input(run, stdin):
+    parser = pytest.importorskip("onnx.parser", reason="install onnx to check its models")
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[4,3] table, int64[rows] ids) => (y) { y = Gather(table, ids) }"""
+    content = parser.parse_model(text).SerializeToString()
+    Path("model.onnx").write_bytes(content)
+    stdin(content)
+    expected = run("check", "model.onnx", "--size", "rows=5")
+    assert expected[0] == 0
+    assert run("check", "-", "--size", "rows=5") == expected
+    stdin(content[:-3])
+    status, out, err = run("check", "-")
+    assert (status, out) == (1, "")
+    assert err.startswith("gatherum: standard input: no ONNX model in the bytes: Error parsing ")
+
+
+def test_a_model_that_is_run_from_standard_input(run, stdin):
+    model = """{"resources": {"x": {"initialValuesDataType": "FLOAT32", "initialValues": [1.5]}},
+        "dispatchables": {}, "commands": [{"type": "print", "resource": "x"}]}"""
+    stdin(model.encode())
+    assert run("run", "-") == (0, "Resource 'x': 1.5\n", "")
+    stdin(b"{}")
+    assert run("run", "-") == (
+        1, "", "gatherum: standard input: `resources` is missing: every model needs it\n"
+    )  # fmt: skip
+
+
+def test_an_explanation_of_standard_input(run, stdin):
+    rows = np.array([2, 0])
+    for arguments, content in (
+        ("--data - --indices rows.npy", npy(TABLE)),
+        ("--data table.npy --indices -", npy(rows)),
+        ("--data table.npy --values -", npy(rows)),
+        ("--data table.npy --values -", b"2 0"),
+    ):
+        stdin(content)
+        expected = run("explain", "gather", "--data", "table.npy", "--indices", "rows.npy")
+        assert expected[0] == 0
+        assert run("explain", "gather", *arguments.split()) == expected
+    run("explain", "gather", "--data", "4x3", "--values", "2,0", "--svg", "picture.svg")
+    status, out, err = run("explain", "gather", "--data", "4x3", "--values", "2,0", "--svg", "-")
+    assert (status, err) == (0, "")
+    assert out == Path("picture.svg").read_text()
+    for arguments, why in (
+        ("--data - --values -", "--data and --values cannot both be standard input"),
+        ("--data 4x3 --indices 2 --floor --svg -",
+         "--svg - prints the picture alone, so it takes no --floor"),
+    ):  # fmt: skip
+        stdin(npy(TABLE))
+        expected = 2, "", f"gatherum: {why}. See gatherum explain --help.\n"
+        assert run("explain", "gather", *arguments.split()) == expected
+    stdin(b"4x3")
+    expected = "gatherum: standard input: not a .npy file (no \\x93NUMPY at its beginning)\n"
+    assert run("explain", "gather", "--data", "-", "--indices", "2") == (1, "", expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "role"),
+    [
+        ("gather - rows.npy -o o.npy", "TABLE"),
+        ("groups table.npy -", "GROUPS"),
+        ("check -", "FILE"),
+        ("run -", "MODEL"),
+        ("explain gather --data - --indices 2", "--data"),
+    ],
+)
+def test_standard_input_that_is_closed(run, monkeypatch, arguments, role):
+    monkeypatch.setattr(sys, "stdin", None)
+    command, *rest = arguments.split()
+    why = f"{role} is -, but standard input is closed. See gatherum {command} --help."
+    assert run(command, *rest) == (2, "", f"gatherum: {why}\n")
+
+
+def test_vectors_need_a_folder(run):
+    why = "DIR is a folder of files, which standard output (-) is not"
+    assert run("vectors", "-") == (2, "", f"gatherum: {why}. See gatherum vectors --help.\n")
+    assert not os.path.exists("-")
 
 
 def test_standard_input_that_is_something_else(run, stdin, tmp_path):

@@ -119,8 +119,8 @@ NUMBERS = [
     ([*EXPLAIN, "--indices", "2", "--axis"], "must be an integer of 64 bits, got "),
     ([*EXPLAIN, "--indices", "2", "--batch-dims"], "must be an integer of 64 bits, got "),
     (["explain", "gather", "--indices", "2", "--data"], "must be sizes such as 2x3x4, scalar, "),
-    ([*EXPLAIN, "--indices"], "must be sizes such as 2x3x4, scalar, or a .npy file, got "),
-    ([*EXPLAIN, "--values"], "must be integers such as 0,2,2,7 or a .npy file, got "),
+    ([*EXPLAIN, "--indices"], "must be sizes such as 2x3x4, scalar, a .npy file or -, got "),
+    ([*EXPLAIN, "--values"], "must be integers such as 0,2,2,7, a .npy file or -, got "),
 ]
 
 

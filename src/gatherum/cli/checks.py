@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from . import options as shared
 from .group import commands
+from .indices import LARGEST
 from .numbers import integer, short
+from .streams import DASH, INPUT, check_one, opened, read
 
 if TYPE_CHECKING:
     from ..directml import FeatureLevel
 
+ONNX: Final = b"\x08"  # how a model begins: the tag of its version, which no JSON begins with
+LARGEST_MODEL: Final = (2 << 30) - 1
 NOTHING: Final = 3  # exit status of a model without a gather or scatter node
 
 
@@ -45,22 +49,25 @@ def check(
 ) -> None:
     """Check each FILE against a DirectML feature level, and list every reason against it.
 
-    FILE is an ONNX model (.onnx), or an operator desc or a DxDispatch model in JSON. Only gather
-    and scatter nodes are judged. Exit status 0: all accepted; 1: one is rejected, or undecided
-    because a shape or type is unknown; 3: else, if a model has no such node.
+    FILE is an ONNX model (.onnx), or an operator desc or a DxDispatch model in JSON, or - for one
+    of them on standard input. Only gather and scatter nodes are judged. Exit status 0: all
+    accepted; 1: one is rejected, or undecided because a shape or type is unknown; 3: else, if a
+    model has no such node.
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """
-    if sizes and not any(map(_is_model, files)):
+    check_one(["FILE"] * files.count(DASH))
+    given = list(map(_given, files))
+    if sizes and not any(one.is_model for one in given):
         raise click.UsageError("--size is for ONNX models.")
     answers = []
     results: list[dict[str, Any]] = []
-    for file in files:
-        accepted, lines, result = _check(file, feature_level, sizes)
+    for one in given:
+        accepted, lines, result = _check(one, feature_level, sizes)
         answers.append(accepted)
-        results.append({"file": file, **result} if len(files) > 1 else result)
+        results.append({"file": one.name, **result} if len(files) > 1 else result)
         if not as_json:
-            click.echo("\n".join([f"{file}:", *lines] if len(files) > 1 else lines))
+            click.echo("\n".join([f"{one.name}:", *lines] if len(files) > 1 else lines))
     if as_json:
         click.echo(json.dumps(results if len(files) > 1 else results[0], indent=2))
     if False in answers:
@@ -69,47 +76,66 @@ def check(
         raise click.exceptions.Exit(NOTHING)
 
 
-def _is_model(file: str) -> bool:
-    return file.lower().endswith(".onnx")
+class _Given(NamedTuple):
+    """What is checked: a file, or the content of standard input."""
+
+    name: str
+    source: str | bytes
+    is_model: bool
+
+
+def _given(file: str) -> _Given:
+    if file != DASH:
+        return _Given(file, file, file.lower().endswith(".onnx"))
+    start = opened("FILE").read(1)
+    is_model = start == ONNX
+    return _Given(INPUT, start + read("FILE", LARGEST_MODEL if is_model else LARGEST), is_model)
 
 
 def _check(
-    file: str, level: FeatureLevel, sizes: dict[str, int]
+    given: _Given, level: FeatureLevel, sizes: dict[str, int]
 ) -> tuple[bool | None, list[str], dict[str, Any]]:
     """Return whether all is accepted, None for a file without anything to check, and the report."""
     from ..directml.report import NothingToCheckError
     from ..files.remote import refuse_url
 
-    refuse_url(file, "a URL is not checked; download it")
-    os.stat(file)  # a file that is missing is so without the package onnx, too
+    name, source, is_model = given
+    if isinstance(source, str):
+        refuse_url(source, "a URL is not checked; download it")
+        os.stat(source)  # a file that is missing is so without the package onnx, too
     try:
-        return _check_model(file, level, sizes) if _is_model(file) else _check_desc(file, level)
+        return (_check_model if is_model else _check_desc)(source, level, sizes)
     except NothingToCheckError as error:
-        what = "nodes" if _is_model(file) else "lines"
+        what = "nodes" if is_model else "lines"
         return None, [str(error)], {"accepted": None, what: [], "operators": list(error.operators)}
     except ValueError as error:
-        if file in str(error):
+        if name in str(error):
             raise
-        raise ValueError(f"{file}: {str(error).removeprefix('check_model: ')}") from error
+        raise ValueError(f"{name}: {str(error).removeprefix('check_model: ')}") from error
 
 
 def _check_model(
-    file: str, level: FeatureLevel, sizes: dict[str, int]
+    source: str | bytes, level: FeatureLevel, sizes: dict[str, int]
 ) -> tuple[bool, list[str], dict[str, Any]]:
     from .. import onnx
     from ..directml.report import NothingToCheckError
     from ..onnx.graphs import op_types
 
-    reports = onnx.check_model(file, level, sizes=sizes)
+    reports = onnx.check_model(source, level, sizes=sizes)
     if not reports:
-        raise NothingToCheckError("node", op_types(file))
+        raise NothingToCheckError("node", op_types(source))
     accepted = all(report.accepted for report in reports)
     return accepted, onnx.report_lines(reports), json.loads(onnx.reports_to_json(reports))
 
 
-def _check_desc(file: str, level: FeatureLevel) -> tuple[bool, list[str], dict[str, Any]]:
+def _check_desc(
+    source: str | bytes, level: FeatureLevel, _: dict[str, int]
+) -> tuple[bool, list[str], dict[str, Any]]:
     from .. import directml
 
-    found = directml.check_file(file, level)
+    if isinstance(source, bytes):
+        found = directml.check_text(source, level)
+    else:
+        found = directml.check_file(source, level)
     lines = list(found.lines)
     return found.accepted, lines, {"accepted": found.accepted, "lines": lines}

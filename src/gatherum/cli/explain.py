@@ -18,7 +18,7 @@ from . import options as shared
 from .group import commands
 from .numbers import Integer, integer, integers, short
 from .options import FILE
-from .streams import mapped
+from .streams import DASH, array_input, check_one, mapped, mapped_input
 
 if TYPE_CHECKING:
     from ..explanations import Explanation
@@ -36,6 +36,14 @@ class Operator(click.Choice):  # type: ignore[type-arg]  # generic in new versio
         return find(name, "explain").name
 
 
+def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
+    """Return the option that is standard input, and refuse a second one."""
+    roles: list[str] = (ctx or click.get_current_context()).meta.setdefault(__name__, [])
+    roles.append(param.opts[0] if param is not None else DASH)
+    check_one(roles)
+    return roles[0]
+
+
 class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
     """An operand's specification: its sizes, or the array in a file."""
 
@@ -45,6 +53,8 @@ class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new 
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Shape | Array:
         """Return a shape or an array."""
+        if value == DASH:
+            return mapped_input(_role(param, ctx))
         if value.endswith(".npy"):
             return mapped(value)
         sizes = [] if value == "scalar" else value.split("x")
@@ -52,7 +62,7 @@ class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new 
         shape = [number for size in sizes if (number := integer(size)) is not None]
         if digits and len(shape) == len(sizes):
             return tuple(shape)
-        text = f"must be sizes such as 2x3x4, scalar, or a .npy file, got {short(value)}."
+        text = f"must be sizes such as 2x3x4, scalar, a .npy file or -, got {short(value)}."
         raise click.BadParameter(text, ctx, param)
 
     def shell_complete(
@@ -72,11 +82,14 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> list[int] | Array:
         """Return a list or an array."""
+        if value == DASH:
+            _role(param, ctx)
+            return array_input(OPERATORS["gather"], "INDICES")  # shaped for OP later
         if value.endswith(".npy"):
             return mapped(value)
         numbers = integers(value)
         if numbers is None:
-            text = f"must be integers such as 0,2,2,7 or a .npy file, got {short(value)}."
+            text = f"must be integers such as 0,2,2,7, a .npy file or -, got {short(value)}."
             raise click.BadParameter(text, ctx, param)
         return numbers
 
@@ -87,14 +100,16 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     "--data",
     type=OperandSpec(),
     required=True,
-    help="The sizes of the data (2x3x4), or a .npy file.",
+    help="The sizes of the data (2x3x4), a .npy file, or - for one on standard input.",
 )
-@click.option("--indices", type=OperandSpec(), help="The sizes of the indices (5), or a .npy file.")
-@click.option("--values", type=Values(), help="The indices themselves: 0,2,2,7, or a .npy file.")
+@click.option(
+    "--indices", type=OperandSpec(), help="The sizes of the indices (5), a .npy file, or -."
+)
+@click.option("--values", type=Values(), help="The indices themselves: 0,2,2,7, a .npy file, or -.")
 @click.option(
     "--updates",
     type=OperandSpec(),
-    help="The sizes of the updates, or a .npy file; by default what fits.",
+    help="The sizes of the updates, a .npy file, or -; by default what fits.",
 )
 @click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
 @click.option(
@@ -122,7 +137,11 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 @shared.reduction
 @shared.exclude_self
 @click.option(
-    "--svg", "svg_file", type=FILE, metavar="FILE", help="Write a picture of the call to a file."
+    "--svg",
+    "svg_file",
+    type=FILE,
+    metavar="FILE",
+    help="Write a picture of the call to a file; to standard output, and nothing else, with -.",
 )
 @click.option(
     "--floor", is_flag=True,
@@ -142,10 +161,15 @@ def explain(operator: str, svg_file: str | None, floor: bool, device: str, **opt
     """
     from ..explanations import explained
 
+    if floor and svg_file == DASH:
+        raise click.UsageError(f"--svg {DASH} prints the picture alone, so it takes no --floor.")
     _check_picture(svg_file, options)
     data, indices, *updates = _operands(operator, options)
     operands = data, indices, *(updates or [None])
     found = explained(OPERATORS[operator], operands, _attributes(operator, options), device)
+    if svg_file == DASH:
+        click.echo(found.svg(), nl=False)
+        return
     click.echo(str(found))
     if floor:
         click.echo(f"\n{_floor(found)}")
@@ -165,11 +189,15 @@ def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
     """Raise ValueError when the picture is none or would replace an operand's file."""
     for name in ("data", "indices", "values", "updates"):
         operand = options[name]
-        if svg_file is None or not isinstance(operand, np.memmap) or operand.filename is None:
+        if (
+            svg_file in (None, DASH)
+            or not isinstance(operand, np.memmap)
+            or operand.filename is None
+        ):
             continue
         if Path(svg_file).exists() and Path(svg_file).samefile(operand.filename):
             raise ValueError(f"explain: the picture {svg_file} is the same file as --{name}")
-    if svg_file is not None and not svg_file.lower().endswith(".svg"):
+    if svg_file not in (None, DASH) and not svg_file.lower().endswith(".svg"):
         raise errors.not_a_picture(svg_file)
 
 

@@ -18,7 +18,7 @@ from .group import OUTPUT, commands
 from .indices import Axes, Values, as_operand, is_text
 from .numbers import short
 from .options import FILE, together
-from .streams import DASH, INPUT, mapped, named, received, scratch, send
+from .streams import DASH, array_input, check_one, named, received, scratch, send
 
 if TYPE_CHECKING:
     from ..call import Array
@@ -244,15 +244,13 @@ def _cluster_operands(
     """Return what a run on a cluster takes beside the table; what comes by standard input is read
     into memory, since no worker sees it.
     """
-    with scratch(None) if DASH in (indices, *updates) else nullcontext("") as folder:
 
-        def operand(role: str, given: str | list[int]) -> str | Array:
-            if given != DASH:
-                return as_operand(operator, given) if role == "INDICES" else str(given)
-            found = received(folder, operator, role)
-            return found if isinstance(found, np.ndarray) else np.array(mapped(found.file, INPUT))
+    def operand(role: str, given: str | list[int]) -> str | Array:
+        if given == DASH:
+            return array_input(operator, role)
+        return as_operand(operator, given) if role == "INDICES" else str(given)
 
-        return tuple(operand(*one) for one in _roles("", indices, updates)[1:])
+    return tuple(operand(*one) for one in _roles("", indices, updates)[1:])
 
 
 def _roles(
@@ -266,8 +264,7 @@ def _check_usage(
 ) -> None:
     """Refuse options that exclude each other."""
     shared.check_fill_value(options["mode"])
-    if len(streams) > 1:
-        raise click.UsageError(f"{' and '.join(streams)} cannot both be standard input.")
+    check_one(streams)
     if streams == ["TABLE"] and options.get("in_place"):
         raise click.UsageError("--in-place changes a file, not standard input.")
     if options["resume"] and (streams or out == DASH):

@@ -142,8 +142,9 @@ def commands() -> None:
     """Gather and scatter on arrays in files.
 
     A file is x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory; tables
-    are also read from x.parquet:column. - is standard input or output, as .npy. Results appear
-    only when they are complete. Exit status: 0 success, 1 wrong data, 2 wrong usage.
+    are also read from x.parquet:column. In every command, - in the place of a file is standard
+    input or output: an array as .npy, indices also as text. Results appear only when they are
+    complete. Exit status: 0 success, 1 wrong data, 2 wrong usage.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy
     """

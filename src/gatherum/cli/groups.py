@@ -15,7 +15,7 @@ from .group import OUTPUT, commands
 from .indices import as_operand
 from .numbers import Integer, number_or_text
 from .options import FILE
-from .streams import DASH, named, received, scratch, send
+from .streams import DASH, check_one, named, received, scratch, send
 
 ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each value
 
@@ -57,8 +57,7 @@ def groups(values: str, groups: str | None, out: str | None, **options: Any) -> 
     """
     if groups is None and options["func"] != "count":
         raise click.UsageError("Missing argument 'GROUPS'.")
-    if values == groups == DASH:
-        raise click.UsageError("VALUES and GROUPS cannot both be standard input.")
+    check_one([role for role, given in (("VALUES", values), ("GROUPS", groups)) if given == DASH])
     quiet, keep = options.pop("no_progress"), options.pop("no_clobber")
     options["progress"] = not quiet and sys.stderr.isatty()
     streams = DASH in (values, groups, out)

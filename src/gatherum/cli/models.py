@@ -8,6 +8,8 @@ import click
 
 from . import options as shared
 from .group import commands
+from .indices import LARGEST
+from .streams import DASH, INPUT, read
 
 if TYPE_CHECKING:
     from ..directml import FeatureLevel
@@ -21,16 +23,23 @@ def run_model(file: str, feature_level: FeatureLevel) -> None:
 
     The commands are dispatch, for gather and scatter operators, print and writeFile, whose lines
     are as that tool prints them, and compare, which only this command has. Exit status 1: a
-    comparison fails, or the model is not as it should be, and then nothing was executed.
+    comparison fails, or the model is not as it should be, and then nothing was executed. Files that
+    the model names are relative to its folder, or to the current one where MODEL is standard
+    input (-).
 
     Example: gatherum run model.json
     """
-    from ..directml.models import run_file
+    from ..directml.models import run_file, run_text
     from ..files.remote import refuse_url
 
     refuse_url(file, "a URL is not run; download it")
+    text = read("MODEL", LARGEST) if file == DASH else None
+    file = INPUT if file == DASH else file
     try:
-        result = run_file(file, feature_level)
+        if text is None:
+            result = run_file(file, feature_level)
+        else:
+            result = run_text(text, "", feature_level)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from error
     result.write_files()

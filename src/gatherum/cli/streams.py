@@ -1,4 +1,4 @@
-"""``-`` stands for standard input and standard output: a stream of .npy, or text."""
+"""``-`` stands for standard input and standard output: a stream of .npy, a model, or text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Literal
@@ -37,9 +37,7 @@ def scratch(spill_dir: str | None) -> Iterator[str]:
 
 def received(folder: str, operator: Operator, role: str, components: int = 1) -> Location | Array:
     """Return the array that standard input has: a .npy file of it, or the numbers of a text."""
-    if sys.stdin is None:
-        raise click.UsageError(f"{role} is {DASH}, but standard input is closed.")
-    stream: IO[bytes] = sys.stdin.buffer
+    stream = opened(role)
     with naming(INPUT):
         start = stream.read(6)
         if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
@@ -54,17 +52,58 @@ def received(folder: str, operator: Operator, role: str, components: int = 1) ->
     return from_text(operator, INPUT, content, components=components)
 
 
+def array_input(operator: Operator, role: str) -> Array:
+    """Return what standard input has as an array in memory."""
+    with scratch(None) as folder:
+        found = received(folder, operator, role)
+        return found if isinstance(found, np.ndarray) else np.array(mapped(found.file, INPUT))
+
+
+def opened(role: str) -> IO[bytes]:
+    """Return standard input for an argument that is a dash."""
+    if sys.stdin is None:
+        raise click.UsageError(f"{role} is {DASH}, but standard input is closed.")
+    return sys.stdin.buffer
+
+
+def read(role: str, limit: int) -> bytes:
+    """Return all of standard input, or raise OSError if it has more than `limit` bytes."""
+    with naming(INPUT):
+        content = opened(role).read(limit + 1)
+    if len(content) > limit:
+        raise errors.file_too_big(INPUT, limit)
+    return content
+
+
+def check_one(roles: Sequence[str]) -> None:
+    """Refuse a second argument that is standard input; `roles` are those that are a dash."""
+    if len(roles) > 1:
+        raise click.UsageError(f"{roles[0]} and {roles[1]} cannot both be standard input.")
+
+
+def mapped_input(role: str) -> Array:
+    """Map a copy of the .npy file that standard input has; it is gone with the array."""
+    with tempfile.TemporaryFile() as file:
+        with naming(INPUT):
+            shutil.copyfileobj(opened(role), file, 1 << 20)
+        return _mapped(file, INPUT)
+
+
 def mapped(path: str, name: str | None = None) -> Array:
     """Map the array of a .npy file, which messages give another name where there is one."""
+    with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
+        return _mapped(file, name or path)
+
+
+def _mapped(file: IO[bytes], name: str) -> Array:
     from ..files.formats import npy
 
-    with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
-        name = name or path
-        end = npy.header_end(name, file.read(npy.PREFIX_BYTES))
-        file.seek(0)
-        header = npy.parse_header(name, file.read(end), os.fstat(file.fileno()).st_size)
-        order: Literal["F", "C"] = "F" if header.fortran else "C"
-        return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
+    file.seek(0)
+    end = npy.header_end(name, file.read(npy.PREFIX_BYTES))
+    file.seek(0)
+    header = npy.parse_header(name, file.read(end), os.fstat(file.fileno()).st_size)
+    order: Literal["F", "C"] = "F" if header.fortran else "C"
+    return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
 
 
 def named(folder: str, stream: str) -> Location:

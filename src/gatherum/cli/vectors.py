@@ -10,6 +10,7 @@ from ..operators import OPERATORS
 from . import options as shared
 from .group import commands
 from .numbers import Integer
+from .streams import DASH
 
 # As gatherum.conformance has them, which is imported when the command runs; a test compares.
 FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
@@ -52,6 +53,8 @@ def vectors(
     """
     from ..conformance import write
 
+    if folder == DASH:
+        raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
     count = write(
         folder, target, op=op, dtype=dtype, rule=rule, seed=seed, opset=opset,
         feature_level=feature_level,

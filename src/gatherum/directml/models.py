@@ -68,8 +68,18 @@ def run_file(path: str, feature_level: LevelLike = LATEST) -> ModelRun:
     ValueError
         If it is not such a model, or the feature level does not accept one of its operators.
     """
-    source = parse_json(read_regular(path, LONGEST))
-    return _Model(source, os.path.dirname(path), feature_level).run()
+    return run_text(read_regular(path, LONGEST), os.path.dirname(path), feature_level)
+
+
+def run_text(text: bytes, folder: str, feature_level: LevelLike = LATEST) -> ModelRun:
+    """Execute the commands of a DxDispatch model in JSON, as `run_file`; its files are in a folder.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `run_file`.
+    """
+    return _Model(parse_json(text), folder, feature_level).run()
 
 
 class _Model:
