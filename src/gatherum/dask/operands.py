@@ -141,8 +141,25 @@ def _index_chunks(
             row *= max(1, *entry[n])
     if roles.entries:
         d = roles.entries[first]
-        found[d] = refined(entry[first], max(1, chunk_bytes() // max(row, 1)))
+        most = chunk_bytes() // max(row, 1)
+        if not (call.operator.scatters or is_dask(given[1])):
+            beside = prod(max(found[e], default=1) for e in roles.entries if e != d)
+            most = min(most, _as_in_data(roles, data, shape) // max(1, beside))
+        found[d] = refined(entry[first], max(1, most))
     return tuple(found)
+
+
+def _as_in_data(roles: Dimensions, data: Chunks, shape: tuple[int, ...]) -> int:
+    """Return how many entries of indices in memory a block of a gather's result takes.
+
+    As many as a block of the data has places along the indexed dimensions, so that results are no
+    larger than data, as of `dask.array.Array.vindex`. But where blocks have few places, there are
+    no more results than blocks of data.
+    """
+    keyed = [data[d] for d in roles.indexed]
+    places = prod(max(sizes, default=1) for sizes in keyed)
+    blocks = prod(len(sizes) for sizes in keyed)
+    return max(places, -(-prod(shape[d] for d in roles.entries) // max(1, blocks)))
 
 
 def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:

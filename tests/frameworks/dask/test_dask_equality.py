@@ -13,6 +13,7 @@ da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[a
 from chunked import chunked, chunkings  # noqa: E402
 
 import gatherum.dask  # noqa: E402
+from gatherum.call import Attributes  # noqa: E402
 from gatherum.dask import operands, strategy  # noqa: E402
 
 # Dask copies records field by field, without what lies between them.
@@ -78,3 +79,44 @@ def test_random_calls(op, movement):
             assert str(found) == str(expected)
 
     run()
+
+
+@pytest.mark.parametrize("chunks", [(50, 100), (2, 5), (100, 100), (1, 100)])
+@pytest.mark.parametrize("entries", [1, 99, 100, 401])
+def test_indices_in_memory_give_chunks_as_vindex_does(chunks, entries):
+    data = da.arange(10_000).reshape(100, 100).rechunk(chunks)
+    points = np.random.default_rng(entries).integers(0, 100, (entries, 2))
+    found = gatherum.gather_nd(data, points)
+    theirs = data.vindex[points[:, 0], points[:, 1]]
+    if data.npartitions >= theirs.npartitions:
+        assert found.numblocks == theirs.numblocks
+    assert max(found.chunks[0]) <= max(theirs.chunks[0])
+    assert np.array_equal(found.compute(), theirs.compute())
+
+
+@pytest.mark.parametrize(
+    ("op", "chunks", "indices", "expected"),
+    [
+        ("gather", (3, 5), (12,), ((3, 3, 3, 3), (5, 5))),
+        ("gather", (3, 5), (4, 3), ((1, 1, 1, 1), (3,), (5, 5))),
+        ("gather", (3, 5), (), ((5, 5),)),
+        ("gather", (1, 10), (36,), ((3,) * 12, (10,))),  # no more than the data has
+        ("gather", (12, 5), (36,), ((36,), (5, 5))),
+        ("gather_elements", (3, 5), (12, 10), ((3, 3, 3, 3), (5, 5))),
+        ("gather_nd", (3, 5), (40, 2), ((13, 13, 14),)),
+    ],
+)
+def test_the_chunks_of_results(op, chunks, indices, expected):
+    data = da.zeros((12, 10), chunks=chunks)
+    found = getattr(gatherum, op)(data, np.zeros(indices, int))
+    assert found.chunks == expected
+
+
+def test_indices_of_dask_and_scatters_keep_their_chunks():
+    data, indices = da.zeros(1000, chunks=100), np.arange(1000)
+    given = da.from_array(indices, chunks=700)
+    assert gatherum.gather(data, given).chunks == ((700, 300),)
+    scattered = operands.normalise(
+        Attributes("scatter_slices", 0, reduction="add"), data, indices, indices * 1.0, 0
+    )
+    assert scattered.layout.indices == ((1000,),)
