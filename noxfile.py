@@ -87,11 +87,37 @@ def test(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
+# What may go wrong on one Python alone: the bindings and what enters them, threads and processes,
+# signatures and annotations, messages, the command line, and files.
+BINDING_TESTS = (
+    *(f"tests/test_{name}.py" for name in (
+        "accumulator_states", "add_framework", "array_likes", "arrays", "c_interface", "cases",
+        "check_order", "choices", "cli", "cli_indices", "cli_limits", "cli_streams", "config",
+        "errors", "explain", "group_aggregate", "group_functions", "hostile", "import_orders",
+        "indices", "memory_results", "onnx_reference_ops", "operators", "overlaps", "plan",
+        "private_names", "processes", "program", "races", "reductions", "stub", "surface",
+        "threads", "views", "xla_call",
+    )),
+    *(f"tests/files/test_{name}.py" for name in (
+        "faults", "formats", "malformed", "notes", "numbers", "operands", "outputs", "parts",
+        "row_reads", "special", "stream", "table", "table_reads",
+    )),
+    "tests/directml",
+)  # fmt: skip
+
+
+@nox.session(default=False)
+def bindings(session: nox.Session) -> None:
+    """Run the quick tests of what depends on the Python; ``--`` gives pytest's arguments."""
+    install(session, "", *group("test"))
+    session.run("pytest", *(session.posargs or ("-m", "not slow", *BINDING_TESTS)))
+
+
 @nox.session(default=False)
 def frameworks(session: nox.Session) -> None:
     """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` gives pytest's arguments."""
     install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
-    session.run("pytest", *(session.posargs or FRAMEWORK_TESTS))
+    session.run("pytest", *(session.posargs or ("-m", "not release", *FRAMEWORK_TESTS)))
 
 
 # What older versions are tested in: those of PyTorch are too large to install a second one.
@@ -365,12 +391,17 @@ def wheels(session: nox.Session) -> None:
     session.run("python", "tests/wheels.py", *session.posargs)
 
 
+RELEASE_TESTS = ("-m", "release")
+
+
 @nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
-    """Run what is too long for every change: sanitizers, fuzzing, mutants, other systems."""
+    """Run what is too long for every change: rare tests, sanitizers, fuzzing, other systems."""
     others = ("systems", "wheel", "wheels", "cuda", "versions")
     for name in ("asan", "tsan", "faults", "mutants", *others):
         session.notify(name, ())
+    session.notify("test", RELEASE_TESTS)
+    session.notify("frameworks", (*RELEASE_TESTS, *FRAMEWORK_TESTS))
     session.notify("fuzz", ("--core", "--seconds", "600"))
 
 

@@ -33,6 +33,14 @@ settings.register_profile(
 settings.load_profile("gatherum")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs before a release only is slow, too."""
+    for item in items:
+        if item.get_closest_marker("release"):
+            item.add_marker("slow")
+
+
 @pytest.fixture
 def settings_restored() -> Iterator[None]:
     """Put the number of threads and the cap of the output cache back."""

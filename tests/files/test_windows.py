@@ -72,11 +72,19 @@ print(os.path.exists(path))
 
 @ON_LINUX
 @pytest.mark.slow
-@pytest.mark.parametrize("tests", ["test_equality.py", "test_parts.py"])
-def test_files_are_read_and_written_by_the_rules_of_windows(tests, tmp_path):
+@pytest.mark.parametrize(
+    ("tests", "chosen"),
+    [
+        ("test_parts.py", ""),
+        ("test_equality.py", "every_format or larger_than_memory"),
+        pytest.param("test_equality.py", "", marks=pytest.mark.release),
+    ],
+)
+def test_files_are_read_and_written_by_the_rules_of_windows(tests, chosen, tmp_path):
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "windows_rules",
-         "--basetemp", str(tmp_path / "made"), str(TESTS / "files" / tests), "-m", "not slow"],
+         "--basetemp", str(tmp_path / "made"), str(TESTS / "files" / tests), "-m", "not slow",
+         "-k", chosen],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, str(TESTS)])},
         cwd=TESTS.parent, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
