@@ -698,6 +698,7 @@ def test_every_sentence_is_tested():
         "mixed_blocks",
         "no_broadcast",  # frameworks/torch/test_segments.py
         "no_segments",
+        "index_past_sizes",
         "not_a_pointer",
         "not_on_cpu",  # frameworks/torch/test_tensor_quantized.py
         "no_gradient_of",

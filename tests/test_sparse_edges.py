@@ -288,6 +288,10 @@ def test_matrices_that_are_refused(sparse, name):
          "index 9 is out of bounds for axis 0 of size 3 (gather_indices.col[2])"),
         ("csr", "data", [1.0, 2], ValueError,
          "`gather_indices.data` must have shape (3,), got (2,)"),
+        ("csr", "indices", [0, 1], ValueError,
+         "`gather_indices.indices` must have shape (3,), got (2,)"),
+        ("csc", "indices", [0, 1], ValueError,
+         "`gather_indices.indices` must have shape (3,), got (2,)"),
     ],
 )  # fmt: skip
 def test_matrices_that_were_changed(sparse, form, attribute, value, kind, message):

@@ -210,6 +210,8 @@ def _of_scipy(value: Any) -> Matrix:
     indptr, indices, values = value.indptr, value.indices, value.data
     if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, values)):
         end = int(indptr[-1]) if indptr.size and is_index(indptr.dtype) else -1
+        if len(indices) < end <= len(values):  # the pointer and the values agree
+            raise errors.other_shape(NAME, f"{GATHER}.indices", (end,), indices.shape)
         if 0 <= end <= min(len(indices), len(values)):
             indices, values = indices[:end], values[:end]
     return _compressed(value.shape, indptr, indices, values, form == "csr",

@@ -51,8 +51,15 @@ def not_a_pointer(op: str, found: Any) -> TypeError:
         return not_an_index_dtype(op, found, False, "indptr")
 
 
-def no_segments(op: str, size: int, found: str = "") -> ValueError:
-    return ValueError(f"{op}: `indptr` must not decrease, with values in [0, {size}]{found}")
+def no_segments(op: str, size: int | None, found: str = "") -> ValueError:
+    """`size` is None where the pointer itself says how large it is."""
+    values = "of at least 0" if size is None else f"in [0, {size}]"
+    return ValueError(f"{op}: `indptr` must not decrease, with values {values}{found}")
+
+
+def index_past_sizes(op: str, value: int, position: tuple[int, ...]) -> IndexError:
+    where = ", ".join(map(str, position))
+    return IndexError(f"{op}: index {value} is out of bounds for every size (index[{where}])")
 
 
 def no_device(op: str, found: str) -> NotImplementedError:

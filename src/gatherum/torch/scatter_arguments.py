@@ -132,9 +132,7 @@ def changed(op: str, out: object, src: Tensor) -> Tensor:
 
 
 def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
-    """Return indices as a tensor of a type that torch compares; what is too large for it becomes
-    negative.
-    """
+    """Return indices as a tensor of a type that torch compares."""
     if not isinstance(value, Tensor):
         conversion.check_items(op, name, value)
         with errors.for_tensors():
@@ -142,7 +140,25 @@ def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
     index = dense(op, name, value, src)
     if not torch.compiler.is_compiling():
         checks.check_storage(op, name, index)  # torch reads it here
-    return index.to(torch.int64) if index.dtype in _WIDE_UNSIGNED else index
+    if index.dtype not in _WIDE_UNSIGNED:
+        return index
+    narrow = index.to(torch.int64)
+    if index.dtype == torch.uint64:
+        _check_fits(op, name, narrow)
+    return narrow
+
+
+def _check_fits(op: str, name: str, narrow: Tensor) -> None:
+    """Refuse numbers of uint64 that became negative, where values are there to be read."""
+    traced = torch.compiler.is_compiling() or sizes.is_scripted()
+    if traced or narrow.is_meta or checks.is_batched(narrow):
+        return
+    if len(found := (narrow < 0).nonzero()):
+        position = tuple(found[0].tolist())
+        value = int(narrow[position]) + 2**64
+        if name == "index":
+            raise torch_errors.index_past_sizes(op, value, position)
+        raise errors.too_wide_index(op, name, value, position)
 
 
 def dimension(op: str, dim: Any, rank: int) -> int:

@@ -141,9 +141,10 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     checks.check_values(op, "indptr", indptr, _BATCH)
     size = 0 if empty else sizes.of(torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))[-1])
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-    if not torch.compiler.is_compiling() and all(type(n) is int for n in moved):  # else symbols
+    known = not torch.compiler.is_compiling() and all(type(n) is int for n in moved)  # no symbols
+    if known and size >= 0:
         shapes.check_result(op, moved, namespace.kind(src))
-    index = _segment_numbers(op, indptr, size)
+    index = _segment_numbers(op, indptr, size, ends_itself=True)
     places = places_of(op, index, moved, dim, src.shape[dim], "fill")
     with called(op, index, places, {"data": "src", "indices": "indptr"}):
         result = places.take(src)
@@ -341,11 +342,12 @@ def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
     return _segment_numbers(op, indptr, edges)
 
 
-def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
+def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = False) -> Tensor:
     """Return for each of `size` positions the segment that it lies in.
 
     That is how many segments begin at it or before, less one: a count and a running sum. In front
     of the first it is -1, behind the last one the number of segments, and both address nothing.
+    With `ends_itself` the size is the last value of the pointer, which messages do not name.
     """
     if torch.compiler.is_compiling() or sizes.is_scripted():  # values are there when the graph runs
         before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
@@ -357,6 +359,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
             private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
     else:
         checks.check_values(op, "indptr", indptr, _BATCH)
+        named = None if ends_itself else size
         if indptr.dim() == 1 and indptr.is_cpu and (read := namespace.to_numpy(indptr)) is not None:
             # A few numbers take NumPy a tenth of the time.
             ends = np.empty(len(read) + 2, np.int64)
@@ -364,11 +367,11 @@ def _segment_numbers(op: str, indptr: Tensor, size: int) -> Tensor:
             lengths = ends[1:] - ends[:-1]
             if lengths.min() < 0:
                 at = min(int((lengths < 0).argmax()), len(read) - 1)
-                raise torch_errors.no_segments(op, size, f", got {read[at]} (indptr[{at}])")
+                raise torch_errors.no_segments(op, named, f", got {read[at]} (indptr[{at}])")
             return torch.from_numpy(np.repeat(np.arange(-1, len(read)), lengths))
         beyond = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if beyond or bool((indptr.diff(dim=-1) < 0).any()):
-            raise torch_errors.no_segments(op, size)
+            raise torch_errors.no_segments(op, named)
     shape = (*indptr.shape[:-1], size + 1)
     attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False)
     begin = Places(namespace, attributes, indptr, shape)

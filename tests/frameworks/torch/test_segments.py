@@ -307,6 +307,7 @@ def test_extremes_of_other_dtypes(dtype):
 
 
 SRC = torch.tensor([[1.0, 2], [3, 4]])
+WIDE = torch.tensor([0, 2**63], dtype=torch.uint64)
 
 
 @pytest.mark.parametrize(
@@ -354,6 +355,25 @@ SRC = torch.tensor([[1.0, 2], [3, 4]])
         (ValueError,
          "segment_csr: `indptr` must not decrease, with values in [0, 2], got -1 (indptr[0])",
          lambda: room.segment_csr(SRC, [-1, 2])),
+        (ValueError,
+         "gather_csr: `indptr` must not decrease, with values of at least 0, got -5 (indptr[0])",
+         lambda: room.gather_csr(SRC, [-5, -3, -1])),
+        (ValueError,
+         "gather_csr: `indptr` must not decrease, with values of at least 0, got 1 (indptr[2])",
+         lambda: room.gather_csr(SRC, [0, 2, 1])),
+        (ValueError, "gather_csr: `indptr` must not decrease, with values of at least 0",
+         lambda: room.gather_csr(SRC, [[0, 3, -1]] * 2)),
+        (IndexError, f"scatter: index {2**63} is out of bounds for every size (index[1])",
+         lambda: room.scatter(SRC, WIDE)),
+        (IndexError, f"scatter_max: index {2**63} is out of bounds for every size (index[1])",
+         lambda: room.scatter_max(SRC, WIDE, 0, dim_size=4)),
+        (IndexError, f"scatter: index {2**63} is out of bounds for every size (index[0, 1])",
+         lambda: room.scatter(SRC, WIDE[None], 0)),
+        (ValueError,
+         f"segment_csr: `indptr` must be in [-2**63, 2**63), got {2**63} (indptr[1])",
+         lambda: room.segment_csr(SRC, WIDE)),
+        (ValueError, f"gather_csr: `indptr` must be in [-2**63, 2**63), got {2**63} (indptr[1])",
+         lambda: room.gather_csr(SRC[:1], WIDE)),
         (ValueError, "segment_csr: `indptr` must not decrease, with values in [0, 2]",
          lambda: room.segment_csr(torch.ones(1, 2), [[0, 3]])),
         (TypeError,
