@@ -699,7 +699,17 @@ def test_help_has_an_example(run, command):
     status, out, err = run(command, "--help")
     assert (status, err) == (0, "")
     assert re.search(rf"Example: .*gatherum {command}", out)
+    whole = re.findall(r"^ *(Example: .*)$", cli.commands.commands[command].help, re.MULTILINE)
+    assert re.findall(r"^ *(Example: .*)$", out, re.MULTILINE) == whole  # to be pasted
     assert set(COMMANDS) == set(cli.commands.commands)
+
+
+def test_the_list_of_commands_is_whole(run):
+    status, out, err = run("--help")
+    assert (status, err) == (0, "")
+    listed = out.partition("Commands:")[2]
+    assert re.findall(r"^  ([a-z-]+)  ", listed, re.MULTILINE) == sorted(COMMANDS)
+    assert "..." not in listed
 
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}

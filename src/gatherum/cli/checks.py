@@ -36,12 +36,12 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
     return sizes
 
 
-@commands.command()
+@commands.command(short_help="Check models against a DirectML level.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @shared.feature_level
 @click.option(
     "--size", "sizes", multiple=True, callback=_sizes, metavar="NAME=N",
-    help="The size of a symbolic dimension of an ONNX model; can be repeated.",
+    help="The size of a symbolic dimension of an ONNX model; may be given several times.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def check(
@@ -49,10 +49,10 @@ def check(
 ) -> None:
     """Check each FILE against a DirectML feature level, and list every reason against it.
 
-    FILE is an ONNX model (.onnx), or an operator desc or a DxDispatch model in JSON, or - for one
-    of them on standard input. Only gather and scatter nodes are judged. Exit status 0: all
-    accepted; 1: one is rejected, or undecided because a shape or type is unknown; 3: else, if a
-    model has no such node.
+    FILE is an ONNX model (.onnx), or a JSON file with an operator desc or a DxDispatch model. Only
+    gather and scatter nodes are checked. Exit status: 0 if all are accepted; 1 if one is rejected,
+    or nobody can know because a shape or a type is unknown; 3 if none is rejected, but a model has
+    no such node.
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """

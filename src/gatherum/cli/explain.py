@@ -94,7 +94,7 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         return numbers
 
 
-@commands.command()
+@commands.command(short_help="Explain what a call would do.")
 @click.argument("operator", type=Operator(), metavar="OP")
 @click.option(
     "--data",
@@ -141,7 +141,7 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     "svg_file",
     type=FILE,
     metavar="FILE",
-    help="Write a picture of the call to a file; to standard output, and nothing else, with -.",
+    help="Write a picture of the call to a file, or with - alone to standard output.",
 )
 @click.option(
     "--floor", is_flag=True,

@@ -53,11 +53,12 @@ _common = together(
     shared.negative,
     click.option(
         "--format", callback=_format, metavar="NAME",
-        help="What TABLE is, whatever its name says: npy, npz, safetensors, hdf5, arrow or zarr.",
+        help="The format of TABLE, if its name says another or none: npy, npz, safetensors, hdf5, "
+        "arrow or zarr.",
     ),
     shared.memory,
     shared.spill_dir,
-    click.option("--resume", is_flag=True, help="Continue a run that was killed."),
+    click.option("--resume", is_flag=True, help="Continue a killed run of the same arguments."),
     shared.no_clobber,
     clusters.options,
     shared.no_progress,
@@ -88,7 +89,7 @@ _scatters = together(
 )  # fmt: skip
 
 
-@commands.command()
+@commands.command(short_help="Take slices along one axis.")
 @_gathers
 @shared.axis
 def gather(**options: Any) -> None:
@@ -101,18 +102,20 @@ def gather(**options: Any) -> None:
     _run_gather("gather_file", options)
 
 
-@commands.command()
+@commands.command(short_help="Take one element for every index.")
 @_gathers
 @shared.axis
 def gather_elements(**options: Any) -> None:
     """Take one element of TABLE for every index in INDICES.
+
+    INDICES has as many dimensions as TABLE, and its shape is that of the output.
 
     Example: gatherum gather-elements scores.npy order.npy -o sorted.npy --axis 1
     """
     _run_gather("gather_elements_file", options)
 
 
-@commands.command()
+@commands.command(short_help="Take elements or slices by tuples.")
 @_gathers
 @shared.batch_dims
 @click.option(
@@ -133,33 +136,40 @@ def gather_nd(**options: Any) -> None:
     _run_gather("gather_nd_file", options)
 
 
-@commands.command()
+@commands.command(short_help="Write slices along one axis.")
 @_scatters
 @shared.axis
 def scatter_slices(**options: Any) -> None:
     """Write slices of UPDATES into TABLE along one axis, by their numbers in INDICES.
+
+    The result goes to OUT, or into TABLE itself with --in-place.
 
     Example: gatherum scatter-slices table.npy rows.npy new.npy --in-place
     """
     _run_scatter("scatter_slices_file", options)
 
 
-@commands.command()
+@commands.command(short_help="Write one element for every index.")
 @_scatters
 @shared.axis
 def scatter_elements(**options: Any) -> None:
     """Write one element of UPDATES into TABLE for every index in INDICES.
+
+    INDICES and UPDATES have as many dimensions as TABLE. The result goes to OUT, or into TABLE
+    itself with --in-place.
 
     Example: gatherum scatter-elements t.npy i.npy u.npy -o changed.npy --axis 1 --reduction add
     """
     _run_scatter("scatter_elements_file", options)
 
 
-@commands.command()
+@commands.command(short_help="Write elements or slices by tuples.")
 @_scatters
 @shared.batch_dims
 def scatter_nd(**options: Any) -> None:
     """Write elements or slices of UPDATES into TABLE by the tuples in INDICES.
+
+    The result goes to OUT, or into TABLE itself with --in-place.
 
     Example: gatherum scatter-nd volume.zarr points.npy values.npy --in-place
     """

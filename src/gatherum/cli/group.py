@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,8 +22,21 @@ DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportEr
 OUTPUT = "standard output"
 
 
+class Command(click.Command):
+    """A command whose examples stay in one line each, so that they can be pasted."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help."""
+        text = inspect.cleandoc(self.help or "")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(re.sub("^Example: ", "\b\nExample: ", text, flags=re.MULTILINE))
+
+
 class Commands(click.Group):
     """A group whose commands end in one line, whatever happens."""
+
+    command_class = Command
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         """Parse the group's own arguments, among them those that print a help or the version."""
@@ -141,10 +156,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def commands() -> None:
     """Gather and scatter on arrays in files.
 
-    A file is x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory; tables
-    are also read from x.parquet:column. In every command, - in the place of a file is standard
-    input or output: an array as .npy, indices also as text. Results appear only when they are
-    complete. Exit status: 0 success, 1 wrong data, 2 wrong usage.
+    An array is in x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory;
+    a table may also be in x.parquet:column. Write - for standard input or output: an array as
+    .npy, indices also as text. An output file appears only when it is complete. Exit status: 0
+    success, 1 wrong data, 2 wrong usage.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy
     """

@@ -20,7 +20,7 @@ from .streams import DASH, check_one, named, received, scratch, send
 ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each value
 
 
-@commands.command()
+@commands.command(short_help="Reduce the values of each group.")
 @click.argument("values", type=FILE)
 @click.argument("groups", type=FILE, required=False)
 @click.option(
@@ -28,15 +28,24 @@ ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each 
 )
 @click.option(
     "--func", type=click.Choice(IN_FILES), default="sum", show_default=True,
-    help="What becomes of the values of a group.",
+    help="The function of the values of a group.",
 )  # fmt: skip
-@click.option("--size", type=Integer(), metavar="N", help="How many groups there are.")
+@click.option(
+    "--size",
+    type=Integer(),
+    metavar="N",
+    help="How many groups there are; by default the largest number in GROUPS plus 1.",
+)
 @click.option(
     "--axis", type=Integer(), default=0, show_default=True,
     help="The axis of VALUES along which groups are formed.",
 )  # fmt: skip
 @click.option(
-    "--fill-value", callback=number_or_text, metavar="X", help="What an empty group becomes."
+    "--fill-value",
+    callback=number_or_text,
+    metavar="X",
+    help="The value of an empty group; by default 0 for a sum, 1 for a product, else NaN. "
+    "Integers have no NaN, so it must be given where such a group is empty.",
 )
 @shared.mode
 @click.option(

@@ -10,7 +10,7 @@ from . import options as shared
 from .group import commands
 
 
-@commands.command()
+@commands.command(short_help="Show the version and optional parts.")
 def info() -> None:
     """Show the version, instruction set, threads, caches and optional parts.
 
@@ -19,7 +19,7 @@ def info() -> None:
     show_config()
 
 
-@commands.command()
+@commands.command(short_help="Compare digests with the published ones.")
 @shared.device
 def verify(device: str) -> None:
     """Compare digests of all answers with the published ones.

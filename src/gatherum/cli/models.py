@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from ..directml import FeatureLevel
 
 
-@commands.command("run")
+@commands.command("run", short_help="Run a DxDispatch model.")
 @click.argument("file", metavar="MODEL")
 @shared.feature_level
 def run_model(file: str, feature_level: FeatureLevel) -> None:
     """Execute the commands of MODEL, a JSON file as DirectML's DxDispatch reads it.
 
-    The commands are dispatch, for gather and scatter operators, print and writeFile, whose lines
-    are as that tool prints them, and compare, which only this command has. Exit status 1: a
-    comparison fails, or the model is not as it should be, and then nothing was executed. Files that
-    the model names are relative to its folder, or to the current one where MODEL is standard
-    input (-).
+    A model's commands are dispatch, for gather and scatter operators, print, writeFile and compare.
+    print and writeFile give the lines that DxDispatch gives; compare is known to this command
+    alone. Exit status 1: a comparison fails, or the model is not valid and nothing was executed.
+    Paths in the model are relative to its folder, or to the current one if MODEL is -.
 
     Example: gatherum run model.json
     """

@@ -81,7 +81,8 @@ batch_dims = click.option(
 )  # fmt: skip
 mode = click.option(
     "--mode", type=click.Choice(MODES), default="raise", show_default=True,
-    help="How to treat out-of-bounds indices.",
+    help="What an out-of-bounds index does: it is an error (raise), it becomes the nearest valid "
+    "one (clip), it wraps around (wrap), or it addresses nothing (fill, drop).",
 )  # fmt: skip
 negative = click.option(
     "--negative/--no-negative", default=True, show_default=True,
@@ -98,7 +99,7 @@ def check_fill_value(mode: str) -> None:
 
 fill_value = click.option(
     "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
-    help="The value for out-of-bounds indices with --mode fill.",
+    help="The value that an out-of-bounds index gives with --mode fill.",
 )  # fmt: skip
 reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,

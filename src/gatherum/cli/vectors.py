@@ -16,7 +16,7 @@ from .streams import DASH
 FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 
 
-@commands.command()
+@commands.command(short_help="Write test vectors for other libraries.")
 @click.argument("folder", type=click.Path(file_okay=False), metavar="DIR")
 @click.option(
     "--format", "target", type=click.Choice(FORMATS), default="npz", show_default=True,
@@ -24,7 +24,7 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 )  # fmt: skip
 @click.option(
     "--op", type=click.Choice([row.command for row in OPERATORS.values()]),
-    help="One operator; all unless given.",
+    help="Write the cases of one operator only.",
 )  # fmt: skip
 @click.option(
     "--dtype", default="float32", show_default=True, callback=shared.named_dtype,
@@ -32,11 +32,16 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 )  # fmt: skip
 @click.option(
     "--rule", metavar="NAME",
-    help="One rule; all unless given, but for far_sizes, whose tables are not stored.",
+    help="Write the cases of one rule only. Those of far_sizes, whose tables are not stored, are "
+    "written only when it is named.",
 )  # fmt: skip
-@click.option("--opset", type=Integer(), metavar="N", help="The opset of ONNX.")
-@click.option("--feature-level", metavar="LEVEL", help="The feature level of DirectML.")
-@click.option("--seed", type=Integer(), default=0, show_default=True, help="Of random cases.")
+@click.option("--opset", type=Integer(), metavar="N", help="The opset, for --format onnx.")
+@click.option(
+    "--feature-level", metavar="LEVEL", help="DirectML's feature level, for --format dxdispatch."
+)
+@click.option(
+    "--seed", type=Integer(), default=0, show_default=True, help="The seed of the random cases."
+)
 def vectors(
     folder: str,
     target: Any,
@@ -47,7 +52,7 @@ def vectors(
     feature_level: str | None,
     seed: int,
 ) -> None:
-    """Write test vectors into DIR: calls with the answers of the oracle, each with its rule.
+    """Write test vectors into the folder DIR: calls, their results, and the rule that each tests.
 
     Example: gatherum vectors cases --format onnx --op scatter-nd
     """
