@@ -33,6 +33,7 @@ def chosen_from(sizes: dict[str, int]) -> Iterator[None]:
 
 
 FAMILIES = {
+    "uncounted_slabs": "slabs",
     "one_slab": "slabs",
     "private_slabs": "slabs",
     "shared_slabs": "slabs",

@@ -101,6 +101,8 @@ def _check_on_threads(expected, call):
         ("slabs", 30_000, 400_000, "i2", "mean", True),
         ("slabs", 30_000, 300_000, "f4", "mean", False),
         ("slabs", 30_000, 300_000, "f4", "none", True),
+        ("slabs", 30_000, 400_000, "f8", "add", False),
+        ("slabs", 90_000, 400_000, "i8", "max", False),
         ("slabs", 1_000_000, 600_000, "f8", "add", True),
         ("slabs", 2_000_000, 600_000, "f4", "max", True),
         ("slabs", 1_000_000, 600_000, "u8", "none", True),

@@ -28,6 +28,18 @@ CASES = {
     "var of complex numbers": ([1j, -1j, 1, -1], [0] * 4, {"func": "var"}, [1.0]),
     "std": ([1.0, 5.0], [0, 0], {"func": "std"}, [2.0]),
     "max has the larger zero": ([-0.0, 0.0, -0.0], [0, 0, 1], {"func": "max"}, [0.0, -0.0]),
+    "the least integer is a value": (
+        np.array([-128, -128, 5], "i1"),
+        [0, 0, 1],
+        {"func": "max"},
+        np.array([-128, 5], "i1"),
+    ),
+    "the greatest integer is a value": (
+        np.array([255, 7], "u1"),
+        [0, 1],
+        {"func": "min"},
+        np.array([255, 7], "u1"),
+    ),
     "NaN wins": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "max"}, [NAN, 2.0]),
     "NaN is skipped": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "nanmax"}, [1.0, 2.0]),
     "NaN alone is nothing": ([NAN, 2.0], [0, 1], {"func": "nansum"}, [0.0, 2.0]),
@@ -175,6 +187,11 @@ REFUSED = [
     ),
     (
         "reduce", ([1, 2], [0, 2], None, "max"), {}, ValueError,
+        "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
+        "for an empty group: group 1 is empty",
+    ),
+    (
+        "reduce", ([-(2**63), 2], [0, 2], None, "max"), {}, ValueError,
         "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
         "for an empty group: group 1 is empty",
     ),

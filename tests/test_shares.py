@@ -106,12 +106,14 @@ def test_means_count_each_update_once():
 @pytest.mark.parametrize(
     ("bins", "indices", "names"),
     [
-        (8_192, "i4", {1: "one_slab", 2: "shared_slabs" if BY_EIGHTS else "one_slab"}),
+        (8_192, "i4", {2: "one_slab", 3: "shared_slabs" if BY_EIGHTS else "one_slab"}),
         (8_191, "i4", {3: "one_slab"}),  # in the first cache
-        (8_192, "i2", {2: "one_slab"}),
+        (262_144, "i4", {2: "shared_slabs" if BY_EIGHTS else "one_slab"}),
+        (262_143, "i4", {2: "one_slab"}),  # in a core's own caches
+        (262_144, "i2", {2: "one_slab"}),
         (524_288, "u2", {2: "one_slab", 3: "shared_slabs"}),
         (524_287, "u2", {3: "one_slab"}),
-        (8_192, ">i4", {2: "one_slab"}),
+        (262_144, ">i4", {2: "one_slab"}),
     ],
 )
 def test_when_updates_are_shared_out(bins, indices, names):

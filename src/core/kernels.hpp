@@ -53,12 +53,14 @@ struct MetNaN {
 };
 
 // A scatter whose order of folding cannot matter into accumulators, a set of them for each piece of the
-// updates (scatter_private.hpp, scatter_keyed.hpp).
+// updates (scatter_private.hpp, scatter_keyed.hpp); where `range_size` is not 0, into one set, of which each
+// task has a range of that many destinations (scatter_uncounted.hpp).
 struct PrivateScatter {
   const Nest* ids;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
   int64_t units, pieces;
   int64_t destinations, step;
+  int64_t range_size;
   char* slabs;  // one after the other
   int64_t slab_bytes;
   const char* source;
@@ -324,6 +326,18 @@ struct Kernels {
   int64_t (*private_bytes)(const Combine&, int64_t slots, bool tables);
   Took (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
+  // A fold without the old values into accumulators without counters, so many bytes: 0 where there are none.
+  // `suits`, before anything is taken, says of destinations [begin, end) whether their old values allow it;
+  // `take` is one task, and returns false when it met an invalid index; `merge` folds the sets, and returns
+  // whether it is clear what [begin, end) become; where it is not, `plain` says whether the updates of a
+  // piece make it so; only then is anything written.
+  int64_t (*uncounted_bytes)(const Combine&, int64_t slots);
+  bool (*uncounted_in_any_order)(const Combine&);
+  bool (*uncounted_suits)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
+  bool (*uncounted_take)(const PrivateScatter&, const Operands&, int64_t task);
+  bool (*uncounted_merge)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
+  bool (*uncounted_plain)(const PrivateScatter&, const Operands&, int64_t piece);
+  void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The same for the positions of extremes, in any type: a piece counts its updates, fewer than 2^32 - 1.
   int64_t (*located_bytes)(const Combine&, int64_t slots);
   Took (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);

@@ -6,6 +6,7 @@
 #include "scatter_keyed.hpp"
 #include "scatter_partition.hpp"
 #include "scatter_private.hpp"
+#include "scatter_uncounted.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
@@ -104,6 +105,62 @@ void private_write(const PrivateScatter& call, const Operands& at, int64_t begin
   });
 }
 
+// Calls f(fold) where a fold without the old values needs no counters.
+template <class Visit>
+auto by_uncounted(const Combine& how, const Visit& visit) -> decltype(visit(Fold<float, Reduction::add>{})) {
+  using Found = decltype(visit(Fold<float, Reduction::add>{}));
+  if (how.reduction == Reduction::none || row_of(how.reduction).divides) return Found();
+  return by_value<false>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (Neutral<decltype(fold)>::kIs)
+      return visit(fold);
+    else
+      return Found();
+  });
+}
+
+int64_t uncounted_bytes(const Combine& how, int64_t slots) {
+  return by_uncounted(how, [&](auto fold) { return Slab<decltype(fold), false>::bytes(slots); });
+}
+
+bool uncounted_in_any_order(const Combine& how) {
+  return by_uncounted(how, [](auto fold) { return decltype(fold)::kAnyOrder; });
+}
+
+bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_suits<decltype(fold)>(call, at, begin, end);
+  });
+}
+
+bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task) {
+  const FloatMode mode;
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_take<decltype(fold)>(call, at, task);
+  });
+}
+
+bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_merge<decltype(fold)>(call, at, begin, end);
+  });
+}
+
+bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  const FloatMode mode;
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_plain<decltype(fold)>(call, at, piece);
+  });
+}
+
+void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  by_uncounted(call.combine, [&](auto fold) {
+    GATHERUM_LEVEL::uncounted_write<decltype(fold)>(call, at, begin, end);
+    return true;
+  });
+}
+
 // Calls f(fold) for the fold of an extreme.
 template <class Visit>
 void by_extreme(const Combine& how, Visit&& visit) {
@@ -171,6 +228,13 @@ void add_slab_kernels(Kernels& all) {
   all.private_bytes = private_bytes;
   all.private_take = private_take;
   all.private_write = private_write;
+  all.uncounted_bytes = uncounted_bytes;
+  all.uncounted_in_any_order = uncounted_in_any_order;
+  all.uncounted_suits = uncounted_suits;
+  all.uncounted_take = uncounted_take;
+  all.uncounted_merge = uncounted_merge;
+  all.uncounted_plain = uncounted_plain;
+  all.uncounted_write = uncounted_write;
   all.located_bytes = located_bytes;
   all.located_take = located_take;
   all.located_write = located_write;

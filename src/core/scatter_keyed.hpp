@@ -98,7 +98,10 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
     }
     const int64_t* GATHERUM_RESTRICT const offsets = now.offsets;
     const Key* GATHERUM_RESTRICT const keys = staged.data();
-    const auto grow = [=](int j) { slots[offsets[j]] = std::max(slots[offsets[j]], keys[j]); };
+    const auto grow = [=](int j) {
+      const Key slot = slots[offsets[j]];
+      slots[offsets[j]] = opaque_integer(keys[j] > slot ? keys[j] : slot);  // always stored: no branch
+    };
     const auto fold = [=](int j) {
       const int64_t i = offsets[j];
       bool above = keys[j] > slots[i];

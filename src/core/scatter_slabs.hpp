@@ -16,9 +16,9 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Sums of so few bytes stay in the first cache, beside what is read, and are read twice more, for NaN, at
-// no cost where each gets so many updates. (With fewer of them, as in lines of *_elements, 1.5 times slower.)
-inline constexpr int64_t kPlainBytes = int64_t{16} << 10, kPlainUpdates = 16;
+// Accumulators of so few bytes stay in a core's own cache, and are read twice more, for NaN, at no cost where
+// each gets so many updates. (With fewer of them, as in lines of *_elements, 1.5 times slower.)
+inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16;
 
 // Which of the updates concern a slab, and where in it they go.
 struct Share {
@@ -62,42 +62,53 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
   return walk.valid();
 }
 
-// Adds the updates of a block one by one, each after its index has been compared, and returns how many: all
+// One step of a fold; a NaN that a sum of floats becomes is made canonical at the end.
+template <class F>
+GATHERUM_INLINE typename F::Sum fold_unsettled(typename F::Sum a, typename F::Sum b) {
+  if constexpr (kSettlesLater<F>)
+    return a + b;
+  else
+    return F::fold(a, b);
+}
+
+// Folds the updates of a block one by one, each after its index has been compared, and returns how many: all
 // n, or those before the first index that is negative or not valid. Their order in time is that of the block:
-// nothing is staged, for the sums lie in the first cache (20M float32 into 256: staged 14.5 ms, so 11).
-template <class T, class Sum>
-GATHERUM_INLINE int add_checked(const char* values, uint64_t size, const char* updates, int n,
-                                char* GATHERUM_RESTRICT sums) {
+// nothing is staged (20M float32 into 256: staged 14.5 ms, so 11).
+template <class F, class T, class Step>
+GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step, int n,
+                                 char* GATHERUM_RESTRICT sums) {
+  using Sum = typename F::Sum;
   GATHERUM_UNROLL(8)
   for (int i = 0; i < n; ++i) {
     const auto slot = opaque_integer(load_value<T>(values + i * static_cast<int64_t>(sizeof(T))));
     if (static_cast<uint64_t>(int64_t{slot}) >= size) [[unlikely]]
       return i;
-    put<Sum>(sums, slot,
-             get<Sum>(sums, slot) + load_value<Sum>(updates + i * static_cast<int64_t>(sizeof(Sum))));
+    const auto update = load_value<typename F::Stored>(updates + i * step);
+    put<Sum>(sums, slot, fold_unsettled<F>(get<Sum>(sums, slot), F::template widen<Branched>(update)));
   }
   return n;
 }
 
-// Whether a task can: it has all destinations, and indices and updates lie one after the other.
-template <class Sum>
-bool adds_checked(const SlabScatter& call) {
-  const Nest& ids = *call.ids;
-  const int64_t stride = ids.line_loop().index;
-  return call.ranges == 1 && call.destinations * static_cast<int64_t>(sizeof(Sum)) <= kPlainBytes &&
-         ids.line_loop().data == 0 && ids.line_loop().other == static_cast<int64_t>(sizeof(Sum)) &&
-         ids.components == 1 && stride == ids.index.width && stride >= 4 &&
-         reads_in_place(ids.index, stride) && ids.line_loop().extent >= kPlainUpdates * call.destinations;
+// Whether a task that has all destinations can: indices lie one after the other, and so do updates, or there
+// is one for all.
+template <class F>
+bool folds_checked(const Nest& ids) {
+  const Loop& line = ids.line_loop();
+  return line.data == 0 &&
+         (line.other == static_cast<int64_t>(sizeof(typename F::Stored)) || line.other == 0) &&
+         ids.components == 1 && line.index == ids.index.width && line.index >= 4 &&
+         reads_in_place(ids.index, line.index);
 }
 
 // What is left of a block from an index on that is negative or not valid goes as in every walk.
-template <class Sum, class Slab>
-bool take_checked(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
-                  int64_t destinations) {
+template <class F>
+bool take_checked(const Slab<F, false>& slab, const Nest& ids, int units, const Range& range,
+                  const Operands& at) {
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
+  constexpr std::integral_constant<int64_t, 0> same;
   const auto size = static_cast<uint64_t>(ids.component[0].size);
-  const int64_t width = ids.index.width;
+  const int64_t width = ids.index.width, step = ids.line_loop().other;
   const auto take = slab.taker();
-  const Owned all{0, destinations};
   bool valid = true;
   Chosen rest;
   Place place;
@@ -106,13 +117,15 @@ bool take_checked(const Slab& slab, const Nest& ids, int units, const Range& ran
     const char* index = at.index + place.index;
     const char* updates = at.other + place.other;
     const char* values = index + ids.component[0].offset;
-    const int taken = width == 8 ? add_checked<int64_t, Sum>(values, size, updates, n, slab.sums())
-                                 : add_checked<int32_t, Sum>(values, size, updates, n, slab.sums());
+    const auto fold = [&](auto apart) {
+      return width == 8 ? fold_checked<F, int64_t>(values, size, updates, apart, n, slab.sums())
+                        : fold_checked<F, int32_t>(values, size, updates, apart, n, slab.sums());
+    };
+    const int taken = step == packed ? fold(packed) : fold(same);
     if (taken == n) continue;
-    valid &= choose_staged(ids, index + taken * width, all, n - taken, rest);
-    updates += taken * static_cast<int64_t>(sizeof(Sum));
+    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, rest);
     for (int k = 0; k < rest.n; ++k)
-      take(rest.slots[k], load_value<Sum>(updates + rest.which[k] * static_cast<int64_t>(sizeof(Sum))));
+      take(rest.slots[k], load_value<typename F::Stored>(updates + (taken + rest.which[k]) * step));
   }
   return valid;
 }
@@ -170,18 +183,30 @@ GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
   share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
 }
 
+// Whether a task folds updates one by one.
+template <class F>
+bool is_plain(const SlabScatter& call) {
+  const int64_t bytes = times(call.destinations, static_cast<int64_t>(sizeof(typename F::Sum)));
+  return call.ranges == 1 && bytes <= kPlainBytes && folds_checked<F>(*call.ids) &&
+         call.ids->line_loop().extent >= kPlainUpdates * call.destinations;
+}
+
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const Task t = slab_task(call, at, task);
   Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
   const Taking taking(call, t);
-  if constexpr (!Counted && kSettlesLater<F>)
-    if (adds_checked<typename F::Sum>(call) && !slab.has_nan()) {
-      const bool valid =
-          take_checked<typename F::Sum>(slab, taking.ids(), call.units, taking.range, at, call.destinations);
-      slab.settle();
-      return valid;
+  if constexpr (!Counted && !kIsExact<F>)
+    if (is_plain<F>(call)) {
+      if constexpr (!kSettlesLater<F>)
+        return take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
+      if constexpr (kSettlesLater<F>)
+        if (!slab.has_nan()) {
+          const bool valid = take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
+          slab.settle();
+          return valid;
+        }
     }
   return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
 }

@@ -37,6 +37,8 @@ constexpr std::array kGathers = {
 };
 
 constexpr std::array kScatters = {
+    Implementation{"uncounted_slabs", applies_uncounted_slabs, scratch_uncounted_slabs, run_uncounted_slabs,
+                   Finds::before_writing, true},
     Implementation{"partition", applies_partition, scratch_partition, run_partition, Finds::before_writing,
                    true},
     Implementation{"private_slabs", applies_private_slabs, scratch_private_slabs, run_private_slabs,

@@ -8,20 +8,15 @@
 namespace gatherum {
 namespace {
 
-// From this many bytes and threads on, a slab's cache misses cost more than reading every index on every
-// thread. By eights: indices are compared eight at a time (20M updates of 1M float32 by two threads: 33 ms ->
-// 22; of 10,000: 20 -> 14; of 256: 13 -> 16). One by one, two threads would take longer than one.
-struct Sharing {
-  int threads;
-  int64_t bytes;
-};
-constexpr Sharing kSharedByEights{2, int64_t{32} << 10}, kSharedOneByOne{3, int64_t{2} << 20};
+// From this many bytes on a slab's cache misses cost more than reading every index on every thread. By
+// eights: indices are compared eight at a time; two threads then take as long as one that folds updates one
+// by one, unless that one's accumulators outgrow its own cache (10M updates of 10,000 float64: one
+// thread 12.6 ms, two 15.7; of 100,000: 16.5 and 18.3; 20M of 1M float32: 33 and 22). One by one, two would
+// take longer than one.
+constexpr int64_t kSharedByTwo = int64_t{1} << 20, kSharedByEights = int64_t{32} << 10,
+                  kSharedOneByOne = int64_t{2} << 20;
 // A multiple of the threshold `many`: 1.2M updates fold as fast on one thread, which leaves a processor free.
 constexpr int64_t kSharedUpdates = 16;
-// From here on the accumulators of a slab are fetched ahead (updates of 1M float32: 2.7 ns each -> 1.7; of
-// 400,000: no difference; of 256: 1 -> 1.4).
-constexpr int64_t kFarSlabBytes = int64_t{2} << 20;
-
 int64_t slab_bytes(const Program& p, int64_t slots) {
   return chosen_kernels().slab_bytes(p.combine, p.item, slots);
 }
@@ -69,9 +64,6 @@ int64_t private_slab_bytes(const Program& p, int threads) {
   return bytes / kCacheLine * kCacheLine + kCacheLine;
 }
 
-// Whether so few destinations get so many updates that a slab for each thread costs little.
-bool are_few(const Program& p, int threads) { return p.destinations <= p.tuples / (4 * threads); }
-
 // Whether one of two threads folds while the other counts. Fewer accumulators are as fast on one thread, and
 // of more, two threads do better by ranges (means of 10M float64 in 10,000 groups: 1.5 times as fast; in 100
 // or a million no faster).
@@ -81,7 +73,15 @@ bool folds_apart(const Program& p, int threads) {
          bytes <= thresholds().cache / 2 && chosen_kernels().apart_keeps(p.combine);
 }
 
-// A scatter into slabs of so many bytes for each thread, but for their memory.
+}  // namespace
+
+bool shares_slots(const Program& p, int threads, int64_t bytes) {
+  const bool eights = chosen_kernels().chooses_slots(p.nest, p.destinations) &&
+                      p.tuples >= times(kSharedUpdates, thresholds().many);
+  if (threads < 3) return eights && threads == 2 && bytes >= kSharedByTwo;
+  return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
+}
+
 PrivateScatter privately(const Program& p, const Call& call, Nest& ids, int64_t slab_bytes) {
   const Loop& line = ids.line_loop();
   ids.far = busy_bytes(p, p.destinations, slab_bytes) >= kFarSlabBytes;
@@ -98,17 +98,6 @@ PrivateScatter privately(const Program& p, const Call& call, Nest& ids, int64_t 
   slabs.slab_bytes = slab_bytes;
   return slabs;
 }
-
-// Calls write(begin, end) for each thread's share of the destinations.
-template <class Write>
-void share_destinations(const Program& p, int threads, const Write& write) {
-  const int64_t share = p.destinations / threads + 1;
-  run_tasks(threads, threads, {}, [&](int64_t i, int) {
-    write(std::min(i * share, p.destinations), std::min((i + 1) * share, p.destinations));
-  });
-}
-
-}  // namespace
 
 bool applies_private_slabs(const Program& p, int threads, std::string* why) {
   const bool tables = has_tables(p, threads), alone = threads == 1 && !needs_counter(p.combine);
@@ -182,10 +171,7 @@ Run locate_items(const Program& p, const Call& call, int64_t* positions, int64_t
 
 bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
   if (!keeps_one_slab(p, nullptr) || folds_apart(p, threads)) return false;
-  const bool eights = chosen_kernels().chooses_slots(p.nest, p.destinations) &&
-                      p.tuples >= times(kSharedUpdates, thresholds().many);
-  const Sharing from = eights ? kSharedByEights : kSharedOneByOne;
-  if (threads < from.threads || slab_bytes(p, p.destinations) < from.bytes) return false;
+  if (!shares_slots(p, threads, slab_bytes(p, p.destinations))) return false;
   keeps_one_slab(p, why);
   append(why, ", shared by ", int64_t{threads}, " threads: each reads every index");
   return true;

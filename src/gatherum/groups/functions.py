@@ -77,6 +77,15 @@ class FunctionRow:
         """Whether the result is positions, of which none is negative."""
         return self.name in ("argmax", "argmin")
 
+    def unlikely(self, dtype: AnyDType) -> int | None:
+        """Return a result that no group of values has, or for extremes hardly any."""
+        if self.locates:
+            return -1
+        if self.name not in ("max", "min") or dtype.kind not in "iu":
+            return None
+        limits = np.iinfo(dtype)  # type: ignore[arg-type]  # a dtype of NumPy
+        return int(limits.min if self.name == "max" else limits.max)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRow:

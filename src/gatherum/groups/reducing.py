@@ -226,10 +226,13 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
             by = by.without(left_out)
         if start is not None:
             return row.compose(values, by, start, ddof)
-        # No position is negative: of positions the result itself says which groups are empty.
-        start = xp.full((), -1 if row.locates else 0, xp.dtype(dtype), values)
-        result = row.compose(values, by, start, ddof) if row.locates else None
-        place = by.first_empty(by.filled() if result is None else result >= 0)
+        # A result that no group has says which groups are empty; one that few have, that none is.
+        number = row.unlikely(dtype)
+        start = xp.full((), number or 0, xp.dtype(dtype), values)
+        result = None if number is None else row.compose(values, by, start, ddof)
+        place = by.first_empty(by.filled() if result is None else result != start)
+        if place is not None and result is not None and not row.locates:
+            place = by.first_empty(by.filled())
         if place is not None:
             where = place if by.elements else ()
             raise errors.empty_group(by.op, name, dtype, place[by.axis], where)

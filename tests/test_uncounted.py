@@ -1,0 +1,220 @@
+"""Sums and extremes without the old values, by accumulators that count nothing."""
+
+import numpy as np
+import pytest
+
+import gatherum
+from sizes import chosen_from
+
+BINS, UPDATES = 1_003, 120_003  # enough for several threads
+NEVER = {"many": 1 << 40}  # then accumulators have counters
+THREADS = (1, 2, 3)
+
+pytestmark = pytest.mark.usefixtures("settings_restored")
+
+
+def _operands(dtype, kind="i8", seed=7):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-9, 9, UPDATES) if dtype[0] != "u" else rng.integers(0, 9, UPDATES)
+    updates = values.astype(dtype)
+    if np.dtype(dtype).kind in "fc":
+        updates *= np.asarray(1.37, dtype)
+    indices = rng.integers(0, BINS - 3, UPDATES)  # the last three are not touched
+    data = np.full(BINS, 5, dtype)
+    return data, indices.astype(kind), updates
+
+
+def _counted(*operands, **how):
+    gatherum.set_num_threads(1)
+    with chosen_from(NEVER):
+        return gatherum.scatter_slices(*operands, include_self=False, **how)
+
+
+def _name(*operands, **how):
+    return gatherum.plan("scatter_slices", *operands, include_self=False, **how).algorithm
+
+
+def _check(operands, sizes=None, name="uncounted_slabs", **how):
+    """Compare with accumulators that have counters, on some numbers of threads."""
+    expected = _counted(*operands, **how).tobytes()
+    data = operands[0]
+    for threads in THREADS:
+        gatherum.set_num_threads(threads)
+        with chosen_from({"many": UPDATES // 16} | (sizes or {})):
+            assert _name(*operands, **how) == name
+            assert (
+                gatherum.scatter_slices(*operands, include_self=False, **how).tobytes() == expected
+            )
+            out = data.copy()
+            gatherum.scatter_slices(out, *operands[1:], include_self=False, out=out, **how)
+            assert out.tobytes() == expected, threads
+
+
+@pytest.mark.parametrize("kind", ["i2", "i4", "u4", "i8", ">i8"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+def test_sums(dtype, kind):
+    _check(_operands(dtype, kind), reduction="add")
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "i8"])
+def test_sums_of_integers_over_zeros(dtype):
+    data, *others = _operands(dtype)
+    _check((np.zeros_like(data), *others), reduction="add")
+    _check((data, *others), reduction="add")  # what is not touched is not 0
+
+
+def test_integers_that_add_up_to_zero():
+    data, updates = np.full(BINS, 5), np.resize([3, -3], UPDATES)
+    _check((data, np.arange(UPDATES) // 2 % BINS, updates), reduction="add")
+
+
+@pytest.mark.parametrize("reduction", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_extremes_of_integers(dtype, reduction):
+    data, indices, updates = _operands(dtype)
+    _check((data, indices, updates), reduction=reduction)
+    least = np.iinfo(dtype)
+    updates[indices == 3] = least.min if reduction == "max" else least.max  # in place of old values
+    _check((data, indices, updates), reduction=reduction)
+
+
+@pytest.mark.parametrize("reduction", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_extremes_of_more_destinations_than_keys_fit(dtype, reduction):
+    """From two threads on, where eight indices are read at a time; else keys."""
+    data, indices, updates = _operands(dtype)
+    updates[::50] = np.inf
+    updates[::70] = np.nan
+    updates[indices % 40 == 0] = -np.inf if reduction == "max" else np.inf
+    gatherum.set_num_threads(2)
+    _compare_far(data, indices, updates, reduction)
+    updates[:] = np.where(np.isfinite(updates), updates, 1)
+    _compare_far(data, indices, updates, reduction)
+
+
+def _compare_far(data, indices, updates, reduction):
+    how = {"reduction": reduction, "include_self": False}
+    expected = _counted(data, indices, updates, reduction=reduction)
+    for threads in (2, 3):
+        gatherum.set_num_threads(threads)
+        with chosen_from({"many": UPDATES // 16, "cache": 1, "own": 0}):
+            found = gatherum.scatter_slices(data, indices, updates, **how)
+        assert found.tobytes() == expected.tobytes()
+
+
+def _nan(bits, dtype="f8"):
+    return np.array(bits, {"f8": "u8", "f4": "u4"}[dtype]).view(dtype)
+
+
+@pytest.mark.parametrize("old", [0.0, -0.0, 5.0, np.nan])
+@pytest.mark.parametrize(
+    "alone",
+    [
+        -0.0, 0.0, np.inf, np.nan, -np.nan,
+        _nan(0x7FF8_0000_0000_0001), _nan(0x7FF0_0000_0000_0001), _nan(0xFFF8_0000_0000_0000),
+    ],
+)  # fmt: skip
+def test_an_update_that_is_alone_is_copied(old, alone):
+    data, indices, updates = _operands("f8")
+    data[:] = old
+    updates[indices == 4] = 1
+    indices[indices == 3] = 4
+    indices[-7], updates[-7] = 3, alone
+    with np.errstate(invalid="ignore"):
+        _check((data, indices, updates), reduction="add")
+
+
+def test_what_becomes_nan_is_canonical():
+    data, indices, updates = _operands("f8")
+    updates[indices == 3] = np.resize([np.inf, -np.inf], (indices == 3).sum())
+    updates[indices == 4] = _nan(0xFFF8_0000_0000_0000)
+    _check((data, indices, updates), reduction="add")
+    updates[indices == 4] = np.nan  # no NaN but the canonical one
+    _check((data, indices, updates), reduction="add")
+
+
+@pytest.mark.parametrize("value", [-0.0, 0.0, 2.5, np.nan])
+def test_one_update_for_all(value):
+    data, indices, _ = _operands("f8")
+    _check((data, indices, np.broadcast_to(value, UPDATES)), reduction="add")
+
+
+def test_strided_operands():
+    data, indices, updates = _operands("f8")
+    _check((data, np.repeat(indices, 2)[::2], np.repeat(updates, 3)[::3]), reduction="add")
+    _check((data[::-1], indices, updates[::-1]), reduction="add")
+
+
+@pytest.mark.parametrize("places", [slice(0, 1), slice(9_000, 9_300), slice(None, None, 97)])
+def test_negative_indices(places):
+    data, indices, updates = _operands("f8")
+    indices[places] -= BINS
+    _check((data, indices, updates), reduction="add")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8"])
+@pytest.mark.parametrize("mode", ["drop", "clip", "wrap"])
+def test_modes(dtype, mode):
+    data, indices, updates = _operands(dtype)
+    indices[5::1_001] += BINS
+    _check((data * 0, indices, updates), reduction="add", mode=mode)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8"])
+@pytest.mark.parametrize("place", [0, 70_001, UPDATES - 1])
+def test_nothing_is_written_before_every_index_was_checked(dtype, place):
+    data, indices, updates = _operands(dtype)
+    data[:] = 0
+    indices[place] = BINS
+    for threads in THREADS:
+        gatherum.set_num_threads(threads)
+        out = data.copy()
+        with chosen_from({"many": UPDATES // 16}), pytest.raises(IndexError, match=f"{place}"):
+            gatherum.scatter_slices(
+                out, indices, updates, reduction="add", include_self=False, out=out
+            )
+        assert out.tobytes() == data.tobytes()
+
+
+def test_ranges_of_destinations():
+    rng = np.random.default_rng(3)
+    bins = 200_001
+    indices, updates = rng.integers(0, bins - 9, 800_000), rng.standard_normal(800_000)
+    data = np.full(bins, 5.0)
+    expected = _counted(data, indices, updates, reduction="add")
+    for threads in (2, 3, 7):
+        gatherum.set_num_threads(threads)
+        with chosen_from({"many": 50_000}):
+            found = gatherum.scatter_slices(
+                data, indices, updates, reduction="add", include_self=False
+            )
+        assert found.tobytes() == expected.tobytes(), threads
+
+
+@pytest.mark.parametrize(
+    ("bins", "count", "reduction", "dtype", "names"),
+    [
+        (1_000, 262_144, "add", "f8", {1: "uncounted_slabs", 2: "uncounted_slabs"}),
+        (1_000, 262_143, "add", "f8", {1: "one_slab"}),  # too few
+        (65_537, 262_144, "add", "f8", {1: "one_slab"}),  # for each destination
+        (1_048_577, 5_000_000, "add", "f8", {1: "partition"}),  # more than a cache holds
+        (1_000, 262_144, "mul", "f8", {1: "one_slab"}),  # 1 comes from other values, too
+        (1_000, 262_144, "mean", "f8", {1: "one_slab"}),
+        (1_000, 262_144, "max", "f8", {1: "private_slabs", 2: "private_slabs"}),  # by keys
+        (
+            1_000,
+            262_144,
+            "max",
+            "i8",
+            {1: "uncounted_slabs"},
+        ),  # a key for each value, and none left
+        (1_000, 262_144, "max", "i4", {1: "uncounted_slabs"}),
+        (1_000, 262_144, "max", "i2", {1: "private_slabs"}),
+        (1_000, 262_144, "add", "?", {1: "one_slab"}),
+    ],
+)
+def test_what_is_chosen(bins, count, reduction, dtype, names):
+    operands = ((bins,), dtype), ((count,), "i8"), ((count,), dtype)
+    for threads, name in names.items():
+        gatherum.set_num_threads(threads)
+        assert _name(*operands, reduction=reduction) == name, threads
