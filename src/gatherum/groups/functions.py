@@ -83,7 +83,7 @@ class FunctionRow:
             return -1
         if self.name not in ("max", "min") or dtype.kind not in "iu":
             return None
-        limits = np.iinfo(dtype)  # type: ignore[arg-type]  # a dtype of NumPy
+        limits = np.iinfo(dtype)
         return int(limits.min if self.name == "max" else limits.max)
 
 
