@@ -174,7 +174,7 @@ def of_a_piece(rounds):
 
     import gatherum
     from gatherum.dask import block_kernels, shuffle, shuffle_shards
-    from gatherum.dask.routing import Part, make_route
+    from gatherum.dask.routing import OwnerRows, make_route
 
     count = 400
     table = da.zeros((count * 100, 8), chunks=(100, 8))
@@ -193,10 +193,10 @@ def of_a_piece(rounds):
         start = processor_time()
         parts = ((n, route.part(n, n + 1)) for n in range(count))
         asked = carried(
-            [(n, shuffle_shards.packed(0, part.rows, part.starts)) for n, part in parts]
+            [(n, shuffle_shards.pack_shard(0, part.rows, part.starts)) for n, part in parts]
         )
         pairs = [shuffle_shards.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
-        given = [(0, Part(starts, rows)) for rows, starts in pairs]
+        given = [(0, OwnerRows(starts, rows)) for rows, starts in pairs]
         block = [np.zeros((100, 8))]
         sent = carried(list(shuffle._taken(0, layer.call, None, block, given)))
         rows = [shuffle_shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]

@@ -98,8 +98,8 @@ refused(ValueError, "`indices` must have the batch dimensions of `data`, (2,), g
         gatherum.gather_rows, data, indices[:1], 1)
 refused(IndexError, "gather_rows: index 3 is out of bounds for axis 1 of size 3 (indices[1, 0])",
         gatherum.gather_rows, data, [[0, 0], [3, 9]], 1)
-from gatherum.verify_cases import rows
-assert ("scatter_rows", "float32", "add") in rows()
+from gatherum.verify_cases import case_rows
+assert ("scatter_rows", "float32", "add") in case_rows()
 """,
     "vectors": """
 from gatherum.conformance.rules import RULES
@@ -176,7 +176,7 @@ refused(NotImplementedError, "gather_rows: ONNX has no operator for it; write th
 """,
     "files": """
 import os, tempfile
-from gatherum.files.run import FileCall
+from gatherum.files.file_call import FileCall
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     for name, array in (("data", data), ("indices", indices), ("updates", updates)):

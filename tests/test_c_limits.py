@@ -24,7 +24,7 @@ from c_calls import (
 )
 from gatherum._core import Program
 from gatherum.dtypes import index_fields
-from gatherum.lowering import Component, Loop, Nest
+from gatherum.nests import Component, Loop, Nest
 
 pytestmark = NEEDS_LIBRARY
 

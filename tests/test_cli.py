@@ -421,7 +421,7 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with progress_of_files.shown(True) as progress:
+    with progress_of_files.progress_shown(True) as progress:
         for moved in (0, 1 << 20, 3 << 20):
             progress(moved, 4 << 20)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
@@ -637,14 +637,14 @@ def test_a_picture_replaces_no_operand(run, folder):
 
 def test_verify_says_how_many_digests_agree(run, monkeypatch):
     rows = [("gather", "int8", "none"), ("gather", "int16", "none")]
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter(rows))
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter(rows))
     status, out, err = run("verify")
     assert (status, err) == (0, "")
     assert out.startswith("2 of 2 digests as published (level ")
 
 
 def test_verify_names_what_differs(run, monkeypatch):
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter([("gather", "int8", "none")]))
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([("gather", "int8", "none")]))
     monkeypatch.setattr("gatherum.verify.row_digest", lambda *_: "0" * 32)
     status, out, _ = run("verify")
     assert status == 1

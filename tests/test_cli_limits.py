@@ -80,7 +80,7 @@ def test_explain_maps_the_file_that_it_has_looked_at(folder, monkeypatch):
     from gatherum.cli import streams
 
     for name in ("data.npy", "values.npy"):
-        mapped, loaded = streams.mapped(name), np.load(name, mmap_mode="r")
+        mapped, loaded = streams.map_file(name), np.load(name, mmap_mode="r")
         assert (mapped.dtype, mapped.shape, mapped.strides) == (
             loaded.dtype,
             loaded.shape,

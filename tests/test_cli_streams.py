@@ -73,7 +73,7 @@ def closed():
     ("stream", "why"), [(full, "No space left on device"), (closed, "Bad file descriptor")]
 )
 def test_an_output_that_cannot_be_printed(arguments, stream, why, monkeypatch, capfd):
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter([("gather", "int8", "none")]))
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([("gather", "int8", "none")]))
     with stream() as output:
         monkeypatch.setattr(sys, "stdout", output)
         assert cli.run(arguments) == 1

@@ -9,7 +9,7 @@ import pytest
 
 import gatherum
 from canaries import guarded, guarded_copy, strays
-from gatherum import callbacks, lowering, native
+from gatherum import callbacks, native, nests
 from sizes import family
 
 FAR = 1 << 22  # items: their memory goes back to the system when they are freed
@@ -418,7 +418,7 @@ def test_what_has_no_bytes_is_not_walked(size):
         gatherum.plan("gather", data, indices),
         gatherum.plan("scatter_slices", data, indices, (indices[0] + (2,), "V0")),
     ):
-        assert plan.nest == lowering.EMPTY
+        assert plan.nest == nests.EMPTY
 
 
 @pytest.mark.parametrize("op", ["gather", "gather_elements", "gather_nd"])

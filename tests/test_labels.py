@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import labels
+from gatherum import xarray_labels
 
 xr = pytest.importorskip("xarray", reason="install xarray")
 
@@ -153,4 +153,4 @@ def test_labels_of_several_levels():
     stacked = CUBE.stack(cell=("lat", "lon"))
     found = gatherum.gather(stacked, [5, 0], 1)
     xr.testing.assert_identical(found, stacked.isel(cell=[5, 0]))
-    assert not labels.has_labels(CUBE.variable) and not labels.has_labels(VALUES)
+    assert not xarray_labels.has_labels(CUBE.variable) and not xarray_labels.has_labels(VALUES)

@@ -17,8 +17,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from gatherum.onnx import check_model, reference_ops, report_lines
-from gatherum.onnx.caches import TensorScatter
 from gatherum.onnx.reference_ops import FAMILY
+from gatherum.onnx.tensor_scatter import TensorScatter
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/onnx.md").read_text()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import dtypes, names, operators, reductions
+from gatherum import call_types, dtypes, operators, reductions
 from gatherum.operators import OPERATORS
 
 ROOT = Path(__file__).parent.parent
@@ -174,10 +174,12 @@ def test_the_counterparts_are_those_of_the_rooms():
 
 
 def test_type_checkers_know_the_words():
-    """The names of `names.py` are those that calls take, in every spelling."""
+    """The names of `call_types.py` are those that calls take, in every spelling."""
     rows = operators.OPERATORS.values()
-    assert set(get_args(names.OperatorName)) == {n for row in rows for n in (row.name, row.command)}
-    assert get_args(names.ModeName) == dtypes.MODES
-    assert get_args(names.ReductionName) == reductions.REDUCTIONS
-    assert get_args(names.FoldName) == reductions.FOLDS
-    assert get_type_hints(gatherum.scatter_nd)["reduction"] == names.ReductionName
+    assert set(get_args(call_types.OperatorName)) == {
+        n for row in rows for n in (row.name, row.command)
+    }
+    assert get_args(call_types.ModeName) == dtypes.MODES
+    assert get_args(call_types.ReductionName) == reductions.REDUCTIONS
+    assert get_args(call_types.FoldName) == reductions.FOLDS
+    assert get_type_hints(gatherum.scatter_nd)["reduction"] == call_types.ReductionName

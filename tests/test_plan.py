@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gatherum
 from gatherum import _core, callbacks, native
-from gatherum.shapes import MAX_BYTES, overlaps_itself
+from gatherum.shape_limits import MAX_BYTES, overlaps_itself
 from strategies import same_bits
 
 TABLE = ((4, 8), "f4")

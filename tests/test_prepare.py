@@ -13,7 +13,7 @@ from hypothesis import given
 import gatherum
 from canaries import guarded_copy, strays
 from gatherum.call import FoldRule
-from gatherum.edge_lists import Edges, End
+from gatherum.edge_lists import EdgeEnd, EdgeLoops
 from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
 
 pytestmark = pytest.mark.slow
@@ -142,7 +142,7 @@ def test_items_without_lists():
 
 def test_lists_that_there_cannot_be():
     indices = np.array([2, 0])
-    edges, end = Edges.of(indices, indices, (8,)), End("indices", indices, 3)
+    edges, end = EdgeLoops.of(indices, indices, (8,)), EdgeEnd("indices", indices, 3)
     with pytest.raises(ValueError, match="a list is of 1 to 4294967295 destinations"):
         edges.make_lists("prepare", end, None, False, "drop", False, 0)
     with pytest.raises(ValueError, match="a list of several destinations has no sources"):

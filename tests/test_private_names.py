@@ -14,10 +14,10 @@ from gatherum import private_names
 from source import SOURCE
 
 PACKAGE = Path(gatherum.__file__).parent
-# The modules that have them. `dynamo` sets marks on functions of ours, before torch is imported.
+# The modules that have them. `torch_compile` marks functions of ours, before torch is imported.
 ALLOWED = {
     *("torch/private.py", "jax/private.py", "dask/private.py"),
-    *("files/formats/zarr/private.py", "files/remote/private.py", "dynamo.py"),
+    *("files/formats/zarr/private.py", "files/remote/private.py", "torch_compile.py"),
 }
 LIBRARIES = [
     "torch",
@@ -95,7 +95,7 @@ def test_private_names_stand_in_one_module_a_library() -> None:
         "from torch import _C",
         "from distributed.shuffle._core import barrier_key",
         "import jax._src.core",
-        "find('zarr.core._info')",
+        "find_name('zarr.core._info')",
         "filesystem._strip_protocol(url)",
     ],
 )
@@ -107,9 +107,9 @@ def test_the_rule_finds_them(line: str) -> None:
 
 
 def test_a_name_that_is_missing_is_none() -> None:
-    assert private_names.find("os.path.join") is os.path.join
+    assert private_names.find_name("os.path.join") is os.path.join
     for name in ("no_such_library.name", "os.no_such_module.name", "os.path.no_such_name"):
-        assert private_names.find(name) is None
+        assert private_names.find_name(name) is None
     assert private_names.missing({"os.path": "", "os.no": ""}) == ["os.no"]
     assert private_names.lacking("torch", "3.0", "2.13", "torch._a", "torch._b") == (
         "torch 3.0 lacks torch._a, torch._b; gatherum was tested with torch 2.13"
@@ -119,8 +119,8 @@ def test_a_name_that_is_missing_is_none() -> None:
 HIDDEN = """
 import sys
 from gatherum import private_names
-find = private_names.find
-private_names.find = lambda name: None if name in sys.argv[3:] else find(name)
+find_name = private_names.find_name
+private_names.find_name = lambda name: None if name in sys.argv[3:] else find_name(name)
 import numpy as np
 from gatherum import files
 try:
@@ -145,7 +145,7 @@ def test_zarr_arrays_without_a_private_name(tmp_path: Path) -> None:
             [sys.executable, "-c", HIDDEN, stored, flat, name], capture_output=True, text=True,
             check=False, timeout=120, env=os.environ | {"PYTHONPATH": SOURCE},
         )  # fmt: skip
-        refused = "refused" in without or private_names.find("zarr.buffer") is None
+        refused = "refused" in without or private_names.find_name("zarr.buffer") is None
         lacking = private_names.lacking("zarr", zarr.__version__, private.TESTED, name)
         first = f"Zarr arrays cannot be kept within bounds: {lacking}" if refused else "[1 0]"
         assert done.stdout == f"{first}\n[1 0]\n", done.stderr

@@ -8,7 +8,7 @@ import pytest
 
 import gatherum
 from canaries import guarded_copy, strays
-from gatherum import files, reference, shapes
+from gatherum import files, reference, shape_limits
 from strategies import SCATTERS, same_bits
 
 MOST = 64
@@ -190,9 +190,9 @@ def test_accumulators(name, reduction):
 
 
 def test_the_limit_is_numpys():
-    assert np.zeros((1,) * shapes.MAX_RANK).ndim == shapes.MAX_RANK
+    assert np.zeros((1,) * shape_limits.MAX_RANK).ndim == shape_limits.MAX_RANK
     with pytest.raises(ValueError, match="64"):
-        np.zeros((1,) * (shapes.MAX_RANK + 1))
+        np.zeros((1,) * (shape_limits.MAX_RANK + 1))
 
 
 ONES = np.ones((1,) * MOST, F4)

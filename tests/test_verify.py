@@ -16,7 +16,7 @@ from source import SOURCE
 
 pytestmark = pytest.mark.slow
 
-ROWS = [row for row in verify_cases.rows() if verify_cases.dtype_named(row[1]) is not None]
+ROWS = [row for row in verify_cases.case_rows() if verify_cases.dtype_named(row[1]) is not None]
 SAMPLE = ROWS[::11]
 EXPECTED = json.loads(verify.EXPECTED.read_text())
 
@@ -27,12 +27,13 @@ def digest_of(row):
 
 
 def test_every_row_has_a_published_digest():
-    assert list(EXPECTED) == ["/".join(row) for row in verify_cases.rows()]
+    assert list(EXPECTED) == ["/".join(row) for row in verify_cases.case_rows()]
     assert EXPECTED["gather/float32/none"] != EXPECTED["gather/int32/none"]
 
 
 def test_this_machine_gives_the_published_answers(monkeypatch):
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter(ROWS[5::7]))  # all: `gatherum verify`
+    some = ROWS[5::7]  # all: `gatherum verify`
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter(some))
     found = verify.verify()
     assert found.agrees and found.checked == len(ROWS[5::7])
     threads = native.get_num_threads()
@@ -52,7 +53,7 @@ def test_any_number_of_threads_gives_the_published_answers(threads):
 
 SCRIPT = """
 from gatherum import verify, verify_cases
-for op, name, reduction in list(verify_cases.rows())[::19]:
+for op, name, reduction in list(verify_cases.case_rows())[::19]:
     dtype = verify_cases.dtype_named(name)
     if dtype is not None:
         print(f"{op}/{name}/{reduction}", verify.row_digest(op, dtype, reduction))
@@ -100,7 +101,7 @@ def test_what_differs_is_named(monkeypatch, tmp_path):
     changed = tmp_path / "digests.json"
     changed.write_text(json.dumps(EXPECTED | {"gather/int8/none": "0" * 32}))
     monkeypatch.setattr(verify, "EXPECTED", changed)
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter([("gather", "int8", "none")]))
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([("gather", "int8", "none")]))
     found = verify.verify()
     assert found.different == ("gather/int8/none",)
     assert str(found).splitlines()[:2] == [

@@ -1,6 +1,6 @@
 // Lowers every operator to one loop nest over three operands (nest.hpp). The differences between the
 // operators end here: prefix shapes, batch dimensions, strided and broadcast operands are loops like any
-// other. All strides and offsets are bytes. Python's `lowering` calls these functions.
+// other. All strides and offsets are bytes. Python's `nests` calls these functions.
 #pragma once
 
 #include <vector>

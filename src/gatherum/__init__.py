@@ -153,9 +153,11 @@ if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
 
     def __getattr__(name: str) -> object:
         if name not in _SUBPACKAGES and name not in _MODULES:
-            from .counterparts import hint
+            from .counterparts import counterpart_hint
 
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint(name)}")
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}{counterpart_hint(name)}"
+            )
         import importlib
 
         from .help_signatures import plain_signatures

@@ -270,7 +270,7 @@ def set_callbacks(
     normalise_attributes: Callable[..., Any],
     make_plan: Callable[..., Any],
     check_operands: Callable[..., Any],
-    check_out: Callable[..., Any],
+    check_memory: Callable[..., Any],
     make_fill: Callable[..., Any],
     raise_invalid: Callable[..., Any],
     raise_changed: Callable[..., Any],

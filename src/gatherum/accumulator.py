@@ -25,9 +25,9 @@ from .accumulator_state import (
     state_of,
 )
 from .call import Array, ArraySpec, Attributes, Call, FoldRule
-from .checks import check_out
+from .call_types import ModeName, ReductionName
+from .checks import check_out_spec
 from .dtypes import DType, accumulator_dtype, value_of
-from .names import ModeName, ReductionName
 from .plans import Plan, apply, build
 
 # The accumulators of this process, for a forked child to check.
@@ -326,7 +326,7 @@ class Accumulator:
             If `out` has another shape, is read-only or overlaps itself.
         """
         pins = [] if out is None else conversion.pinned(out)
-        target = None if out is None else self._check_out(out)
+        target = None if out is None else self._plain_out(out)
         direct = target is not None and target.flags.c_contiguous
         result = self._finished(target if direct else None)
         if out is None:
@@ -345,11 +345,11 @@ class Accumulator:
             )
         return result
 
-    def _check_out(self, out: Array) -> Array:
+    def _plain_out(self, out: Array) -> Array:
         """Return `out` as a plain array, or raise as a scatter would."""
         op = f"{NAME}.finish"
         plain = np.asarray(conversion.as_out(op, out))
-        check_out(op, self._shape, self._dtype, ArraySpec.of(plain))
+        check_out_spec(op, self._shape, self._dtype, ArraySpec.of(plain))
         if not plain.flags.writeable:
             raise errors.out_read_only(op)
         return plain

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import conversion, errors, shapes
+from . import conversion, errors, shape_limits
 from .call import Array, Attributes, FoldRule
 from .dtypes import DType, check_movable, is_reducible
 from .plans import apply
@@ -31,8 +31,8 @@ def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
     check_movable(NAME, "data", dtype)
     if reduction != "none" and not is_reducible(dtype, reduction):
         raise errors.not_reducible(NAME, reduction, dtype)
-    shapes.check_rank(NAME, "`data`", len(shape))
-    shapes.check_result(NAME, shape, dtype)
+    shape_limits.check_rank(NAME, "`data`", len(shape))
+    shape_limits.check_result(NAME, shape, dtype)
 
 
 def state_of(attributes: Attributes) -> dict[str, Any]:

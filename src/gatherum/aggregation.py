@@ -7,16 +7,16 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, native, shapes, sparse_edges
+from . import conversion, errors, frameworks, native, shape_limits, sparse_edges
 from .call import Array, ArraySpec, FoldRule
+from .call_types import FoldName, Foreign, ModeName, SparseMatrix
 from .callbacks import shares_memory
-from .checks import check_out
+from .checks import check_out_spec
 from .dtypes import MODES, check_movable, is_index, is_reducible
-from .dynamo import follow_tensors
-from .edge_folds import NAME, Fold, Pointer
-from .edge_lists import Edges, End
-from .names import FoldName, Foreign, ModeName, SparseMatrix
+from .edge_folds import NAME, AggregateOptions, Pointer
+from .edge_lists import EdgeEnd, EdgeLoops
 from .reductions import FOLDS, ROWS
+from .torch_compile import follow_tensors
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -202,7 +202,9 @@ def aggregate(
            [ 3., 30.]])
     """
     if indptr is not None or scatter_indices is None or size is None:
-        listed = sparse_edges.listed(data, gather_indices, scatter_indices, size, weights, indptr)
+        listed = sparse_edges.list_edges(
+            data, gather_indices, scatter_indices, size, weights, indptr
+        )
         how_else: Any = {"mode": mode, "negative": negative, "out": out}
         with listed.renaming:
             return aggregate(data, *listed.ends, reduction, listed.weights, **how_else)
@@ -211,17 +213,17 @@ def aggregate(
     negative = conversion.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     if run := frameworks.namespace(NAME, operands | {"weights": weights}, "aggregate"):
-        fold = Fold(size, reduction, how, negative)
+        fold = AggregateOptions(size, reduction, how, negative)
         found: NDArray[Any] = run(data, gather_indices, scatter_indices, fold, weights, out)
         return found
     rows = conversion.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
-    sources = End("gather_indices", _as_indices("gather_indices", gather_indices), 0)
+    sources = EdgeEnd("gather_indices", _as_indices("gather_indices", gather_indices), 0)
     pointed = isinstance(scatter_indices, Pointer)
     if isinstance(scatter_indices, Pointer):
-        targets = End(scatter_indices.operand, scatter_indices.indptr, rows)
+        targets = EdgeEnd(scatter_indices.operand, scatter_indices.indptr, rows)
     else:
-        targets = End("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
+        targets = EdgeEnd("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
     check_movable(NAME, "data", table.dtype)
     scale = None
     if weights is not None:
@@ -251,9 +253,9 @@ class _Rows(NamedTuple):
     shape: tuple[int, ...]
     out: Array | None
 
-    def fold(self, sources: End, targets: End) -> Array:
+    def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> Array:
         """Return the result for two indices of each edge."""
-        edges = Edges.of(targets.indices, sources.indices, self._weight_steps(sources))
+        edges = EdgeLoops.of(targets.indices, sources.indices, self._weight_steps(sources))
         weighs = self.weights is not None
         lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
         result = self._result()
@@ -263,10 +265,10 @@ class _Rows(NamedTuple):
             lists.fold(program, self.table, self.weights, None, empty, result, fresh)
         return result
 
-    def fold_pointed(self, sources: End, pointer: End) -> Array:
+    def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> Array:
         """Return the result for a pointer to the edges of each row of it."""
         if 0 not in self.shape:
-            edges = Edges.of(sources.indices, sources.indices, self._weight_steps(sources))
+            edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
             result = self._result()
             program = edges.row_program(self.table, result, FoldRule.afresh(self.reduction))
             given = self.table, self.weights, self._empty()
@@ -286,13 +288,15 @@ class _Rows(NamedTuple):
     def _empty(self) -> Array:
         return np.full((), ROWS[self.reduction].empty, self.table.dtype)
 
-    def _weight_steps(self, sources: End) -> tuple[int, ...]:
+    def _weight_steps(self, sources: EdgeEnd) -> tuple[int, ...]:
         """Return the strides that give each edge its weight."""
         edges, weights = sources.indices.shape, self.weights
         if weights is None:
             return (0,) * len(edges)
-        shapes.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
-        return shapes.broadcast_strides(NAME, "weights", weights.shape, weights.strides, edges)
+        shape_limits.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
+        return shape_limits.broadcast_strides(
+            NAME, "weights", weights.shape, weights.strides, edges
+        )
 
 
 def _as_indices(operand: str, value: object) -> Array:
@@ -309,7 +313,9 @@ def _check_dtypes(table: Array, weights: Array | None, reduction: str) -> None:
         raise errors.other_dtype(NAME, "weights", table.dtype, weights.dtype)
 
 
-def _checked_shape(table: Array, sources: End, targets: End, pointed: bool) -> tuple[int, ...]:
+def _checked_shape(
+    table: Array, sources: EdgeEnd, targets: EdgeEnd, pointed: bool
+) -> tuple[int, ...]:
     """Return the result's shape, or raise for operands that do not fit together."""
     if table.ndim == 0:
         raise errors.too_few_dimensions(NAME, "data", 0)
@@ -317,7 +323,7 @@ def _checked_shape(table: Array, sources: End, targets: End, pointed: bool) -> t
     if found != expected and not pointed:
         raise errors.other_shape(NAME, targets.operand, expected, found)
     shape = (targets.size, *table.shape[1:])
-    shapes.check_result(NAME, shape, table.dtype)
+    shape_limits.check_result(NAME, shape, table.dtype)
     return shape
 
 
@@ -326,12 +332,12 @@ def _as_out(
     shape: tuple[int, ...],
     table: Array,
     weights: Array | None,
-    sources: End,
-    targets: End,
+    sources: EdgeEnd,
+    targets: EdgeEnd,
 ) -> Array:
     """Return `out` as a plain array, or raise where the result cannot go there."""
     plain = np.asarray(conversion.as_out(NAME, out))
-    check_out(NAME, shape, table.dtype, ArraySpec.of(plain))
+    check_out_spec(NAME, shape, table.dtype, ArraySpec.of(plain))
     if not plain.flags.writeable:
         raise errors.out_read_only(NAME)
     inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, shapes
+from . import _core, shape_limits
 from ._core import Reduction
 from .dtypes import AnyDType, DType, code_of, value_of
 from .errors import Shape
 from .operators import OPERATORS, Operator
-from .shapes import Layout
+from .shape_limits import OperandLayout
 
 Array = NDArray[Any]
 
@@ -39,12 +39,12 @@ class ArraySpec:
     @classmethod
     def contiguous(cls, shape: Shape, dtype: AnyDType) -> ArraySpec:
         """Describe an array in C order."""
-        return cls(shape, dtype, shapes.contiguous_strides(shape, dtype.itemsize))
+        return cls(shape, dtype, shape_limits.contiguous_strides(shape, dtype.itemsize))
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> OperandLayout:
         """Shape and strides alone."""
-        return Layout(self.shape, self.strides)
+        return OperandLayout(self.shape, self.strides)
 
     @property
     def plain(self) -> tuple[Shape, str | DType, Shape]:
@@ -53,7 +53,7 @@ class ArraySpec:
         return self.shape, dtype, self.strides
 
     def __str__(self) -> str:
-        contiguous = shapes.contiguous_strides(self.shape, self.dtype.itemsize)
+        contiguous = shape_limits.contiguous_strides(self.shape, self.dtype.itemsize)
         strides = "" if self.strides == contiguous else f", strides {self.strides}"
         return f"{self.dtype} {self.shape}{strides}"
 

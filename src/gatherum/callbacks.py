@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from . import conversion, errors, frameworks, labels, native, shapes
+from . import conversion, errors, frameworks, native, shape_limits, xarray_labels
 from ._core import DType as DTypeCode
 from .call import Array, ArraySpec, Attributes, Call, same_spec
 from .checks import check_before_updates, check_dtypes
@@ -33,10 +33,10 @@ def _normalise(*call: object) -> object:
             raise errors.no_array_result(attributes.op, type(adapter).__name__, result)
         if result is not NotImplemented:
             return result
-    elif kind not in frameworks.COMMON and labels.has_labels(call[1]):
+    elif kind not in frameworks.COMMON and xarray_labels.has_labels(call[1]):
         op, data, indices, updates, *given, fill_value, out = call
         attributes = conversion.as_attributes(str(op), *given)
-        return labels.run(attributes, data, indices, updates, fill_value, out)
+        return xarray_labels.run(attributes, data, indices, updates, fill_value, out)
     plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
     if out is not None and not conversion.is_plain(out):
@@ -48,7 +48,7 @@ def _normalise(*call: object) -> object:
 def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
     attributes = conversion.as_attributes(op, axis, *rest)
     if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits; no shape has so many
-        operator, rank = attributes.operator, shapes.MAX_RANK
+        operator, rank = attributes.operator, shape_limits.MAX_RANK
         low = 0 if operator.counts_indices else -rank
         raise errors.out_of_range(op, operator.attribute, attributes.axis, low, rank)
     return op, *attributes.positional
@@ -115,12 +115,16 @@ def _check_operands(
 _OVERLAP_WORK = 10_000
 
 
-def check_out(plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
-    """Do what `check_memory` does for a call of a plan."""
-    check_memory(plan.call.op, data, indices, updates, out)
+def _check_memory(
+    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
+) -> None:
+    """Do what `check_out_memory` does for a call of a plan."""
+    check_out_memory(plan.call.op, data, indices, updates, out)
 
 
-def check_memory(op: str, data: Array, indices: Array, updates: Array | None, out: Array) -> None:
+def check_out_memory(
+    op: str, data: Array, indices: Array, updates: Array | None, out: Array
+) -> None:
     """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
     out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
     if not out.flags.writeable:
@@ -195,7 +199,7 @@ CALLBACKS = (
     _plain_attributes,
     _make_plan,
     _check_operands,
-    check_out,
+    _check_memory,
     _make_fill,
     raise_invalid,
     _raise_changed,

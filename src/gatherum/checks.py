@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import errors, shapes
+from . import errors, shape_limits
 from .call import ArraySpec, Call
 from .dtypes import (
     MODES,
@@ -43,7 +43,7 @@ def check_symbolic(call: Call) -> tuple[int, Shape]:
     check_dtypes(call)
     axis = call.resolved_axis
     moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
-    if call.updates is not None and not shapes.broadcasts(call.updates.shape, moved):
+    if call.updates is not None and not shape_limits.broadcasts(call.updates.shape, moved):
         raise _other_updates(call, axis, moved, call.updates.shape)
     return axis, moved
 
@@ -69,7 +69,7 @@ def check_dtypes(call: Call) -> None:
         raise errors.not_reducible(call.op, call.reduction, call.data.dtype)
 
 
-def shape_error(call: Call, found: shapes.Fault) -> ValueError:
+def shape_error(call: Call, found: shape_limits.Fault) -> ValueError:
     """Return what to raise for what the core has found wrong with the shapes of a call."""
     op, (fault, operand, *_, wanted) = call.op, found
     given = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
@@ -82,7 +82,7 @@ def shape_error(call: Call, found: shapes.Fault) -> ValueError:
     if fault == "operand_too_big":
         return errors.operand_too_big(op, operand, spec.shape)
     if operand == "indices":
-        return shapes.misfit(op, found, call.data.shape, call.indices.shape)
+        return shape_limits.misfit(op, found, call.data.shape, call.indices.shape)
     if operand == "updates":
         return _other_updates(call, call.resolved_axis, wanted, spec.shape)
     return _wrong_out(op, wanted, spec)
@@ -91,12 +91,16 @@ def shape_error(call: Call, found: shapes.Fault) -> ValueError:
 def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
     """Return what to raise for updates of a wrong shape: they may fit indices that were meant."""
     operator, data, indices = call.operator, call.data.shape, call.indices.shape
-    if operator.tuples and len(indices) == 1 and shapes.broadcasts(updates, indices + data[1:]):
+    if (
+        operator.tuples
+        and len(indices) == 1
+        and shape_limits.broadcasts(updates, indices + data[1:])
+    ):
         return errors.other_shape_of_one_tuple(call.op, moved, updates)
     if (
         operator.addressing.shares_back
         and len(updates) == len(data)
-        and shapes.broadcasts(indices, updates)
+        and shape_limits.broadcasts(indices, updates)
     ):
         beside = [d for d in range(len(data)) if d != axis]
         if all(updates[d] <= data[d] for d in beside):
@@ -111,10 +115,10 @@ def _wrong_out(op: str, shape: Shape, out: ArraySpec) -> ValueError:
     return errors.out_overlaps_itself(op, shape, out.strides)
 
 
-def check_out(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
+def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
     """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`."""
     check_units(op, "out", out.dtype)
     if out.dtype != dtype:
         raise errors.other_dtype(op, "out", dtype, out.dtype)
-    if out.shape != shape or shapes.overlaps_itself(shape, out.strides, dtype.itemsize):
+    if out.shape != shape or shape_limits.overlaps_itself(shape, out.strides, dtype.itemsize):
         raise _wrong_out(op, shape, out)

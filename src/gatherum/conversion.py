@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, frameworks, narrow, refusals
+from . import errors, frameworks, narrow_floats, refusals
 from .call import Array, ArraySpec, Attributes, FoldRule
 from .casting import (
     KIND_RANK,
@@ -32,7 +32,7 @@ from .dtypes import MODES, AnyDType, DType, Extension, check_units
 from .errors import Shape
 from .operators import OPERATORS
 from .reductions import ALIASES, REDUCTIONS
-from .shapes import MAX_BYTES
+from .shape_limits import MAX_BYTES
 
 # Lists in lists of which NumPy makes dimensions: at most as many as an array may have.
 _DEEPEST = 64
@@ -280,10 +280,10 @@ def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates"
     return _convert_weak(op, operand, value, _as_numpy(op, dtype))
 
 
-def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow.Rounded:
+def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_floats.Rounded:
     """Round plain Python values to a dtype that NumPy lacks, known to it by now or not."""
     exact = _convert_weak(op, operand, value, np.dtype(np.float64), dtype)
-    found = narrow.rounded(exact, dtype.name)
+    found = narrow_floats.rounded(exact, dtype.name)
     if not found.stay_finite:
         raise errors.not_finite(op, operand, dtype, value)
     if not found.have_codes:
@@ -297,7 +297,7 @@ def _convert_weak(
     """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
     range of an integer; floats round, and what is finite stays so. Errors name the dtype `named`.
     """
-    if named is None and dtype.name in narrow.FORMATS:
+    if named is None and dtype.name in narrow_floats.FORMATS:
         return as_narrow(op, operand, value, dtype).codes.view(dtype)
     named = named or dtype
     if dtype.names is not None:

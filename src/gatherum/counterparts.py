@@ -43,7 +43,7 @@ COUNTERPARTS = {
 }
 
 
-def hint(name: str) -> str:
+def counterpart_hint(name: str) -> str:
     """Return the end of the message for a name that the package lacks; empty for one unknown."""
     call = COUNTERPARTS.get(name)
     return f"; its counterpart is gatherum.{call}" if call else ""

@@ -35,7 +35,7 @@ Array: TypeAlias = Any  # a framework's
 Times: TypeAlias = Callable[[Array], Array]
 
 
-class Values(NamedTuple):
+class ScatterValues(NamedTuple):
     """The operands and the result of a scatter, of which its factors are made."""
 
     data: Array
@@ -64,7 +64,7 @@ class Factors(NamedTuple):
     moves: bool = False
 
 
-class Rule(NamedTuple):
+class DerivativeRule(NamedTuple):
     """The derivative of one reduction.
 
     Attributes
@@ -83,12 +83,12 @@ class Rule(NamedTuple):
     replaces: bool
 
 
-def rule(reduction: str) -> Rule:
+def rule(reduction: str) -> DerivativeRule:
     """Return the rule of a reduction, or raise NotImplementedError."""
     factors = FACTORS.get(reduction)
     if factors is None:
         raise errors.no_derivative(reduction)
-    return Rule(ROWS[reduction].linear, factors, replaces=reduction == "none")
+    return DerivativeRule(ROWS[reduction].linear, factors, replaces=reduction == "none")
 
 
 def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> Array:
@@ -182,7 +182,7 @@ def _of_mean(places: Places, _: Any) -> Factors:
     return Factors(_over(places.over_data(counts)), _same, _same)
 
 
-def _of_extreme(places: Places, values: Values) -> Factors:
+def _of_extreme(places: Places, values: ScatterValues) -> Factors:
     xp = places.xp
     data, updates, result = map(xp.stop_gradient, values)
 
@@ -197,7 +197,7 @@ def _of_extreme(places: Places, values: Values) -> Factors:
     return Factors(_over(number), _where(places, olds), _where(places, mine))
 
 
-def _of_product(places: Places, values: Values) -> Factors:
+def _of_product(places: Places, values: ScatterValues) -> Factors:
     xp, wide = places.xp, places.xp.wide(values.data.dtype)
     data, updates = (xp.astype(each, wide) for each in values[:2])
     updates = xp.broadcast_to(updates, places.moved())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from . import errors, shapes
+from . import errors, shape_limits
 from .call import Attributes
 from .dtypes import is_index, is_reducible
 from .reductions import ROWS
@@ -25,7 +25,7 @@ class Pointer(NamedTuple):
     indptr: Array
 
 
-class Fold(NamedTuple):
+class AggregateOptions(NamedTuple):
     """The arguments of `aggregate` that are no arrays."""
 
     size: int
@@ -45,7 +45,7 @@ class Fold(NamedTuple):
         return Attributes("gather", 0, self.mode, self.negative)
 
 
-def check(
+def check_edges(
     xp: Any, data: Array, sources: Array, targets: Array, weights: Array | None, reduction: str
 ) -> None:
     """Raise for operands that do not fit together."""
@@ -64,11 +64,11 @@ def check(
         raise errors.other_shape(NAME, "scatter_indices", edges, tuple(targets.shape))
     if weights is not None and all(type(n) is int for n in (*edges, *weights.shape)):
         steps = (0,) * len(weights.shape)
-        shapes.broadcast_strides(NAME, "weights", tuple(weights.shape), steps, edges)
+        shape_limits.broadcast_strides(NAME, "weights", tuple(weights.shape), steps, edges)
 
 
 def _may_be(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(shapes.holds(n == m) for n, m in zip(one, other, strict=True))
+    return all(shape_limits.holds(n == m) for n, m in zip(one, other, strict=True))
 
 
 def composed(
@@ -77,7 +77,7 @@ def composed(
     sources: Array,
     targets: Array,
     weights: Array | None,
-    fold: Fold,
+    fold: AggregateOptions,
     batched: bool = False,
 ) -> Array:
     """Return what `aggregate` does, of operands that fit together.
@@ -106,7 +106,7 @@ def composed(
     return xp.scatter(Attributes(scatter, *how), table, tuples(targets), carried)
 
 
-def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: Fold) -> Array:
+def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
     """Return the targets of edges of which both ends are there, -1 for the others."""
     come = xp.resolve(fold.gather, sources, rows)
     return xp.where(come < 0, -1, xp.resolve(fold.gather, targets, fold.size))
@@ -119,7 +119,7 @@ def _beside(xp: Any, weights: Array, sources: Array, row: Sequence[int]) -> Arra
 
 
 def of_weights(
-    xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, fold: Fold
+    xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, fold: AggregateOptions
 ) -> Array:
     """Return the gradients of weights of sums, one for each edge."""
     came = xp.gather(fold.gather, data, sources)

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import errors, lowering, native
+from . import errors, native, nests
 from .call import Array, FoldRule
 from .dtypes import index_fields
-from .lowering import Component, Loop, Nest
-from .shapes import Layout
+from .nests import Component, Loop, Nest
+from .shape_limits import OperandLayout
 
 
-class End(NamedTuple):
+class EdgeEnd(NamedTuple):
     """One end of the edges: its operand's name, the indices, and the size that they count in."""
 
     operand: str
@@ -23,7 +23,7 @@ class End(NamedTuple):
     size: int
 
 
-class Edges(NamedTuple):
+class EdgeLoops(NamedTuple):
     """Loops over the edges, outermost first, with the strides of the targets (data), the sources
     (index) and the weights (other).
     """
@@ -31,29 +31,29 @@ class Edges(NamedTuple):
     loops: tuple[Loop, ...]
 
     @classmethod
-    def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> Edges:
+    def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> EdgeLoops:
         """Merge the dimensions that step as one; without edges there is no loop."""
         steps = (targets.shape, targets.strides, sources.strides, weights)
         if 0 in targets.shape:
             return cls(())
-        merged = lowering.collapse(Loop(*loop) for loop in zip(*steps, strict=True))
-        return cls(tuple(merged) or (lowering.ONCE,))
+        merged = nests.collapse(Loop(*loop) for loop in zip(*steps, strict=True))
+        return cls(tuple(merged) or (nests.ONCE,))
 
     def end_program(
-        self, end: End, steps: Sequence[int], mode: str, negative: bool
+        self, end: EdgeEnd, steps: Sequence[int], mode: str, negative: bool
     ) -> native.Program:
         """Return what walks the indices of one end, in order."""
         extents = [loop.extent for loop in self.loops]
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
         nest = Nest(len(loops) - 1, tuple(loops), (_numbers(end.size),), 0)
         how = index_fields(end.indices.dtype, mode, negative)
-        return native.Program(**how, checks=nest if loops else lowering.EMPTY)
+        return native.Program(**how, checks=nest if loops else nests.EMPTY)
 
     def make_lists(
         self,
         op: str,
-        targets: End,
-        sources: End | None,
+        targets: EdgeEnd,
+        sources: EdgeEnd | None,
         numbered: bool,
         mode: str,
         negative: bool,
@@ -85,8 +85,8 @@ class Edges(NamedTuple):
     def fold_pointed(
         self,
         op: str,
-        pointer: End,
-        sources: End,
+        pointer: EdgeEnd,
+        sources: EdgeEnd,
         mode: str,
         negative: bool,
         program: native.Program,
@@ -100,7 +100,7 @@ class Edges(NamedTuple):
 
         False: it is no pointer, and nothing was done.
         """
-        entries = Edges.of(pointer.indices, pointer.indices, (0,))
+        entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
         counted = pointer._replace(size=sources.indices.size + 1)
         to = entries.end_program(counted, [loop.index for loop in entries.loops], "raise", False)
         of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
@@ -116,15 +116,15 @@ class Edges(NamedTuple):
     def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
         """Return how the rows of one array are folded into those of another."""
         dtype = table.dtype
-        rows, to = (Layout(array.shape[1:], array.strides[1:]) for array in (table, out))
+        rows, to = (OperandLayout(array.shape[1:], array.strides[1:]) for array in (table, out))
         weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
-        nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else lowering.EMPTY
+        nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else nests.EMPTY
         return native.Program(
             scatter=True,
             item=dtype.itemsize,
             **fold.fields(dtype),
             checks=nest,
-            copy=lowering.lower_copy(rows, to, dtype.itemsize),
+            copy=nests.lower_copy(rows, to, dtype.itemsize),
         )
 
 
@@ -133,7 +133,7 @@ def _numbers(size: int) -> Component:
     return Component(size, 1, 0)
 
 
-def _invalid(op: str, end: End, position: int, value: int, mode: str) -> IndexError:
+def _invalid(op: str, end: EdgeEnd, position: int, value: int, mode: str) -> IndexError:
     where = None
     if position >= 0:
         where = tuple(int(n) for n in np.unravel_index(position, end.indices.shape))

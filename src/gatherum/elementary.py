@@ -24,10 +24,10 @@ def log(values: Array) -> Array:
 def _mapped(function: str, values: Array) -> Array:
     given = np.ascontiguousarray(values).reshape(values.shape)
     found = np.empty(given.shape, given.dtype)
-    into(function, given.dtype.name, given, found)
+    map_into(function, given.dtype.name, given, found)
     return found
 
 
-def into(function: str, dtype: str, values: Array, out: Array) -> None:
+def map_into(function: str, dtype: str, values: Array, out: Array) -> None:
     """Write "exp" or "log" of each value to a contiguous array; both hold the bits of a dtype."""
     native.map_items(function, dtype, values, out)

@@ -1,4 +1,4 @@
-"""The messages of all errors, each worded once in Python; `make.cpp` has those of C.
+"""The messages of all errors, each worded once in Python; `interface_make.cpp` has those of C.
 
 The messages of one framework alone are in its folder's `errors.py`. Each function returns the
 exception to raise. Its message names the operator, the operand, what was expected, what was found,
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._core import Reduction, is_exact
-from .readers import advice, for_tensors, hint
+from .reader_advice import advice, for_tensors, hint
 from .reductions import ALIASES
 
 __all__ = ["for_tensors"]

@@ -12,10 +12,10 @@ import numpy as np
 
 from . import conversion, errors, frameworks, native
 from .call import Array, ArraySpec, is_spec, same_spec
+from .call_types import OperatorName, PlanAttributes
 from .callbacks import find_refusal
 from .index_reports import IndexReport, reported
-from .names import OperatorName, PlanAttributes
-from .operators import Operator, find
+from .operators import Operator, find_operator
 from .plans import Plan, check_fill, planned
 from .pseudocode import loop_lines, rule
 
@@ -209,7 +209,7 @@ def explain(
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
     device = frameworks.device(data)
-    return explained(find(op, "explain"), (data, indices, updates), given, device)
+    return explained(find_operator(op, "explain"), (data, indices, updates), given, device)
 
 
 def explained(

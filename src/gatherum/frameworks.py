@@ -35,8 +35,8 @@ class Framework(Protocol):
         The functions that `gatherum.groups.protocol.Arrays` names, None where its arrays are to be
         converted for `gatherum.groups`. An adapter may leave it out.
     aggregate : callable
-        Runs `gatherum.aggregate`: takes the data, both indices, an `edge_folds.Fold`, the weights
-        and `out`. None as for `groups`.
+        Runs `gatherum.aggregate`: takes the data, both indices, an
+        `edge_folds.AggregateOptions`, the weights and `out`. None as for `groups`.
     prepared : callable
         Makes what runs a call of `gatherum.prepare`: takes the attributes, the spec of the data,
         the indices, and what runs the call on arrays of NumPy; returns a function of data, updates,
@@ -90,7 +90,7 @@ class Framework(Protocol):
         return ""
 
 
-class Source(NamedTuple):
+class FrameworkRow(NamedTuple):
     """What is known of a framework without its adapter.
 
     Attributes
@@ -111,24 +111,24 @@ class Source(NamedTuple):
 
 WHOLE = "write {}[...] to read all of it"
 _SOURCES = (
-    Source("torch", "write {}.numpy(force=True)", "torch.stack", "torch"),
-    Source("jax", "write np.asarray({})", "jnp.stack", "jax"),
-    Source("tensorflow", "write {}.numpy()", "tf.stack"),
-    Source("cupy", "write cupy.asnumpy({})", "cupy.stack", "cuda"),
-    Source("dask", "write {}.compute()", "dask.array.stack", "dask"),
-    Source("zarr", f"{WHOLE}, or give it to gatherum.files"),
-    Source("h5py", f"{WHOLE}, or give it to gatherum.files"),
-    Source(
+    FrameworkRow("torch", "write {}.numpy(force=True)", "torch.stack", "torch"),
+    FrameworkRow("jax", "write np.asarray({})", "jnp.stack", "jax"),
+    FrameworkRow("tensorflow", "write {}.numpy()", "tf.stack"),
+    FrameworkRow("cupy", "write cupy.asnumpy({})", "cupy.stack", "cuda"),
+    FrameworkRow("dask", "write {}.compute()", "dask.array.stack", "dask"),
+    FrameworkRow("zarr", f"{WHOLE}, or give it to gatherum.files"),
+    FrameworkRow("h5py", f"{WHOLE}, or give it to gatherum.files"),
+    FrameworkRow(
         "netCDF4",
         "write np.ma.filled({}[...], value), since its mask would be lost",
         "np.ma.stack",
     ),
-    Source("tensorstore", "write {}.read().result() to read all of it"),
+    FrameworkRow("tensorstore", "write {}.read().result() to read all of it"),
 )
 _by_module = {source.name: source for source in _SOURCES}
 _by_module["jaxlib"] = _by_module["jax"]
 # Arrays on a CUDA device of any other framework, known by the protocols that their types have.
-CUDA = Source("cuda", "copy it to the host first", "its framework's stack", "cuda")
+CUDA = FrameworkRow("cuda", "copy it to the host first", "its framework's stack", "cuda")
 # Arrays and values of NumPy and of Python, whatever module has made a type of its own of them, and
 # specs.
 OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex, ArraySpec)
@@ -162,12 +162,12 @@ def register(adapter: Framework) -> None:
         raise errors.no_modules(adapter.modules)
     for module in adapter.modules:
         if module not in _by_module:
-            _by_module[module] = Source(adapter.name, adapter.to_numpy)
+            _by_module[module] = FrameworkRow(adapter.name, adapter.to_numpy)
     _adapters[adapter.name] = adapter
     _met.clear()
 
 
-def source_named(name: str) -> Source:
+def source_named(name: str) -> FrameworkRow:
     """Return what is known of a framework of this package."""
     return CUDA if name == CUDA.name else _by_module[name]
 
@@ -175,7 +175,7 @@ def source_named(name: str) -> Source:
 class Foreign(NamedTuple):
     """What a value is an array of: the framework, and the name of its type there."""
 
-    source: Source
+    source: FrameworkRow
     name: str
 
 
@@ -202,7 +202,7 @@ _met: dict[type, Foreign] = {}
 _MET_MOST = 64
 
 
-def _find_installed(root: str) -> Source | None:
+def _find_installed(root: str) -> FrameworkRow | None:
     """Return the framework of a module for which an installed package has an adapter.
 
     The list of entry points is read once, at the first type that nothing else is known of.
@@ -215,7 +215,7 @@ def _find_installed(root: str) -> Source | None:
     if root in _installed:
         adapter = _installed[root].load()
         register(adapter)
-        _by_module.setdefault(root, Source(adapter.name, adapter.to_numpy))
+        _by_module.setdefault(root, FrameworkRow(adapter.name, adapter.to_numpy))
         del _installed[root]
     return _by_module.get(root)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
-from .names import ModeName, ReductionName
+from .call_types import ModeName, ReductionName
 from .operators import OPERATORS, Operator
 
 Array = TypeVar("Array")

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, shapes
+from . import conversion, errors, frameworks, shape_limits
 from .call import Array, ArraySpec, is_spec
+from .call_types import IndexAttributes, OperatorName
 from .checks import check_range
 from .dtypes import is_index
 from .errors import Shape
 from .indices import number_entries
-from .names import IndexAttributes, OperatorName
-from .operators import Operator, find
-from .shapes import Layout
+from .operators import Operator, find_operator
+from .shape_limits import OperandLayout
 
 
 class IndexReport(NamedTuple):
@@ -97,7 +97,7 @@ def index_report(
     >>> print(report)
     4 entries, 1 invalid (first at [3]), 1 duplicate (first at [2])
     """
-    operator = find(op, "index_report")
+    operator = find_operator(op, "index_report")
     return reported(operator, _shape(operator.name, data), indices, dict(attributes))
 
 
@@ -131,7 +131,7 @@ def reported(
         raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
     axis = operator.resolve(shape, array.shape, a.axis)
     space, axis = _numbered_space(operator, shape, array, axis)
-    entries = operator.entries(Layout(array.shape, array.strides)).shape
+    entries = operator.entries(OperandLayout(array.shape, array.strides)).shape
     numbers = number_entries(operator, space, array, axis, "drop", a.negative)
     invalid = numbers < 0
     if a.mode in ("clip", "wrap") and invalid.any():
@@ -154,12 +154,12 @@ def _numbered_space(
     `axis` counted among them.
     """
     op = operator.name
-    shapes.check_rank(op, "`data`", len(data))
-    shapes.check_rank(op, "`indices`", indices.ndim)
+    shape_limits.check_rank(op, "`data`", len(data))
+    shape_limits.check_rank(op, "`indices`", indices.ndim)
     moved = operator.moved(data, indices.shape, axis)
-    shapes.check_rank(op, "`updates`" if operator.scatters else "the result", len(moved))
+    shape_limits.check_rank(op, "`updates`" if operator.scatters else "the result", len(moved))
     space, axis = operator.space(data, indices.shape, axis)
-    shapes.check_size(op, "data", space, 1)
+    shape_limits.check_size(op, "data", space, 1)
     return space, axis
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import lowering, native
+from . import native, nests
 from .conversion import pinned
 from .dtypes import DType, index_fields
 from .errors import Shape
-from .lowering import Component, Nest
+from .nests import Component, Nest
 from .operators import OPERATORS, Operator
-from .shapes import Layout
+from .shape_limits import OperandLayout
 
 
 class Invalid(NamedTuple):
@@ -106,8 +106,8 @@ def first_invalid(
     if tuples:
         shape, steps, step = shape[:-1], steps[:-1], steps[-1]
     components = [Component(size, 0, c * step) for c, size in enumerate(sizes)]
-    nest = lowering.lower_checks(Layout(shape, steps), components)
-    program = _program(lowering.EMPTY, nest, indices.dtype, mode, negative)
+    nest = nests.lower_checks(OperandLayout(shape, steps), components)
+    program = _program(nests.EMPTY, nest, indices.dtype, mode, negative)
     found = native.first_invalid(program, indices)
     del pins
     if found is None or found[0] < 0:  # another thread has made it valid meanwhile
@@ -127,7 +127,7 @@ def _number(
 ) -> tuple[NDArray[np.int64], int]:
     """Return what `number_entries` does, and how many entries are invalid."""
     pins = pinned(indices)
-    layout = Layout(indices.shape, indices.strides)
+    layout = OperandLayout(indices.shape, indices.strides)
     count = prod(operator.entries(layout).shape)
     if count == 0:
         return np.empty(0, np.int64), 0
@@ -142,14 +142,14 @@ def _number(
 def _numbering(
     operator: Operator,
     space: Shape,
-    layout: Layout,
+    layout: OperandLayout,
     dtype: DType,
     axis: int,
     mode: str,
     negative: bool,
 ) -> native.Program:
     """Compile the loops that number entries for the core."""
-    nest = lowering.lower_numbers(operator.addressing.facts, axis, space, layout)
+    nest = nests.lower_numbers(operator.addressing.facts, axis, space, layout)
     return _program(nest, nest._replace(block=0), dtype, mode, negative)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from . import _core, errors, shapes
+from . import _core, errors, shape_limits
 from .dimensions import Dimensions
 from .errors import Shape
-from .shapes import Layout
+from .shape_limits import OperandLayout
 
 OperatorName: TypeAlias = Literal[
     "gather",
@@ -77,9 +77,9 @@ class Addressing(NamedTuple):
         """Return the shape of a gather's result and of a scatter's updates, or raise ValueError
         where the shapes do not fit. The attribute counts from the front; sizes may be symbols.
         """
-        found = _core.find_misfit(self.facts, data, indices, axis, shapes.holds)
+        found = _core.find_misfit(self.facts, data, indices, axis, shape_limits.holds)
         if found is not None:
-            raise shapes.misfit(op, found, data, indices)
+            raise shape_limits.misfit(op, found, data, indices)
         return self.dimensions(len(data), indices, axis).choose(data, indices)
 
 
@@ -136,8 +136,8 @@ class Operator(NamedTuple):
     def resolve(self, data: Shape, indices: Shape, value: int) -> int:
         """Return the dimension attribute counted from the front, or raise ValueError."""
         if self.counts_indices:
-            return shapes.check_batch_dims(self.name, indices, value)
-        return shapes.resolve_axis(self.name, data, value)
+            return shape_limits.check_batch_dims(self.name, indices, value)
+        return shape_limits.resolve_axis(self.name, data, value)
 
     def moved(self, data: Shape, indices: Shape, axis: int) -> Shape:
         """Return the shape that moves, or raise ValueError: a gather's result, a scatter's
@@ -154,11 +154,11 @@ class Operator(NamedTuple):
         addressed = self.dimensions(len(data), indices, axis).addressed
         return data[addressed.start : addressed.stop], axis - addressed.start
 
-    def entries(self, indices: Layout) -> Layout:
+    def entries(self, indices: OperandLayout) -> OperandLayout:
         """Return shape and strides of the entries: those of `indices`, less the tuple dimension."""
         if not self.tuples:
             return indices
-        return Layout(indices.shape[:-1], indices.strides[:-1])
+        return OperandLayout(indices.shape[:-1], indices.strides[:-1])
 
     def indexed(self, indices: Shape, axis: int) -> range:
         """Return the dimensions of the data that index values count along, one per component."""
@@ -201,7 +201,7 @@ def inverse(operator: Operator) -> Operator:
     return _INVERSE[operator.name]
 
 
-def find(op: object, caller: str = "plan") -> Operator:
+def find_operator(op: object, caller: str = "plan") -> Operator:
     """Return an operator by its name, as Python or as the command line spells it, or by its
     function; or raise ValueError.
     """

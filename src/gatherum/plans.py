@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
-from . import conversion, errors, frameworks, native, shapes
+from . import conversion, errors, frameworks, native, shape_limits
 from .call import Array, ArraySpec, Attributes, Call, is_spec
+from .call_types import OperatorName, PlanAttributes
 from .checks import check_before_updates
 from .dtypes import AnyDType, read_dtype
 from .errors import Shape
-from .lowering import Nest
-from .names import OperatorName, PlanAttributes
-from .operators import Operator, find
+from .nests import Nest
+from .operators import Operator, find_operator
 from .programs import compile_call
 
 _run = native.run
@@ -230,7 +230,7 @@ def plan(
     >>> p.shape, p.kernel
     ((3, 8), 'gather_rows')
     """
-    return planned(find(op), data, indices, updates, dict(attributes))
+    return planned(find_operator(op), data, indices, updates, dict(attributes))
 
 
 def planned(
@@ -281,7 +281,7 @@ def _planned_again(
     """Return the plan that was pickled so."""
     if device not in (devices := ("cpu", "cuda")):
         raise errors.not_one_of("plan", "device", device, devices)
-    return planned(find(op), data, indices, updates, attributes, device)
+    return planned(find_operator(op), data, indices, updates, attributes, device)
 
 
 def check_fill(s: Call, fill_value: object) -> None:
@@ -306,7 +306,7 @@ def _describe(op: str, operand: str, value: Any) -> ArraySpec:
             raise errors.not_an_operand(op, operand, value)
         return ArraySpec.of(value)
     shape, dtype = conversion.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
-    shapes.check_size(op, operand, shape, dtype.itemsize)
+    shape_limits.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
         return ArraySpec.contiguous(shape, dtype)
     return ArraySpec(shape, dtype, conversion.as_strides(op, operand, shape, value[2]))
@@ -330,7 +330,7 @@ def apply(
     **attributes: object,
 ) -> Array:
     """Run an operator by name, as the function of that name does."""
-    operator = find(op, "apply")
+    operator = find_operator(op, "apply")
     found = conversion.attributes_from(operator.name, attributes, attribute_names(operator))
     how = *found.positional, fill_value, out
     result: Array = native.call(operator.name, data, indices, updates, *how)

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, lowering, native, sparse_edges
+from . import conversion, errors, frameworks, native, nests, sparse_edges
 from .call import Array, ArraySpec, Attributes, Call, is_spec
-from .callbacks import check_memory, find_refusal
-from .checks import check_out
-from .edge_lists import Edges, End
+from .call_types import OperatorName, PrepareAttributes
+from .callbacks import check_out_memory, find_refusal
+from .checks import check_out_spec
+from .edge_lists import EdgeEnd, EdgeLoops
 from .indices import resolve
-from .lowering import Loop
-from .names import OperatorName, PrepareAttributes
-from .operators import Operator, find
+from .nests import Loop
+from .operators import Operator, find_operator
 from .plans import apply, planned
-from .shapes import Layout
+from .shape_limits import OperandLayout
 
 NAME = "prepare"
 # Rows of fewer bytes are folded sooner where they come: their lists would be as long as they are.
@@ -161,8 +161,8 @@ class Prepared:
             return None  # it may broadcast, or be wrong: the operator knows
         given = None if out is None else np.asarray(conversion.as_out(s.op, out))
         if given is not None:
-            check_out(s.op, data.shape, data.dtype, ArraySpec.of(given))
-            check_memory(s.op, data, self.indices, values, given)
+            check_out_spec(s.op, data.shape, data.dtype, ArraySpec.of(given))
+            check_out_memory(s.op, data, self.indices, values, given)
         source = rows.of_updates(values)
         result: Array = native.new_result(data.dtype, data.shape) if given is None else given
         target, start = rows.of_data(result), rows.of_data(data)
@@ -183,7 +183,7 @@ class _Rows(NamedTuple):
     """The updates of a scatter in order of their destinations, or of blocks of them."""
 
     lists: native.RowLists
-    edges: Edges
+    edges: EdgeLoops
     block: int
     keyed: int  # so many leading dimensions of the data are addressed
     entries: int  # so many of the updates' have an index
@@ -198,7 +198,7 @@ class _Rows(NamedTuple):
 def _rows_of(array: Array, leading: int) -> Array | None:
     """View leading dimensions as one, None where they do not step as one."""
     steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
-    merged = lowering.collapse(Loop(n, step, 0, 0) for n, step in steps) or [lowering.ONCE]
+    merged = nests.collapse(Loop(n, step, 0, 0) for n, step in steps) or [nests.ONCE]
     if len(merged) > 1:
         return None
     shape = (prod(array.shape[:leading]), *array.shape[leading:])
@@ -215,7 +215,7 @@ def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
     keyed = dimensions.addressed.stop
     row = prod(s.data.shape[keyed:]) * s.data.dtype.itemsize
     sizes = s.data.shape[:keyed]
-    entries = s.operator.entries(Layout(indices.shape, indices.strides)).shape
+    entries = s.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
     if keyed == 0 or 0 in sizes or 0 in entries:
         return None
     block = 1 if row >= SHORTEST_ROW else _block(s, prod(sizes), prod(entries))
@@ -225,8 +225,8 @@ def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
     if s.operator.tuples:
         within = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
         numbers = np.where((indices < 0).any(-1), -1, within)
-    end = End("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
-    edges = Edges.of(end.indices, end.indices, (0,))
+    end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
+    edges = EdgeLoops.of(end.indices, end.indices, (0,))
     lists = edges.make_lists(s.op, end, None, False, "drop", False, block)
     return _Rows(lists, edges, block, keyed, len(entries))
 
@@ -310,7 +310,7 @@ def prepare(
            [0., 0.],
            [2., 2.]], dtype=float32)
     """
-    operator = find(op, NAME)
+    operator = find_operator(op, NAME)
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))

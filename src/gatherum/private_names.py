@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def find(path: str) -> Any | None:
+def find_name(path: str) -> Any | None:
     """Return what a dotted path names, importing its modules; None where it is missing."""
     try:
         return pkgutil.resolve_name(path)
@@ -28,4 +28,4 @@ def lacking(library: str, version: str, tested: str, *names: str) -> str:
 
 def missing(names: Mapping[str, str]) -> list[str]:
     """Return those of some names that are missing."""
-    return [name for name in names if find(name) is None]
+    return [name for name in names if find_name(name) is None]

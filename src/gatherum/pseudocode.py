@@ -7,7 +7,7 @@ import itertools
 from . import _core
 from .call import Call
 from .dtypes import value_of
-from .lowering import Component, Nest
+from .nests import Component, Nest
 from .plans import Plan
 
 _NAMES = "ijklmnpqrstu"

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
-from .dynamo import follow_tensors
-from .names import Foreign, ModeName, ReductionName
+from .call_types import Foreign, ModeName, ReductionName
 from .native import accelerate, call
 from .operators import SCATTERS
+from .torch_compile import follow_tensors
 
 Item = TypeVar("Item", bound=np.generic)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import conversion, errors, frameworks, shapes
+from . import conversion, errors, frameworks, shape_limits
 from .call import Array, is_spec
 from .dtypes import is_index
 from .edge_folds import NAME, Pointer
@@ -49,7 +49,7 @@ class Edges(NamedTuple):
         return self.sources, self.targets, self.size
 
 
-def listed(
+def list_edges(
     data: Any, sources: object, targets: object, size: object, weights: object, indptr: object
 ) -> Edges:
     """Return edges that are given by a pointer or as a matrix, with two indices for each."""
@@ -165,7 +165,7 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
     end = int(known[-1]) if len(known) else 0
     if end >= 2**63:
         raise errors.too_wide_index(op, POINTER, end, (len(known) - 1,))
-    shapes.check_result(op, (end,), np.dtype(np.int64))
+    shape_limits.check_result(op, (end,), np.dtype(np.int64))
     return segment_numbers(op, POINTER, known, end), len(known) - 1
 
 

@@ -24,7 +24,7 @@ import gatherum
 from . import native, verify_cases
 from ._core import Reduction, is_exact
 from .reductions import FOLDS
-from .verify_cases import Case
+from .verify_cases import VerifyCase
 
 EXPECTED = Path(__file__).parent / "digests.json"
 
@@ -130,7 +130,7 @@ def digests(functions: Any = gatherum, among: Iterable[str] | None = None) -> di
     """
     return {
         f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)
-        for op, name, reduction in verify_cases.rows()
+        for op, name, reduction in verify_cases.case_rows()
         if (dtype := verify_cases.dtype_named(name)) is not None
         and (among is None or f"{op}/{name}/{reduction}" in among)
     }
@@ -150,7 +150,9 @@ def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = g
     return digest.hexdigest()
 
 
-def add_answers(digest: hashlib.blake2b, calls: Iterable[Case], functions: Any = gatherum) -> None:
+def add_answers(
+    digest: hashlib.blake2b, calls: Iterable[VerifyCase], functions: Any = gatherum
+) -> None:
     """Add the answers to calls, or the exceptions they raise, to a digest.
 
     Parameters

@@ -36,7 +36,7 @@ _EXPONENT |= {"complex64": 8, "complex128": 11}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class VerifyCase:
     """One call of an operator."""
 
     op: str
@@ -56,7 +56,7 @@ def dtype_named(name: str) -> DType | None:
     return found
 
 
-def rows() -> Iterator[tuple[str, str, str]]:
+def case_rows() -> Iterator[tuple[str, str, str]]:
     """Yield operator, dtype name and reduction of every row of the cases."""
     for op, operator in OPERATORS.items():
         for name in DTYPES:
@@ -148,7 +148,7 @@ def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) ->
     return result.reshape(shape)
 
 
-def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
+def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
     """Yield small calls of a row: every axis or number of components, mode and index dtype."""
     seeds = count(1)
     data = values(dtype, next(seeds), (4, 5, 3), wild=True)
@@ -163,7 +163,7 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
             shape = operator.moved(data.shape, places.shape, named[operator.attribute])
             operands = (data, places, values(dtype, next(seeds), shape, wild=True))
             named |= FoldRule(reduction, turn % 4 < 2)._asdict()
-        yield Case(op, operands, attributes | named)
+        yield VerifyCase(op, operands, attributes | named)
 
 
 def _places(
@@ -191,7 +191,7 @@ def _places(
     return pick((*front, *entries), sizes[axis]), {addressing.attribute: axis}
 
 
-def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
+def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
     """Yield calls of a row that are long enough for several threads, one an algorithm or more."""
     item = dtype.itemsize
     operator, named = OPERATORS[op], {"reduction": reduction}
@@ -213,13 +213,13 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[Case]:
 
 def _scatter(
     op: str, dtype: DType, shape: Shape, tuples: Shape, seed: int, named: dict[str, Any]
-) -> Case:
+) -> VerifyCase:
     operator = OPERATORS[op]
     axis = named.get(operator.attribute, 0)
     places = indices("<i4", 100 + seed, tuples, shape[axis], invalid=False)
     given = operator.moved(shape, tuples, axis)
     data = values(dtype, 200 + seed, shape, wild=False)
-    return Case(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
+    return VerifyCase(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
 
 
 # Axis, and the shapes of data and indices: scalars, rows, columns, and rows inside of batches.
@@ -231,7 +231,7 @@ _SLICES: tuple[tuple[int, Shape, Shape], ...] = (
 )
 
 
-def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Case]:
+def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[VerifyCase]:
     """Yield scatters whose indices stand alone."""
     addressing = OPERATORS[op].addressing
     if addressing.shares_back:
@@ -246,7 +246,7 @@ def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Case]:
         yield _scatter(op, dtype, data, places, 41 + number, how)
 
 
-def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Case]:
+def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[VerifyCase]:
     addressing = OPERATORS[op].addressing
     if addressing.tuples:
         cube = values(dtype, 4, (40, 50, 60), wild=True)
@@ -254,16 +254,16 @@ def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[Case]:
             indices("<i8", 5 + c, (150_000,), n, invalid=False) for c, n in enumerate((40, 50))
         ]
         last = indices("<i8", 7, (150_000,), 60, invalid=False)
-        yield Case(op, (cube, np.stack([*found, last], axis=-1)))
+        yield VerifyCase(op, (cube, np.stack([*found, last], axis=-1)))
         return
     named = addressing.attribute
     if addressing.shares_back:
         for axis, shape in ((1, (160, 1024)), (0, (1024 // item + 64, 1024))):
             data = values(dtype, 8 + axis, shape, wild=True)
             places = indices("<i4", 10 + axis, shape, shape[axis], invalid=False)
-            yield Case(op, (data, places), {named: axis})
+            yield VerifyCase(op, (data, places), {named: axis})
         return
     table = values(dtype, 1, (3000, 40), wild=True)
-    yield Case(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
+    yield VerifyCase(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))
     columns = (3000, 60) if addressing.shares_front else (3000,)
-    yield Case(op, (table, indices("<i4", 3, columns, 40, invalid=False)), {named: 1})
+    yield VerifyCase(op, (table, indices("<i4", 3, columns, 40, invalid=False)), {named: 1})

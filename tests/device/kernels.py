@@ -48,7 +48,7 @@ def launched(op: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> 
     """Return the kernels of a call on arrays of a device; of one that is refused, none."""
     how = {name: value for name, value in attributes.items() if name not in NO_PART_OF_A_PLAN}
     try:
-        return explain.listed(cuda.plan(op, *map(on_device, operands), **how)).kernels
+        return explain.list_launches(cuda.plan(op, *map(on_device, operands), **how)).kernels
     except REFUSED:
         return []
 
@@ -66,7 +66,7 @@ def planned_calls() -> Iterator[Planned]:
     for case in CASES:
         operands = (case.data, case.indices, case.updates)[: 2 if case.updates is None else 3]
         yield case.op, operands, dict(case.attributes)
-    for op, name, reduction in verify_cases.rows():
+    for op, name, reduction in verify_cases.case_rows():
         if (dtype := verify_cases.dtype_named(name)) is not None:
             for some in (verify_cases.small_calls, verify_cases.large_calls):
                 yield from (

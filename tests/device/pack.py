@@ -63,14 +63,14 @@ def compile_kernels(architecture: str) -> None:
     """Compile what the steps launch into the cache."""
     found = kernels.needed()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        sizes = pool.map(lambda kernel: len(nvidia.code(kernel, architecture)), found)
+        sizes = pool.map(lambda kernel: len(nvidia.kernel_code(kernel, architecture)), found)
         print(f"{len(found)} kernels for {architecture}, {sum(sizes) / 2**20:.1f} MiB")
 
 
 def compile_sorters(architecture: str) -> None:
     """Compile CUB's sorts for all widths into the cache."""
     with a_driver():
-        sizes = [len(cub.code(widths, architecture)) for widths in product((4, 8), (4, 8))]
+        sizes = [len(cub.sorter_code(widths, architecture)) for widths in product((4, 8), (4, 8))]
     print(f"{len(sizes)} sorts for {architecture}, {sum(sizes) / 2**20:.1f} MiB")
 
 

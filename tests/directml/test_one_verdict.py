@@ -14,7 +14,7 @@ from gatherum.directml import (
     ScatterOperatorDesc,
     check,
 )
-from gatherum.shapes import MAX_BYTES
+from gatherum.shape_limits import MAX_BYTES
 
 from .page_examples import f32, u32
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from files.storage import get, leftovers, put
 from gatherum import files
-from gatherum.files import gathering, table_pass
+from gatherum.files import file_gather, table_pass
 from gatherum.files.durable import build, stores
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
@@ -71,7 +71,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
     form = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
     if name.startswith("gather"):
-        gathering.SPILLED = -1000 if "passing" in name else 10**6
+        file_gather.SPILLED = -1000 if "passing" in name else 10**6
         table_pass.SETBACK_BYTES = 20_000
         indices = rng.integers(0, 1200, 2500)
         paths = put(folder, "table", table, form), put(folder, "indices", indices)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
 from gatherum import files
 from gatherum.dtypes import is_reducible
-from gatherum.files import gathering, table_pass
+from gatherum.files import file_gather, table_pass
 from gatherum.files.budget import Budget
 from gatherum.files.tables import partition
 from gatherum.plans import apply
@@ -155,7 +155,7 @@ def test_an_update_that_is_the_only_one_keeps_its_payload(tmp_path: Path) -> Non
 def test_both_ways_of_a_gather_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spilled: int, setback: int, mode: str
 ) -> None:
-    monkeypatch.setattr(gathering, "SPILLED", spilled)
+    monkeypatch.setattr(file_gather, "SPILLED", spilled)
     monkeypatch.setattr(table_pass, "SETBACK_BYTES", setback)
     rng = np.random.default_rng(5)
     beyond = 0 if mode == "raise" else 40

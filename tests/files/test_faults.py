@@ -15,7 +15,7 @@ import pytest
 
 from files.storage import MISSING, get, keeps_notes, leftovers, put
 from gatherum import files
-from gatherum.files import gathering
+from gatherum.files import file_gather
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable import build
 from gatherum.files.durable.interrupt import uninterrupted
@@ -89,7 +89,7 @@ def test_a_full_disk_in_a_pass_over_the_table(
 ) -> None:
     if "zarr" in out:
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    monkeypatch.setattr(gathering, "SPILLED", -1000)
+    monkeypatch.setattr(file_gather, "SPILLED", -1000)
     table, indices, _, old = inputs
     before = Path(old).read_bytes()
     target = str(Path(old).parent / out)
@@ -161,7 +161,7 @@ def test_an_input_that_changes_during_the_run(
 def test_a_gather_whose_input_is_truncated_during_the_run(
     inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, spilled: int
 ) -> None:
-    monkeypatch.setattr(gathering, "SPILLED", spilled)
+    monkeypatch.setattr(file_gather, "SPILLED", spilled)
     table, indices, _, out = inputs
     victim = table if role == "table" else indices
     before = Path(out).read_bytes()
@@ -286,7 +286,7 @@ def test_resume_with_another_memory_keeps_the_windows(
 ) -> None:
     table, indices, _, out = inputs
     monkeypatch.setattr(build, "SYNC_BYTES", 1000)
-    monkeypatch.setattr(gathering, "SPILLED", 10**9)  # window by window
+    monkeypatch.setattr(file_gather, "SPILLED", 10**9)  # window by window
     with monkeypatch.context() as patch:
         after_writes(patch, 6, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):

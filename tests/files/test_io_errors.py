@@ -11,7 +11,7 @@ import pytest
 
 from files.storage import MISSING, fail_at, get, leftovers, put
 from gatherum import files
-from gatherum.files import gathering
+from gatherum.files import file_gather
 from gatherum.files.durable import build, stores
 from gatherum.files.durable.journal import HEAD
 
@@ -47,7 +47,7 @@ def test_an_error_at_any_step(
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     monkeypatch.setattr(build, "SYNC_BYTES", 4000)
     monkeypatch.setattr(stores, "BUFFERED", 3000)
-    monkeypatch.setattr(gathering, "SPILLED", -1000 if name == "passing" else 10**6)
+    monkeypatch.setattr(file_gather, "SPILLED", -1000 if name == "passing" else 10**6)
     at, calls = 1 - stride, [""]
     while at <= len(calls):  # until a run comes to its end before the call that would fail
         at += stride

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from files.storage import put
-from gatherum import files, narrow
+from gatherum import files, narrow_floats
 from gatherum.files.formats import dtypes, npy
 from gatherum.files.formats.safetensors import EXTENDED, write_header
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes: pip install ml_dtypes")
-NAMES = [name for name in narrow.FORMATS if hasattr(ml_dtypes, name)]
+NAMES = [name for name in narrow_floats.FORMATS if hasattr(ml_dtypes, name)]
 
 
 @pytest.fixture(params=[True, False], ids=["ml_dtypes", "alone"])
@@ -31,22 +31,25 @@ def put_numbers(path, array):
 
 
 def numbers(name, count=24):
-    codes = np.arange(count).astype(narrow.FORMATS[name].codes)
+    codes = np.arange(count).astype(narrow_floats.FORMATS[name].codes)
     return codes.view(getattr(ml_dtypes, name)).reshape(-1, 3)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_code_has_its_number(name):
-    codes = narrow.FORMATS[name].codes
+    codes = narrow_floats.FORMATS[name].codes
     every = np.arange(1 << 8 * np.dtype(codes).itemsize).astype(codes)
-    found, expected = narrow.widened(every, name), every.view(getattr(ml_dtypes, name)).astype("f4")
+    found, expected = (
+        narrow_floats.widened(every, name),
+        every.view(getattr(ml_dtypes, name)).astype("f4"),
+    )
     known = ~np.isnan(expected)
     assert (np.isnan(found) == ~known).all()
     assert found[known].tobytes() == expected[known].tobytes()
 
 
 def test_every_type_of_safetensors_has_a_format():
-    assert set(EXTENDED.values()) == set(narrow.FORMATS)
+    assert set(EXTENDED.values()) == set(narrow_floats.FORMATS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -175,7 +178,7 @@ def test_a_long_dimension_is_not_listed(tmp_path):
         file.write(start + b"\1\0\2")
         file.seek(len(start) + size - 1)
         file.write(b"\3")
-    shown = casts.shown(tmp_path / "long.npy", np.dtype(np.int8), str(tmp_path))
+    shown = casts.array_text(tmp_path / "long.npy", np.dtype(np.int8), str(tmp_path))
     assert shown == "[1 0 2 ... 0 0 3]"
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from files.storage import FORMATS, bits, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
 from gatherum.dtypes import is_reducible
-from gatherum.files import gathering, table_pass
+from gatherum.files import file_gather, table_pass
 from gatherum.files.durable import build
 from gatherum.plans import apply
 from gatherum.reductions import FOLDS
@@ -97,7 +97,7 @@ def test_any_call_gives_the_bits_of_the_operator_in_memory(
     rng, forms = case.rng, case.forms()
     if any(operand.ndim == 0 or ">" in operand.dtype.str for operand in case.operands):
         forms = ["npy"] * 3
-    monkeypatch.setattr(gathering, "SPILLED", int(rng.choice([-1000, 3])))
+    monkeypatch.setattr(file_gather, "SPILLED", int(rng.choice([-1000, 3])))
     monkeypatch.setattr(table_pass, "SETBACK_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     monkeypatch.setattr(build, "SYNC_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     names = ("table", "indices", "updates")

@@ -148,7 +148,9 @@ def test_a_run_is_resumed_whatever_its_signature(web: Web, monkeypatch: pytest.M
 
 
 def test_the_command_takes_urls(web: Web, capsys: pytest.CaptureFixture[str]) -> None:
-    cli = pytest.importorskip("gatherum.cli.group", reason="install click to test the command")
+    cli = pytest.importorskip(
+        "gatherum.cli.command_group", reason="install click to test the command"
+    )
     url, out = web.url(put(web.folder, "t", TABLE)), str(web.folder / "o.npy")
     import gatherum.cli  # noqa: F401
 
@@ -447,8 +449,10 @@ def test_no_error_and_no_log_shows_a_secret(
         url = url.replace("t.", "other.")
     else:
         web.fail(fault, times=ALWAYS, after=1)
-    call = files.run.FileCall("gather", {"table": _secret(url), "indices": np.arange(9)}, None,
-                          {"axis": 0, "mode": "raise", "negative": True}, **_options())  # fmt: skip
+    operands, how = {"table": _secret(url), "indices": np.arange(9)}, {"axis": 0, "mode": "raise"}
+    call = files.file_call.FileCall(
+        "gather", operands, None, {**how, "negative": True}, **_options()
+    )
     try:
         call.run()
         shown = ""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from canaries import guarded, strays
 from gatherum import native
-from gatherum.files import gather_file, gathering
+from gatherum.files import file_gather, gather_file
 from gatherum.files.disk import DiskFile, StoredRows
 from gatherum.files.stats import Meter
 
@@ -292,7 +292,7 @@ def test_rows_wanted_once_where_they_cannot_be_read_past_the_cache() -> None:
 def test_a_pass_over_a_table_wants_its_rows_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "SPILLED", -1000)
+    monkeypatch.setattr(file_gather, "SPILLED", -1000)
     read, asked = native.read_file_rows, set()
 
     def noted(descriptor: int, *arguments: Any) -> Any:

@@ -20,7 +20,7 @@ import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files
 from gatherum.files import batches as ahead
-from gatherum.files import lookups, opened, stream
+from gatherum.files import inputs, lookups, stream
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
@@ -402,13 +402,13 @@ def test_nothing_stays_open_or_held(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("one_by_one")
 def test_what_batches_share_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[tuple[int, ...]] = []
-    plan = opened.plan
+    plan = inputs.plan
 
     def noted(name: str, data: Any, indices: Any, **attributes: Any) -> Any:
         planned.append(indices[0])
         return plan(name, data, indices, **attributes)
 
-    monkeypatch.setattr(opened, "plan", noted)
+    monkeypatch.setattr(inputs, "plan", noted)
     path = put(tmp_path, "t", TABLE)
     batches = [
         np.array(rows, dtype)

@@ -20,8 +20,8 @@ CachedPlan new_plan(const Call& call) {
   return found;
 }
 
-void check_out(nb::handle plan, const Views& operands) {
-  callbacks().check_out(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
+void check_memory(nb::handle plan, const Views& operands) {
+  callbacks().check_memory(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
                         array_on(operands[3]));
 }
 
@@ -126,8 +126,8 @@ void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, 
   bool is_new = false;
   const CachedPlan found = plan_of(call, is_new);
   const BoundProgram& program = *found.program;
-  const bool check = must_check_out(program, operands);
-  if (check) check_out(found.plan, operands);
+  const bool check = must_check_memory(program, operands);
+  if (check) check_memory(found.plan, operands);
   if ((is_new || check) && changed) raise_changed(found.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);

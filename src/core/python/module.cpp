@@ -4,21 +4,21 @@
 #include "accelerate.hpp"
 #include "array_calls.hpp"
 #include "arrays.hpp"
+#include "bind_elementary.hpp"
+#include "bind_folds.hpp"
+#include "bind_indices.hpp"
+#include "bind_lists.hpp"
+#include "bind_lowering.hpp"
+#include "bind_quantized.hpp"
+#include "bind_row_caches.hpp"
 #include "callbacks.hpp"
-#include "elementary.hpp"
 #include "file_calls.hpp"
-#include "folds.hpp"
 #include "gil_release.hpp"
-#include "indices.hpp"
 #include "known_calls.hpp"
-#include "lists.hpp"
-#include "lowering.hpp"
 #include "memory_calls.hpp"
 #include "plan_table.hpp"
 #include "positional.hpp"
 #include "programs.hpp"
-#include "quantized.hpp"
-#include "row_caches.hpp"
 #include "tensor_totals.hpp"
 #include "tensors.hpp"
 
@@ -61,13 +61,13 @@ NB_MODULE(_core, m) {
   m.def(
       "set_callbacks",
       [](nb::object normalise, nb::object normalise_attributes, nb::object make_plan,
-         nb::object check_operands, nb::object check_out, nb::object make_fill, nb::object raise_invalid,
+         nb::object check_operands, nb::object check_memory, nb::object make_fill, nb::object raise_invalid,
          nb::object raise_changed) {
-        callbacks() = {normalise, normalise_attributes, make_plan,    check_operands, check_out,
+        callbacks() = {normalise, normalise_attributes, make_plan,    check_operands, check_memory,
                        make_fill, raise_invalid,        raise_changed};
       },
       nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
-      nb::arg("check_out"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
+      nb::arg("check_memory"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
   def_positional<kArguments, call>(
       m, "call",
       "call(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value, out, /)\n"

@@ -35,7 +35,7 @@ bool is_in_place(const BoundProgram& program, const Views& operands) {
   return program.fields().scatter && out.given() && is_same_place(out, data);
 }
 
-bool must_check_out(const BoundProgram& program, const Views& operands) {
+bool must_check_memory(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   return out.given() && (!out.writable || (!is_in_place(program, operands) && may_overlap(out, data)) ||
                          may_overlap(out, indices) || may_overlap(out, updates));
@@ -79,8 +79,8 @@ nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands
                          const OperandSnapshot& before) {
   const BoundProgram& program = *found.program;
   const auto [data, indices, updates, out] = operands;
-  if (must_check_out(program, views_of(operands)))
-    callbacks().check_out(found.plan, data, indices, updates, out);
+  if (must_check_memory(program, views_of(operands)))
+    callbacks().check_memory(found.plan, data, indices, updates, out);
   const bool fills = !program.fields().scatter && program.fields().mode == Mode::drop;
   nb::object fill;
   if (fills) {

@@ -30,7 +30,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
 
 // Whether `out` is the data of a scatter, which then works in place. Any other overlap must be checked.
 bool is_in_place(const BoundProgram& program, const Views& operands);
-bool must_check_out(const BoundProgram& program, const Views& operands);
+bool must_check_memory(const BoundProgram& program, const Views& operands);
 
 // Runs a plan on NumPy arrays; None for an operand that is not given. `before`: their snapshot from when they
 // were found to match the plan.

@@ -12,6 +12,6 @@ from . import (  # noqa: F401  # their commands
     models,
     vectors,
 )
-from .group import commands, run
+from .command_group import commands, run
 
 __all__ = ["commands", "run"]

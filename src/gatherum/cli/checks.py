@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from . import options as shared
-from .group import commands
+from .command_group import commands
 from .indices import LARGEST
 from .numbers import integer, short
 from .streams import DASH, INPUT, check_one, opened, read

@@ -13,18 +13,18 @@ from click.shell_completion import CompletionItem
 from .. import errors
 from ..call import Array
 from ..errors import Shape
-from ..operators import OPERATORS, find
+from ..operators import OPERATORS, find_operator
 from . import options as shared
-from .group import commands
+from .command_group import commands
 from .numbers import Integer, integer, integers, short
 from .options import FILE
-from .streams import DASH, array_input, check_one, mapped, mapped_input
+from .streams import DASH, array_input, check_one, map_file, mapped_input
 
 if TYPE_CHECKING:
     from ..explanations import Explanation
 
 
-class Operator(click.Choice):  # type: ignore[type-arg]  # generic in new versions alone
+class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic in new versions alone
     """An operator's name, with hyphens like the commands or with Python's underscores."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Operator(click.Choice):  # type: ignore[type-arg]  # generic in new versio
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name that Python knows."""
         name = super().convert(str(value).replace("_", "-"), param, ctx)
-        return find(name, "explain").name
+        return find_operator(name, "explain").name
 
 
 def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -56,7 +56,7 @@ class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new 
         if value == DASH:
             return mapped_input(_role(param, ctx))
         if value.endswith(".npy"):
-            return mapped(value)
+            return map_file(value)
         sizes = [] if value == "scalar" else value.split("x")
         digits = all(size.isascii() and size.isdecimal() for size in sizes)
         shape = [number for size in sizes if (number := integer(size)) is not None]
@@ -86,7 +86,7 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
             _role(param, ctx)
             return array_input(OPERATORS["gather"], "INDICES")  # shaped for OP later
         if value.endswith(".npy"):
-            return mapped(value)
+            return map_file(value)
         numbers = integers(value)
         if numbers is None:
             text = f"must be integers such as 0,2,2,7, a .npy file or -, got {short(value)}."
@@ -95,7 +95,7 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
 
 @commands.command(short_help="Explain what a call would do.")
-@click.argument("operator", type=Operator(), metavar="OP")
+@click.argument("operator", type=OperatorChoice(), metavar="OP")
 @click.option(
     "--data",
     type=OperandSpec(),

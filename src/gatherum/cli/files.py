@@ -14,11 +14,19 @@ import numpy as np
 from ..operators import OPERATORS, Operator
 from . import clusters
 from . import options as shared
-from .group import OUTPUT, commands
+from .command_group import OUTPUT, commands
 from .indices import Axes, Values, as_operand, is_text
 from .numbers import short
 from .options import FILE, together
-from .streams import DASH, array_input, check_one, named, received, scratch, send
+from .streams import (
+    DASH,
+    array_input,
+    check_one,
+    named_file,
+    received,
+    stream_folder,
+    write_to_output,
+)
 
 if TYPE_CHECKING:
     from ..call import Array
@@ -39,7 +47,7 @@ def _number_type(
     ctx: click.Context, param: click.Parameter, text: str | None
 ) -> np.dtype[Any] | None:
     from ..files.formats.dtypes import number_type
-    from ..narrow import FORMATS
+    from ..narrow_floats import FORMATS
 
     return number_type(text) if text in FORMATS else shared.named_dtype(ctx, param, text)
 
@@ -220,8 +228,8 @@ def _run_on_files(
     options: dict[str, Any],
 ) -> None:
     """Run a function of `gatherum.files` and print its statistics."""
+    from ..files.file_call import check_absent
     from ..files.formats import locate
-    from ..files.run import check_absent
 
     operator = OPERATORS[name.removesuffix("_file")]
     show, quiet = options.pop("show"), options.pop("no_progress")
@@ -244,7 +252,7 @@ def _run_on_files(
     beside = os.path.dirname(os.path.abspath(out))  # where copies in another dtype fit
     at_out = options["cast"] is not None and out != DASH and os.path.isdir(beside)
     place = options["spill_dir"] or (beside if at_out else None)
-    with scratch(place) if needed else nullcontext("") as folder:
+    with stream_folder(place) if needed else nullcontext("") as folder:
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 
@@ -307,18 +315,18 @@ def _run_alone(
     form, cast = options.pop("format"), options.pop("cast")
     components = len(options.get("axes") or [0])
     operands = [operand(*one) for one in given]
-    target = named(folder, OUTPUT) if out == DASH else locate(out)
+    target = named_file(folder, OUTPUT) if out == DASH else locate(out)
     if options.get("in_place"):
         target = operands[0]
     run = _run if cast is None else partial(_run_cast, cast, folder)
     stats = run(operator, operands, target, options)
     if show or (out == DASH and sys.stdout.isatty()):
-        from ..files.casts import dtype_of, shown
+        from ..files.casts import array_text, stored_dtype
 
-        like = dtype_of(operands[0], folder) if cast is None else cast
-        click.echo(shown(target, like, folder))
+        like = stored_dtype(operands[0], folder) if cast is None else cast
+        click.echo(array_text(target, like, folder))
     elif out == DASH:
-        send(target.file)
+        write_to_output(target.file)
     else:
         click.echo(f"{out}: {stats}")
 
@@ -335,21 +343,21 @@ def _run_cast(
     options: dict[str, Any],
 ) -> Stats:  # fmt: skip
     """Run an operator whose output has another dtype: a scatter on copies, a gather on the file."""
-    from ..files.casts import cast_copy, check_kind, copy, dtype_of
+    from ..files.casts import cast_copy, check_cast, copy_array, stored_dtype
     from ..files.formats import locate
 
     table, indices, *updates = operands
-    like = dtype_of(table, folder)
+    like = stored_dtype(table, folder)
     if operator.scatters:
         copies = [
             cast_copy(where, like, dtype, folder, name)
             for name, where in zip(("table", "updates"), (table, *updates), strict=True)
         ]
         return _run(operator, [copies[0], indices, copies[1]], out, options)
-    check_kind(table, like, dtype)
+    check_cast(table, like, dtype)
     # as the table's own format keeps it, or one that keeps types which .npy lacks
     with_types = "safetensors:picked" if table.format.name == "safetensors" else "npy"
     picked = locate(os.path.join(folder, f"picked.{with_types}"))
     stats = _run(operator, operands, picked, options)
-    copy(cast_copy(picked, like, dtype, folder, "cast"), out, memory=options["memory"])
+    copy_array(cast_copy(picked, like, dtype, folder, "cast"), out, memory=options["memory"])
     return stats

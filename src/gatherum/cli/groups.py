@@ -11,11 +11,11 @@ import click
 from ..groups.functions import IN_FILES
 from ..operators import OPERATORS
 from . import options as shared
-from .group import OUTPUT, commands
+from .command_group import OUTPUT, commands
 from .indices import as_operand
 from .numbers import Integer, number_or_text
 from .options import FILE
-from .streams import DASH, check_one, named, received, scratch, send
+from .streams import DASH, check_one, named_file, received, stream_folder, write_to_output
 
 ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each value
 
@@ -70,7 +70,7 @@ def groups(values: str, groups: str | None, out: str | None, **options: Any) -> 
     quiet, keep = options.pop("no_progress"), options.pop("no_clobber")
     options["progress"] = not quiet and sys.stderr.isatty()
     streams = DASH in (values, groups, out)
-    with scratch(options["spill_dir"]) if streams else nullcontext("") as folder:
+    with stream_folder(options["spill_dir"]) if streams else nullcontext("") as folder:
         _run(values, groups, out, options, keep=keep, folder=folder)
 
 
@@ -80,8 +80,8 @@ def _run(
 ) -> None:  # fmt: skip
     """Reduce, and print the statistics or the result; `folder` takes streams."""
     from .. import files
+    from ..files.file_call import check_absent
     from ..files.formats import locate
-    from ..files.run import check_absent
 
     def operand(role: str, given: str) -> Any:
         if given == DASH:
@@ -94,11 +94,11 @@ def _run(
     numbers = operand("GROUPS", values if groups is None else groups)
     target: Any = out
     if out == DASH:
-        target = named(folder, OUTPUT)
+        target = named_file(folder, OUTPUT)
     result = files.reduce_file(source, numbers, target, **options)
     if out is None:
         click.echo(str(result))
     elif out == DASH:
-        send(target.file)
+        write_to_output(target.file)
     else:
         click.echo(f"{out}: {result}")

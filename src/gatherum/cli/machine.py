@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 from ..configuration import show_config
 from . import options as shared
-from .group import commands
+from .command_group import commands
 
 
 @commands.command(short_help="Show the version and optional parts.")

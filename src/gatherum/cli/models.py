@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import options as shared
-from .group import commands
+from .command_group import commands
 from .indices import LARGEST
 from .streams import DASH, INPUT, read
 

@@ -18,7 +18,7 @@ from .. import errors
 from ..call import Array
 from ..operators import Operator
 from ..regular_files import naming, open_regular
-from .group import OUTPUT
+from .command_group import OUTPUT
 from .indices import LARGEST, from_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ INPUT = "standard input"
 
 
 @contextmanager
-def scratch(spill_dir: str | None) -> Iterator[str]:
+def stream_folder(spill_dir: str | None) -> Iterator[str]:
     """Yield a folder for streams, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="gatherum-", dir=spill_dir) as folder:
         yield folder
@@ -41,7 +41,7 @@ def received(folder: str, operator: Operator, role: str, components: int = 1) ->
     with naming(INPUT):
         start = stream.read(6)
         if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
-            found = named(folder, INPUT)
+            found = named_file(folder, INPUT)
             with open(found.file, "wb") as file:
                 file.write(start)
                 shutil.copyfileobj(stream, file, 1 << 20)
@@ -54,9 +54,9 @@ def received(folder: str, operator: Operator, role: str, components: int = 1) ->
 
 def array_input(operator: Operator, role: str) -> Array:
     """Return what standard input has as an array in memory."""
-    with scratch(None) as folder:
+    with stream_folder(None) as folder:
         found = received(folder, operator, role)
-        return found if isinstance(found, np.ndarray) else np.array(mapped(found.file, INPUT))
+        return found if isinstance(found, np.ndarray) else np.array(map_file(found.file, INPUT))
 
 
 def opened(role: str) -> IO[bytes]:
@@ -89,7 +89,7 @@ def mapped_input(role: str) -> Array:
         return _mapped(file, INPUT)
 
 
-def mapped(path: str, name: str | None = None) -> Array:
+def map_file(path: str, name: str | None = None) -> Array:
     """Map the array of a .npy file, which messages give another name where there is one."""
     with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
         return _mapped(file, name or path)
@@ -106,7 +106,7 @@ def _mapped(file: IO[bytes], name: str) -> Array:
     return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
 
 
-def named(folder: str, stream: str) -> Location:
+def named_file(folder: str, stream: str) -> Location:
     """Return a .npy file in a folder that messages name as a stream."""
     from ..files.formats import locate
 
@@ -114,7 +114,7 @@ def named(folder: str, stream: str) -> Location:
     return replace(locate(path), text=stream)
 
 
-def send(path: str) -> None:
+def write_to_output(path: str) -> None:
     """Write a file to standard output."""
     with open(path, "rb") as file, naming(OUTPUT):
         shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)

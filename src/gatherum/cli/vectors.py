@@ -8,7 +8,7 @@ import click
 
 from ..operators import OPERATORS
 from . import options as shared
-from .group import commands
+from .command_group import commands
 from .numbers import Integer
 from .streams import DASH
 

@@ -13,7 +13,7 @@ from gatherum import reference
 Array = NDArray[Any]
 
 
-class Call(NamedTuple):
+class RuleCall(NamedTuple):
     """One call of an operator, as a rule makes it."""
 
     operator: str
@@ -55,7 +55,7 @@ class Case(NamedTuple):
     source: str
 
 
-def answer(call: Call) -> tuple[Array | None, str]:
+def answer(call: RuleCall) -> tuple[Array | None, str]:
     """Return what the oracle gives: a result, or the kind of exception that it raises."""
     run: Callable[..., Array] = getattr(reference, call.operator)
     try:

@@ -16,25 +16,25 @@ import numpy as np
 from gatherum import directml
 from gatherum.operators import OPERATORS
 
-from .case import Array, Call, Case, answer
-from .questions import (
-    described,
+from .call_facts import (
+    case_record,
     has_size,
     is_finite,
-    is_plain,
+    is_portable,
     meet,
     moved_shape,
     reduction,
     write_index,
 )
+from .case import Array, Case, RuleCall, answer
 
 _LEAST_RANK = 4  # which every feature level takes
 _BINDINGS = {"data": "InputTensor", "indices": "IndicesTensor", "updates": "UpdatesTensor"}
 
 
-def adapt(call: Call, *, feature_level: str | None = None, **_: object) -> Call | None:
+def adapt(call: RuleCall, *, feature_level: str | None = None, **_: object) -> RuleCall | None:
     """Return the call if DirectML has it at this feature level."""
-    if not is_plain(call) or reduction(call) != "none" or not OPERATORS[call.operator].directml:
+    if not is_portable(call) or reduction(call) != "none" or not OPERATORS[call.operator].directml:
         return None
     if not has_size(call) or not is_finite(call):
         return None
@@ -51,7 +51,7 @@ def adapt(call: Call, *, feature_level: str | None = None, **_: object) -> Call 
     return None if directml.check(desc, level) else call
 
 
-def _desc(call: Call) -> directml.OperatorDesc | None:
+def _desc(call: RuleCall) -> directml.OperatorDesc | None:
     """Return the operator desc; None where DirectML has no such dtype or shape."""
     data, indices = call.operands["data"], call.operands["indices"]
     rank = max(
@@ -87,7 +87,7 @@ def _desc(call: Call) -> directml.OperatorDesc | None:
     return desc
 
 
-def _rank_of_result(call: Call) -> int:
+def _rank_of_result(call: RuleCall) -> int:
     row = OPERATORS[call.operator]
     return call.operands["data"].ndim if row.scatters else len(moved_shape(call))
 
@@ -100,13 +100,13 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
         with open(os.path.join(folder, f"{case.name}.json"), "w", encoding="utf-8") as file:
             json.dump(_model(case), file, indent=1)
             file.write("\n")
-        rows.append(described(case, expected=case.expected.ravel().tolist()))
+        rows.append(case_record(case, expected=case.expected.ravel().tolist()))
     write_index(folder, rows)
     return len(rows)
 
 
 def _model(case: Case) -> dict[str, Any]:
-    desc = _desc(Call(case.operator, case.attributes, case.operands))
+    desc = _desc(RuleCall(case.operator, case.attributes, case.operands))
     assert desc is not None and case.expected is not None
     resources = {name: _values(array) for name, array in case.operands.items()}
     size = case.expected.size

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .case import Call, Case
-from .questions import described, write_index
+from .call_facts import case_record, write_index
+from .case import Case, RuleCall
 
 
-def adapt(call: Call, **_: object) -> Call:
+def adapt(call: RuleCall, **_: object) -> RuleCall:
     """Return the call: every one is defined."""
     return call
 
@@ -24,6 +24,6 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
         if case.expected is not None:
             arrays["expected"] = case.expected
         np.savez(os.path.join(folder, f"{case.name}.npz"), **arrays)
-        rows.append(described(case))
+        rows.append(case_record(case))
     write_index(folder, rows)
     return len(rows)

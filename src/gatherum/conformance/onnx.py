@@ -17,16 +17,16 @@ from gatherum.dtypes import accumulator_dtype
 from gatherum.operators import OPERATORS
 from gatherum.reductions import known_to_onnx
 
-from .case import Array, Call, Case, answer
-from .questions import (
-    described,
-    is_plain,
+from .call_facts import (
+    case_record,
+    is_portable,
     meet,
     moved_shape,
     order_shows,
     reduction,
     write_index,
 )
+from .case import Array, Case, RuleCall, answer
 
 NEWEST = 18  # the opset of the newest of the five operators
 _FIRST = {"Gather": 1, "GatherElements": 11, "GatherND": 11, "ScatterElements": 11, "ScatterND": 11}
@@ -35,10 +35,10 @@ _FROM_END = 11  # the first one with negative indices
 _REFUSES = ("ScatterElements",)  # the scatters whose text says that an index outside is an error
 
 
-def adapt(call: Call, *, opset: int | None = None, **_: object) -> Call | None:
+def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall | None:
     """Return the call if ONNX has it and says what it gives."""
     version = opset or NEWEST
-    if not is_plain(call) or not _is_known(call, version):
+    if not is_portable(call) or not _is_known(call, version):
         return None
     if "updates" not in call.operands:
         return call
@@ -51,7 +51,7 @@ def adapt(call: Call, *, opset: int | None = None, **_: object) -> Call | None:
     return call if settled or not meets else None
 
 
-def _is_known(call: Call, opset: int) -> bool:
+def _is_known(call: RuleCall, opset: int) -> bool:
     """Whether the opset has the operator with such indices."""
     row, indices = OPERATORS[call.operator], call.operands["indices"]
     if row.onnx is None or opset < _FIRST[row.onnx]:
@@ -63,7 +63,7 @@ def _is_known(call: Call, opset: int) -> bool:
     return not row.tuples or 0 not in indices.shape[-1:]
 
 
-def _is_settled(call: Call, dtype: np.dtype[Any]) -> bool:
+def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
     """Whether ONNX settles the result of updates that meet."""
     if dtype.kind not in "fc":
         return True
@@ -90,7 +90,7 @@ def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
             _save(array, name, os.path.join(data_set, f"input_{number}.pb"))
         if case.expected is not None:
             _save(case.expected, "output", os.path.join(data_set, "output_0.pb"))
-        rows.append(described(case, opset=version))
+        rows.append(case_record(case, opset=version))
     write_index(folder, rows)
     return len(rows)
 

@@ -15,7 +15,7 @@ from gatherum.dtypes import is_reducible
 from gatherum.operators import Operator
 from gatherum.reductions import REDUCTIONS
 
-from .case import Array, Call
+from .case import Array, RuleCall
 
 SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
 FOLDS = "docs/semantics.md#duplicates-and-reductions"
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
 
     text: str
     source: str
-    calls: Callable[[Operator, np.dtype[Any], np.random.Generator], Iterator[Call]]
+    calls: Callable[[Operator, np.dtype[Any], np.random.Generator], Iterator[RuleCall]]
 
 
 def items(shape: tuple[int, ...], dtype: np.dtype[Any], first: int = 0) -> Array:
@@ -52,7 +52,7 @@ def made(
     first: int = 50,
     updates: Array | None = None,
     **attributes: Any,
-) -> Call:
+) -> RuleCall:
     """Return a call; updates are made to fit, beginning with a number."""
     indices = indices if isinstance(indices, np.ndarray) else np.array(indices, np.int64)
     operands = {"data": data, "indices": indices}
@@ -61,7 +61,7 @@ def made(
             axis = attributes.get(op.attribute, 0) % max(data.ndim, 1)
             updates = items(op.moved(data.shape, indices.shape, axis), data.dtype, first)
         operands["updates"] = updates
-    return Call(op.name, attributes, operands)
+    return RuleCall(op.name, attributes, operands)
 
 
 def takes_slices(op: Operator) -> bool:
@@ -81,7 +81,7 @@ def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
     return items((rows, 2), dtype)
 
 
-def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     yield made(op, table(dtype), pointing(op, 2, 0))
     if not op.tuples:
         columns = [[1, 0], [0, 1], [1, 1]] if op.addressing.shares_front else [1, 0]
@@ -89,39 +89,39 @@ def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         yield made(op, table(dtype), columns, axis=-1)
 
 
-def _negative(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _negative(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     yield made(op, table(dtype), pointing(op, -1, -3))
     yield made(op, table(dtype), pointing(op, -1), negative=False)
     for mode in ("clip", "wrap"):
         yield made(op, table(dtype), pointing(op, -2, 1), negative=False, mode=mode)
 
 
-def _unsigned(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _unsigned(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     rows = table(dtype, 200)
     yield made(op, rows, np.array(pointing(op, 199, 128), np.uint8))
     yield made(op, rows, np.array(pointing(op, -1, 127), np.int8))
     yield made(op, rows, np.array(pointing(op, 2**64 - 1), np.uint64))
 
 
-def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     for value in (3, -4, 2**31, 2**63 - 1, -(2**63)):
         yield made(op, table(dtype), pointing(op, 0, value))
 
 
-def _modes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _modes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     for mode in ("clip", "wrap", "fill", "drop"):
         more: dict[str, Any] = {"fill_value": 7} if mode == "fill" and not op.scatters else {}
         yield made(op, table(dtype), pointing(op, 3, -4, 1, 7, -9), mode=mode, **more)
 
 
-def _components(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _components(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.tuples:  # in a flat table both would lie inside
         yield made(op, table(dtype), [[0, 2]])
         yield made(op, table(dtype), [[1, -3]])
         yield made(op, table(dtype), [[0, 2], [1, 1]], mode="clip")
 
 
-def _last(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _last(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         yield made(op, table(dtype), pointing(op, 1, 1, 2, 1))
         yield made(op, table(dtype), pointing(op, 1, -2))
@@ -131,13 +131,13 @@ def _reductions(dtype: np.dtype[Any]) -> list[str]:
     return [name for name in REDUCTIONS[1:] if is_reducible(dtype, name)]
 
 
-def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     for reduction in _reductions(dtype) if op.scatters else ():
         for fold in (FoldRule(reduction), FoldRule.afresh(reduction)):
             yield made(op, table(dtype), pointing(op, 1, 1, 2, 1), 3, **fold._asdict())
 
 
-def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters and dtype.kind == "f":
         large = 1 / float(np.finfo(dtype).eps) ** 2 if dtype.itemsize > 2 else 2048.0
         for numbers in ((large, 1, -large, 1), (1, large, 1, -large), (large, 1, 1, 1)):
@@ -146,7 +146,7 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
             yield _folded(op, start, column, FoldRule("add"))
 
 
-def _folded(op: Operator, start: Array, column: Array, fold: FoldRule) -> Call:
+def _folded(op: Operator, start: Array, column: Array, fold: FoldRule) -> RuleCall:
     """Fold a column of values into one row, or one element, of a table."""
     indices = np.array(pointing(op, *[1] * len(column)), np.int64)
     shape = op.moved(start.shape, indices.shape, 0)
@@ -155,7 +155,7 @@ def _folded(op: Operator, start: Array, column: Array, fold: FoldRule) -> Call:
     return made(op, start, indices, updates=updates, **fold._asdict())
 
 
-def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         half = np.dtype(np.float16)
         for numbers in ((2048, 1, 1), (1, 2**-11, 2**-11), (60000, 60000, -60000)):
@@ -165,7 +165,7 @@ def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
         yield _folded(op, np.ones((_SOME, 2), half), column, FoldRule("mul"))
 
 
-def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     """NaN with payloads, both zeros, infinities and the smallest subnormal number, moved."""
     words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
     held = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
@@ -179,7 +179,7 @@ def _same(op: Operator, held: Array) -> Array:
     return np.resize(held, op.moved(held.shape, indices.shape, 0))
 
 
-def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         nan = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
         for reduction in REDUCTIONS[1:]:
@@ -189,7 +189,7 @@ def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
                 yield _folded(op, start, column, FoldRule.afresh(reduction))
 
 
-def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         for kind in (np.int8, np.uint8, np.int64):
             most = np.iinfo(kind).max
@@ -198,7 +198,7 @@ def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
                 yield _folded(op, np.ones((_SOME, 2), kind), column, FoldRule(reduction))
 
 
-def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         for reduction in _reductions(np.dtype(bool)):
             for numbers in ((True, True), (False, True), (False, False)):
@@ -207,7 +207,7 @@ def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Itera
                 yield _folded(op, start, column, FoldRule.afresh(reduction))
 
 
-def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     yield made(op, table(dtype), np.zeros(0 if takes_slices(op) else (0, 2), np.int64))
     if takes_slices(op):
         yield made(op, np.zeros((_SOME, 0), dtype), [0, 2])
@@ -215,7 +215,7 @@ def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
     yield made(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
 
 
-def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     deep = items((2, 1, 2, 1, 2, 1, 1, 2), dtype)
     if takes_slices(op):
         front = deep.shape[:4] if op.addressing.shares_front else ()
@@ -229,7 +229,7 @@ def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         yield made(op, deep, [[1, 0, 1, 0, 1, 0, 0, 1]])
 
 
-def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.addressing.shares_back:
         yield made(op, table(dtype), [[2]])
         yield made(op, table(dtype), [[0, 1]], axis=0)
@@ -240,7 +240,7 @@ def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
         yield made(op, table(dtype), np.zeros((1, 0), np.int64))
 
 
-def _batches(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _batches(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.tuples:
         cube = items((2, 3, 2), dtype)
         yield made(op, cube, [[[2]], [[0]]], batch_dims=1)
@@ -248,12 +248,12 @@ def _batches(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iter
         yield made(op, cube, np.ones((2, 3, 1), np.int64), batch_dims=2)
 
 
-def _broadcast(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[Call]:
+def _broadcast(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         yield made(op, table(dtype), pointing(op, 2, 0), updates=np.array(9).astype(dtype))
 
 
-def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Iterator[Call]:
+def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Iterator[RuleCall]:
     for _ in range(6):
         shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 5)))
         data = items(shape, dtype, int(rng.integers(20)))

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gatherum import conversion
-from gatherum.operators import OPERATORS, find
+from gatherum.operators import OPERATORS, find_operator
 
 from . import dxdispatch, npz, virtual, webnn
 from . import onnx as of_onnx
-from .case import Call, Case, answer
+from .case import Case, RuleCall, answer
 from .rules import RULES
 
 TargetName: TypeAlias = Literal["npz", "onnx", "webnn", "dxdispatch"]
@@ -34,7 +34,7 @@ class Target(NamedTuple):
         Takes cases, a folder and the options. Writes the files of the target.
     """
 
-    adapt: Callable[..., Call | None]
+    adapt: Callable[..., RuleCall | None]
     write: Callable[..., int]
 
 
@@ -104,7 +104,7 @@ def vectors(
     rules = tuple(RULES)
     if rule is not None:
         rules = (conversion.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
-    rows = OPERATORS.values() if op is None else (find(op, NAME),)
+    rows = OPERATORS.values() if op is None else (find_operator(op, NAME),)
     kind = np.dtype(np.float32 if dtype is None else dtype)
     for name, value, of in (
         ("opset", opset, "onnx"),

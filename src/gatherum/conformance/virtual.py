@@ -14,8 +14,8 @@ import numpy as np
 
 from gatherum.operators import Operator
 
-from .case import Array, Call, Case, answer
-from .questions import described, write_index
+from .call_facts import case_record, write_index
+from .case import Array, Case, RuleCall, answer
 from .rules import SHAPES, items, made, pointing
 
 NAME = "far_sizes"
@@ -75,7 +75,7 @@ def cases(row: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
             number += 1
 
 
-def _calls(row: Operator, dtype: np.dtype[Any], n: int) -> Iterator[Call]:
+def _calls(row: Operator, dtype: np.dtype[Any], n: int) -> Iterator[RuleCall]:
     table = items((n, _WIDE), dtype, 1)
     yield made(row, table, pointing(row, 4, 0, 2, 3))
     yield made(row, table, pointing(row, -1, -3, 1))
@@ -84,7 +84,7 @@ def _calls(row: Operator, dtype: np.dtype[Any], n: int) -> Iterator[Call]:
     yield made(row, table, pointing(row, 0, n))  # the first that is outside
 
 
-def _far(row: Operator, small: Call, size: int, places: tuple[int, ...]) -> dict[str, Any]:
+def _far(row: Operator, small: RuleCall, size: int, places: tuple[int, ...]) -> dict[str, Any]:
     """Return the operands of the same call on a table whose rows lie at places of a large one."""
     operands = dict(small.operands)
     indices = operands["indices"]
@@ -106,7 +106,7 @@ def write(cases: Iterator[Case], folder: str) -> int:
     for case in cases:
         operands = {name: _plain(array) for name, array in case.operands.items()}
         more = {} if case.expected is None else {"expected": _plain(case.expected)}
-        rows.append(described(case, virtual=True, operands=operands, **more))
+        rows.append(case_record(case, virtual=True, operands=operands, **more))
     write_index(folder, rows)
     return len(rows)
 

@@ -14,17 +14,17 @@ from typing import Any
 
 from gatherum.operators import OPERATORS
 
-from .case import Array, Call, Case
-from .questions import (
-    described,
+from .call_facts import (
+    case_record,
     has_size,
     is_finite,
-    is_plain,
+    is_portable,
     meet,
     moved_shape,
     reduction,
     write_index,
 )
+from .case import Array, Case, RuleCall
 
 _NAMES = {
     "gather": "gather", "gather_elements": "gatherElements", "gather_nd": "gatherND",
@@ -34,9 +34,9 @@ _DATA = ("float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "ui
 _INDICES = ("int32", "uint32", "int64")
 
 
-def adapt(call: Call, **_: object) -> Call | None:
+def adapt(call: RuleCall, **_: object) -> RuleCall | None:
     """Return the call with WebNN's rule for indices, if WebNN has it."""
-    if call.operator not in _NAMES or not is_plain(call) or call.attributes.get("batch_dims"):
+    if call.operator not in _NAMES or not is_portable(call) or call.attributes.get("batch_dims"):
         return None
     data, indices = call.operands["data"], call.operands["indices"]
     if data.dtype.name not in _DATA or indices.dtype.name not in _INDICES:
@@ -53,7 +53,7 @@ def adapt(call: Call, **_: object) -> Call | None:
     return clamped
 
 
-def _is_equal_off_the_axis(call: Call) -> bool:
+def _is_equal_off_the_axis(call: RuleCall) -> bool:
     """Whether the indices of an elements operator have the data's sizes, but on the axis."""
     axis = call.attributes.get("axis", 0)
     data, indices = (list(call.operands[name].shape) for name in ("data", "indices"))
@@ -67,7 +67,7 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
     rows = []
     for case in cases:
         tests[case.operator].append(_test(case))
-        rows.append(described(case))
+        rows.append(case_record(case))
     for operator, found in tests.items():
         with open(os.path.join(folder, f"{operator}.json"), "w", encoding="utf-8") as file:
             json.dump({"tests": found}, file, indent=1)

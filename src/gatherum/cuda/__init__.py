@@ -10,8 +10,8 @@ from ..functions import publish
 from ..help_signatures import plain_help
 from ..plans import add_device
 from .adapter import FUNCTIONS, CudaAdapter
+from .array_protocols import DeviceArray
 from .explain import describe, plan
-from .protocols import DeviceArray
 
 __all__ = [
     "DeviceArray",

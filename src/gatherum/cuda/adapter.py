@@ -12,9 +12,9 @@ from ..dtypes import AnyDType
 from ..frameworks import Framework, source_named
 from ..functions import Functions
 from . import errors as cuda_errors
-from .execute import call
-from .protocols import Protocols
-from .views import DeviceFramework
+from .array_protocols import Protocols
+from .device_calls import call
+from .device_views import DeviceFramework
 
 _protocols = Protocols()
 

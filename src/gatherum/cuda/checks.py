@@ -11,7 +11,7 @@ import struct
 
 from ..callbacks import raise_invalid
 from .device import Buffer
-from .launches import Execution
+from .execution import Execution
 from .loops import unaddressable
 
 # ``Record`` of kernels/nest.cuh: count, inverse, found, component, value.
@@ -31,7 +31,7 @@ def address(record: Buffer | None) -> int:
     return 0 if record is None else record.address
 
 
-def check(run: Execution, record: Buffer, only: int = -1) -> None:
+def check_indices(run: Execution, record: Buffer, only: int = -1) -> None:
     """Check every index tuple, or one component of each."""
     _launch("check", run, record, only)
 
@@ -69,7 +69,7 @@ def _read(run: Execution, record: Buffer) -> tuple[int, ...]:
 def _raise_first(run: Execution, record: Buffer, only: int = -1) -> None:
     """Find the first invalid index in row-major order, and raise IndexError for it."""
     run.device.clear(record, RECORD_BYTES)
-    check(run, record, only)
+    check_indices(run, record, only)
     find_first(run, record, only)
     _, inverse, found, component, value = _read(run, record)
     # Not found: another stream has changed the indices meanwhile.

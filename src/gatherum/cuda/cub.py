@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import disk
+from . import code_cache
 from . import errors as cuda_errors
 from .driver import open_compiler, open_driver
 from .nvidia import architecture_of
@@ -82,10 +82,10 @@ def radix_sort(
 @cache
 def _loaded(widths: tuple[int, int], architecture: str) -> Any:
     """Return a sorter for devices of an architecture; the current one has to be."""
-    return _compute().deserialize(code(widths, architecture))
+    return _compute().deserialize(sorter_code(widths, architecture))
 
 
-def code(widths: tuple[int, int], architecture: str) -> bytes:
+def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
     """Return the bytes of a sorter, from disk where they are there; it needs no device.
 
     Parameters
@@ -119,7 +119,7 @@ def code(widths: tuple[int, int], architecture: str) -> bytes:
 
     package = f"cuda-cccl {metadata.version('cuda-cccl')}"
     parts = "radix_sort", package, open_compiler().version(), architecture, *map(str, widths)
-    return disk.compiled(parts, compile_, ".sort")
+    return code_cache.cached_code(parts, compile_, ".sort")
 
 
 @cache

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ..call import ArraySpec
 from ..dtypes import AnyDType
 from ..errors import Shape
+from .device_views import View
 from .driver import LEGACY_STREAM, Kept, open_driver
 from .host_transfer import OnDevice
-from .views import View
 
 
 class _Scratch:

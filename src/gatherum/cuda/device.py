@@ -1,7 +1,7 @@
 """Defines what `gatherum.cuda` requires of a device; nothing else reaches one.
 
-`run.run` turns a plan into launches on a `Device`. One implementation drives an NVIDIA GPU; the
-tests have another, which runs the same kernels, compiled by g++, on NumPy memory.
+`plan_launches.run` turns a plan into launches on a `Device`. One implementation drives an NVIDIA
+GPU; the tests have another, which runs the same kernels, compiled by g++, on NumPy memory.
 
 The protocol, in short:
 

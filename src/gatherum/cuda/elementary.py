@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from . import tables
+from . import kernel_tables
 from .device import Device, Kernel
-from .launches import NARROW, THREADS, launch
+from .execution import NARROW, THREADS, launch
 
-__all__ = ["into"]
+__all__ = ["map_on_device"]
 
 
-def into(device: Device, function: str, dtype: str, values: int, out: int, count: int) -> None:
+def map_on_device(
+    device: Device, function: str, dtype: str, values: int, out: int, count: int
+) -> None:
     """Write "exp" or "log" of `count` items of a dtype from one address to another.
 
     See `gatherum.elementary`. The two may be the same; both are aligned to the items.
@@ -18,5 +20,5 @@ def into(device: Device, function: str, dtype: str, values: int, out: int, count
         return
     bits = 32 if count < NARROW else 64
     macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
-    kernel = Kernel.of("elementary", **macros, LOOPS=tables.FEW_LOOPS)
+    kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
     launch(device, kernel, count, [values, out, count], threads=THREADS)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..operators import find
+from ..operators import find_operator
 from ..plans import Description, Plan, planned
 from .device import Buffer, Kernel
 from .driver import LEGACY_STREAM, open_driver
 from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN
-from .run import run, scratch
+from .plan_launches import run, scratch
 
 # A multiple of every alignment that a kernel asks about.
 _ADDRESS = 1 << 40
@@ -112,7 +112,7 @@ def _line(name: str, macros: dict[str, str], copies: bool) -> str:
     return f"{name:<14} {'; '.join(found)}; {macros['OFFSET_BITS']}-bit offsets"
 
 
-def listed(plan: Plan) -> Listing:
+def list_launches(plan: Plan) -> Listing:
     """Return what a plan launches, for operands that are aligned as allocators align them."""
     listing = Listing(plan.call.operator.scatters)
     if not _raises(plan):
@@ -129,7 +129,7 @@ def _raises(plan: Plan) -> bool:
 
 def describe(plan: Plan) -> Description:
     """Return the launches of a plan in order, the reason for them, and its scratch in bytes."""
-    listing = listed(plan)
+    listing = list_launches(plan)
     steps = listing.steps
     reason = next((why for name, why in _REASONS.items() if name in steps), "nothing moves")
     return Description(" + ".join(steps) or "none", reason, scratch(plan), tuple(listing.lines))
@@ -155,7 +155,7 @@ def plan(op: object, data: object, indices: object, updates: object = None, /,
     >>> p.device, p.algorithm, p.scratch
     ('cuda', 'gather', 0)
     """
-    return planned(find(op), data, indices, updates, dict(attributes), "cuda")
+    return planned(find_operator(op), data, indices, updates, dict(attributes), "cuda")
 
 
 _COPIED = 1 << 28

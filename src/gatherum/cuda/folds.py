@@ -8,13 +8,13 @@ from .._core import Reduction, is_exact
 from ..call import Call
 from ..dtypes import value_of
 from ..reductions import ROWS
-from . import tables
+from . import kernel_tables
 from .checks import address
 from .device import Buffer, Kernel
-from .launches import NARROW, THREADS, Execution, Macros
+from .execution import NARROW, THREADS, Execution, Macros
+from .kernel_tables import Fields, Steps, count_points
 from .loops import Work
 from .movement import WIDEST, writing_mode
-from .tables import Fields, Steps, points
 
 # Runs of at most so many entries are folded by a thread for each part of the row, and by a warp;
 # longer ones by a block. Both numbers wait for a measurement on a device.
@@ -53,7 +53,7 @@ def carried_bytes(s: Call, work: Work) -> int:
     """Return the bytes of an update that the sort carries itself, or 0: then it carries where the
     update stands. Single items of a fold are carried.
     """
-    single = points(work.row) * work.block == s.data.dtype.itemsize
+    single = count_points(work.row) * work.block == s.data.dtype.itemsize
     return work.block if s.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
 
 
@@ -83,11 +83,11 @@ def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
     """Move the last update of every destination."""
     width = run.alignment(WIDEST, run.work.block)
     row = run.work.chunks(width)
-    total = run.work.entries * points(row)
+    total = run.work.entries * count_points(row)
     _launch(run, "scatter_sorted", sort(run), row, guard, [total], [], {"WIDTH": width})
 
 
-def fold(run: Execution, guard: Buffer | None) -> None:
+def fold_updates(run: Execution, guard: Buffer | None) -> None:
     """Fold the updates of every destination, in row-major order; exact sums need none."""
     s, work = run.plan.call, run.work
     exact = is_exact(Reduction[s.reduction])
@@ -103,7 +103,7 @@ def fold(run: Execution, guard: Buffer | None) -> None:
         "CARRIED": carried_bytes(s, work),
     }
     macros |= {} if exact else {"LANES": lanes}
-    parts = points(row)
+    parts = count_points(row)
     # The threads of rows of so many parts are a warp that reads side by side as it is.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
     total = [work.entries * parts, alone, s.include_self]
@@ -143,15 +143,15 @@ def _launch(
     """
     work = run.work
     all_steps = work.to, work.tuples, row
-    most = max(tables.reach(steps, (), WIDEST) for steps in all_steps)
+    most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
     most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
-    bits, size = 32 if most < NARROW else 64, tables.table_size(all_steps)
+    bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
     fields = [run.data, run.other, address(guard), *total]
     fields += [pairs.keys.address, pairs.payload.address, work.entries, work.destinations]
     for steps in all_steps:
-        fields += tables.loops(steps, bits, size)
-    for number in (points(row), *divided_by):
-        fields += tables.divisor(number, bits)
+        fields += kernel_tables.loops(steps, bits, size)
+    for number in (count_points(row), *divided_by):
+        fields += kernel_tables.divisor(number, bits)
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     threads = LONG_THREADS if "THREADS" in macros else THREADS

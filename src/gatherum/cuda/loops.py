@@ -18,9 +18,9 @@ from math import prod
 from .. import native
 from ..call import Call
 from ..errors import Shape
-from ..lowering import Component, Loop
+from ..nests import Component, Loop
 from ..plans import Plan
-from .tables import Part, Parts, Step, Steps, points
+from .kernel_tables import IndexComponent, Parts, Step, Steps, count_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Work:
     @property
     def entries(self) -> int:
         """How many tuples move something."""
-        return points(self.tuples)
+        return count_points(self.tuples)
 
     def chunks(self, width: int) -> Steps:
         """Return the row with its blocks in chunks of `width` bytes."""
@@ -103,8 +103,8 @@ def _steps(loops: object) -> Steps:
     return tuple(Step(*loop) for loop in loops if loop[0] != 1)  # type: ignore[attr-defined]
 
 
-def _part(component: Component, from_end: bool) -> Part:
-    return Part(*component, number=0, from_end=component.size if from_end else 0)
+def _part(component: Component, from_end: bool) -> IndexComponent:
+    return IndexComponent(*component, number=0, from_end=component.size if from_end else 0)
 
 
 def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import lcm
 
-from . import tables
+from . import kernel_tables
 from .checks import address
 from .device import Buffer, Kernel
-from .launches import EACH, THREADS, Execution
+from .execution import EACH, THREADS, Execution
+from .kernel_tables import struct_bytes
 from .loops import Work, with_chunks
-from .tables import packed
 
 WIDEST = 16
 # Bytes of a fill item that one launch of ``pattern`` writes.
@@ -38,17 +38,17 @@ def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Buffer | None, in
     whole = fill * (nbytes // len(fill))
     for begin in range(0, nbytes, _PIECE):
         piece = whole[begin : begin + _PIECE]
-        arguments = packed([buffer.address + begin, len(piece)]) + piece.ljust(_PIECE, b"\0")
+        arguments = struct_bytes([buffer.address + begin, len(piece)]) + piece.ljust(_PIECE, b"\0")
         run.device.launch(Kernel.of("pattern"), 1, THREADS, arguments)
     return buffer, nbytes // width
 
 
-def copy(run: Execution, source: int, guard: Buffer | None) -> None:
+def copy_data(run: Execution, source: int, guard: Buffer | None) -> None:
     """Make the data the start of a scatter's result."""
     work = run.work
     steps = work.copy
     moved = [number for step in steps for number in (step.data, step.other)]
-    width = tables.alignment(WIDEST, source, run.data, work.copy_block, *moved)
+    width = kernel_tables.alignment(WIDEST, source, run.data, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
     first = source, 0, run.data, 0, address(guard), 0, 1
     steps = with_chunks(steps, work.copy_block, width)

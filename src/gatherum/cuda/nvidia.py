@@ -6,10 +6,10 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from . import disk, kernels
+from . import code_cache, kernels
 from .device import COMPILER_OPTIONS, Buffer, Kernel
+from .device_views import DeviceFramework
 from .driver import Driver, open_compiler, open_driver
-from .views import DeviceFramework
 
 
 class Nvidia:
@@ -86,10 +86,10 @@ def architecture_of(driver: Driver, number: int) -> str:
 @cache
 def loaded(driver: Driver, kernel: Kernel, architecture: str) -> Any:
     """Return a kernel that can be launched on devices of an architecture."""
-    return driver.kernel(driver.load(code(kernel, architecture)), kernel.name)
+    return driver.kernel(driver.load(kernel_code(kernel, architecture)), kernel.name)
 
 
-def code(kernel: Kernel, architecture: str) -> bytes:
+def kernel_code(kernel: Kernel, architecture: str) -> bytes:
     """Return a kernel's machine code for an architecture, from disk where it is there.
 
     Parameters
@@ -109,7 +109,7 @@ def code(kernel: Kernel, architecture: str) -> bytes:
     sources = _sources()
     parts = [compiler.version(), kernel.name, *options]
     parts += [part for named in sources.items() for part in named]
-    return disk.compiled(parts, lambda: compiler.compile(kernel.name, sources, options))
+    return code_cache.cached_code(parts, lambda: compiler.compile(kernel.name, sources, options))
 
 
 def options_of(kernel: Kernel, architecture: str) -> tuple[str, ...]:

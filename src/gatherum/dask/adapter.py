@@ -12,8 +12,8 @@ from ..frameworks import Framework, source_named
 from ..functions import Functions
 from . import errors as dask_errors
 from . import namespace
-from .calls import lazy
 from .costs import cost
+from .lazy_calls import lazy_call
 from .operands import normalise, spec
 from .strategy import choose
 
@@ -23,7 +23,7 @@ Array: TypeAlias = Any
 
 def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Array:
     *how, fill_value = given
-    return lazy(conversion.as_attributes(op, *how), data, indices, updates, fill_value)
+    return lazy_call(conversion.as_attributes(op, *how), data, indices, updates, fill_value)
 
 
 FUNCTIONS: Functions[Array] = Functions(__name__, _run)
@@ -53,7 +53,7 @@ class DaskAdapter(Framework):
         """Return a lazy array; `out` is refused."""
         if out is not None:
             raise dask_errors.no_dask_out(attributes.op)
-        return lazy(attributes, data, indices, updates, fill_value)
+        return lazy_call(attributes, data, indices, updates, fill_value)
 
     def spec(self, op: str, operand: str, value: Any) -> ArraySpec:
         """Return the spec of an array in C order: its chunks are not known to lie otherwise."""

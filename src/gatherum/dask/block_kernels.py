@@ -19,7 +19,7 @@ from ..errors import Shape
 from ..plans import apply
 from .dask_call import DaskCall
 from .errors import mixed_blocks
-from .routing import ChunkRoute, Part
+from .routing import ChunkRoute, OwnerRows
 
 
 def as_declared(dtype: DType, block: Array) -> Array:
@@ -59,7 +59,7 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
     return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
 
 
-def part_of(route: ChunkRoute, first: int, last: int) -> Part:
+def part_of(route: ChunkRoute, first: int, last: int) -> OwnerRows:
     """Return what some owners are asked for by a route."""
     return route.part(first, last)
 
@@ -69,7 +69,9 @@ def refused_by(route: ChunkRoute) -> Any:
     return route.invalid
 
 
-def take(call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
+def take(
+    call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
+) -> list[Array]:
     """Return the rows of neighbouring owners that each part asks for: (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
     found = []
@@ -120,7 +122,7 @@ def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
     return apply("gather", item, np.broadcast_to(np.int64(0), shape))
 
 
-def cut(
+def routed_updates(
     call: DaskCall, _: None, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
 ) -> Array:
     """Return the updates of neighbouring blocks in the order of their route: (before, entries,
@@ -146,8 +148,9 @@ def cut(
 
 def cut_each(
     call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
-) -> Iterator[tuple[int, Part, Array]]:
-    """Yield what `cut` returns owner by owner, each in memory of its own: (owner, part, updates).
+) -> Iterator[tuple[int, OwnerRows, Array]]:
+    """Yield what `routed_updates` returns, owner by owner: (owner, part, updates), each in memory
+    of its own.
 
     Owners without entries are left out.
     """
@@ -184,7 +187,7 @@ def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
 
 def values_of(
     call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
-) -> tuple[Part, Array]:
+) -> tuple[OwnerRows, Array]:
     """Return what some owners are given by a route, with the updates in its order."""
     part = route.part(first, last)
     if call.one_update:
@@ -192,7 +195,7 @@ def values_of(
     return part, values[:, route.starts[first] : route.starts[last]]
 
 
-class Fold:
+class BlockFold:
     """A block of data that takes updates a batch at a time."""
 
     def __init__(self, call: DaskCall, data: Array) -> None:
@@ -212,7 +215,7 @@ class Fold:
         else:
             apply(op, self.held, indices, updates, out=self.held, **attributes, **self.how)
 
-    def copy(self) -> Fold:
+    def copy(self) -> BlockFold:
         """Return a fold that goes on from here: a task leaves its inputs as they are."""
         other = copy.copy(self)
         if isinstance(self.held, Accumulator):
@@ -227,10 +230,14 @@ class Fold:
 
 
 def fold_block(
-    call: DaskCall, _: None, start: Array | Fold, indices: Sequence[Array], updates: Sequence[Array]
-) -> Fold:
+    call: DaskCall,
+    _: None,
+    start: Array | BlockFold,
+    indices: Sequence[Array],
+    updates: Sequence[Array],
+) -> BlockFold:
     """Fold blocks of updates, in order, into a block that holds all rows of its column."""
-    fold = start.copy() if isinstance(start, Fold) else Fold(call, call.data_block(start))
+    fold = start.copy() if isinstance(start, BlockFold) else BlockFold(call, call.data_block(start))
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
     for where, values in zip(indices, updates, strict=True):
@@ -241,13 +248,13 @@ def fold_block(
 def fold_parts(
     call: DaskCall,
     _: None,
-    start: Sequence[Array | Fold],
-    parts: Sequence[tuple[Part, Array]],
-) -> list[Fold]:
+    start: Sequence[Array | BlockFold],
+    parts: Sequence[tuple[OwnerRows, Array]],
+) -> list[BlockFold]:
     """Fold what routes bring to neighbouring owners, in the order of the routes."""
     folds = []
     for owner, held in enumerate(start):
-        fold = held.copy() if isinstance(held, Fold) else Fold(call, call.table(held))
+        fold = held.copy() if isinstance(held, BlockFold) else BlockFold(call, call.table(held))
         for (starts, rows), values in parts:
             first, last = starts[owner], starts[owner + 1]
             if last > first:
@@ -264,14 +271,14 @@ def fold_whole(
     first: int,
     route: ChunkRoute,
     values: Array,
-) -> list[Fold]:
+) -> list[BlockFold]:
     """Do as `fold_parts`, with a route from which the owners take their part."""
     return fold_parts(
         call, checked, start, [values_of(call, route, values, first, first + len(start))]
     )
 
 
-def finished(folds: Sequence[Fold], number: int, shape: Shape) -> Array:
+def finished_of(folds: Sequence[BlockFold], number: int, shape: Shape) -> Array:
     """Return one of the blocks that were folded."""
     return folds[number].finish().reshape(shape)
 
@@ -281,6 +288,6 @@ def kept(_: None, block: Array) -> Array:
     return block
 
 
-def finished_block(fold: Fold) -> Array:
+def finished_block(fold: BlockFold) -> Array:
     """Return the block that was folded."""
     return fold.finish()

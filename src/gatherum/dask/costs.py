@@ -15,7 +15,7 @@ import numpy as np
 
 from ..accumulator import element_bytes
 from .dask_call import DaskCall
-from .layout import Layout, groups
+from .layout import ChunkLayout, runs_within
 from .strategy import (
     FOLD_STEP,
     MERGED,
@@ -62,7 +62,7 @@ class Cost:
         )
 
 
-def cost(call: DaskCall, layout: Layout, strategy: Strategy) -> Cost:
+def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
     """Return what a call costs with a strategy."""
     sizes = _Sizes(call, layout, strategy)
     if strategy.name in ("tasks", "shuffle"):
@@ -79,7 +79,7 @@ class _Sizes:
     """The numbers that the formulas are made of."""
 
     call: DaskCall
-    layout: Layout
+    layout: ChunkLayout
     strategy: Strategy
 
     @cached_property
@@ -95,7 +95,7 @@ class _Sizes:
     @cached_property
     def runs(self) -> list[range]:
         """The groups of blocks of entries that one task takes."""
-        return groups(entry_bytes(self.call, self.layout), self.strategy.chunk)
+        return runs_within(entry_bytes(self.call, self.layout), self.strategy.chunk)
 
     @cached_property
     def entries(self) -> int:
@@ -184,7 +184,7 @@ class _Sizes:
 
 
 def _sums(weights: Sequence[int], limit: int, members: Sequence[int] | None = None) -> list[int]:
-    return [sum(weights[n] for n in run) for run in groups(weights, limit, members)]
+    return [sum(weights[n] for n in run) for run in runs_within(weights, limit, members)]
 
 
 def _narrow(count: int) -> int:
@@ -223,7 +223,7 @@ def _routed_gather(z: _Sizes) -> Cost:
     )
 
 
-def _addressed(layout: Layout) -> int:
+def _addressed(layout: ChunkLayout) -> int:
     """How many columns along the shared dimensions have an entry."""
     return sum(map(bool, (layout.addressed or {}).values()))
 
@@ -245,7 +245,7 @@ def _routed_scatter(z: _Sizes) -> Cost:
     else:
         weights = entry_bytes(z.call, z.layout)
         sums = [sum(weights[n] for n in run) for run in z.runs]
-        steps = len(groups(sums, FOLD_STEP * z.strategy.chunk))
+        steps = len(runs_within(sums, FOLD_STEP * z.strategy.chunk))
         tasks += z.free * (routes + owners * (runs + steps))
         step = max(z.entries * z.row, FOLD_STEP * z.strategy.chunk)
         held = max(cut, z.state * max(z.owners, default=0) + step)
@@ -287,7 +287,7 @@ def _whole_columns(z: _Sizes) -> Cost:
     tasks = 1 + z.checks * (z.shared * blocks + 1) + gathered
     most = max(z.layout.entry_counts()) * (z.row + z.index)
     if z.call.operator.scatters:
-        steps = len(groups(entry_bytes(z.call, z.layout), FOLD_STEP * z.strategy.chunk))
+        steps = len(runs_within(entry_bytes(z.call, z.layout), FOLD_STEP * z.strategy.chunk))
         tasks += columns * steps + z.blocks
         held = z.state * table + max(FOLD_STEP * z.strategy.chunk, most)
     else:

@@ -149,16 +149,16 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
     OSError
         The file cannot be read, or a run that changed it in place has not come to its end.
     """
-    return lazy(finished(path), chunks)
+    return lazy_file(finished_file(path), chunks)
 
 
-def finished(path: str | os.PathLike[str]) -> FileArray:
+def finished_file(path: str | os.PathLike[str]) -> FileArray:
     """Return an array in a file that no run is changing in place."""
     check_readable(locate(path).resolved)
     return FileArray(path)
 
 
-def lazy(array: FileArray, chunks: Any) -> Any:
+def lazy_file(array: FileArray, chunks: Any) -> Any:
     """Return an array in a file as an array of Dask."""
     sizes = da.core.normalize_chunks(
         chunks, array.shape, dtype=array.dtype, previous_chunks=array.chunks

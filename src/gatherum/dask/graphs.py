@@ -9,11 +9,11 @@ from typing import Any
 from dask.highlevelgraph import Layer
 
 from .dask_call import DaskCall
-from .gathering import gather_tasks
-from .layout import Chunks, Layout
-from .scattering import scatter_tasks
+from .gather_tasks import gather_tasks
+from .layout import ChunkLayout, Chunks
+from .scatter_tasks import scatter_tasks
 from .strategy import Strategy
-from .tasks import Key, Source, Tasks
+from .tasks import Key, RechunkedOperand, Tasks
 
 
 class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
@@ -24,9 +24,9 @@ class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type ch
         name: str,
         token: str,
         call: DaskCall,
-        layout: Layout,
+        layout: ChunkLayout,
         strategy: Strategy,
-        sources: Sequence[Source],
+        sources: Sequence[RechunkedOperand],
     ) -> None:
         super().__init__()
         self.name, self.token, self.call, self.layout, self.strategy = (

@@ -21,7 +21,7 @@ Place = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ChunkLayout:
     """The chunks of the operands, aligned; `updates` are those of a scatter's, dimensions of size
     1 that broadcast among them.
 
@@ -177,7 +177,7 @@ def starts_of(sizes: Sizes) -> Sizes:
     return tuple(accumulate(sizes, initial=0))[:-1]
 
 
-def cut(sizes: Sizes, extent: int) -> Sizes:
+def leading_chunks(sizes: Sizes, extent: int) -> Sizes:
     """Return the leading chunks of a dimension that cover an extent, at least one."""
     found: list[int] = []
     for size in sizes:
@@ -197,7 +197,9 @@ def refined(sizes: Sizes, most: int) -> Sizes:
     return tuple(found)
 
 
-def groups(weights: Sequence[int], limit: int, members: Sequence[int] | None = None) -> list[range]:
+def runs_within(
+    weights: Sequence[int], limit: int, members: Sequence[int] | None = None
+) -> list[range]:
     """Return runs of neighbours whose weights add up to at most `limit`, at least one in each.
 
     With `members`, in ascending order, there are no others in the runs.

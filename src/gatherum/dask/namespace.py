@@ -20,7 +20,7 @@ from gatherum.errors import Shape
 from gatherum.groups import namespace as of_chunks
 
 from . import errors as dask_errors
-from .calls import lazy
+from .lazy_calls import lazy_call
 from .operands import is_dask, spec
 
 Array = Any  # a dask.array.Array, or one of NumPy with a single item
@@ -176,11 +176,11 @@ def stop_gradient(x: Array) -> Array:
 
 
 def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
-    return lazy(attributes, data, indices, None, fill_value)
+    return lazy_call(attributes, data, indices, None, fill_value)
 
 
 def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
-    return lazy(attributes, data, indices, updates, 0)
+    return lazy_call(attributes, data, indices, updates, 0)
 
 
 def _resolved(attributes: Attributes, size: int, entries: Any) -> Any:

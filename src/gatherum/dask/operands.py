@@ -16,7 +16,7 @@ from ..plans import build
 from . import errors as dask_errors
 from . import private
 from .dask_call import DaskCall
-from .layout import Chunks, Layout, Place, Sizes, cut, refined, starts_of
+from .layout import ChunkLayout, Chunks, Place, Sizes, leading_chunks, refined, starts_of
 from .routing import owners_of
 from .strategy import chunk_bytes
 
@@ -26,7 +26,7 @@ class DaskOperands(NamedTuple):
 
     call: DaskCall
     arrays: tuple[Any, ...]
-    layout: Layout
+    layout: ChunkLayout
 
 
 def is_dask(value: object) -> bool:
@@ -75,7 +75,7 @@ def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
     row += s.indices.dtype.itemsize
     indices = _index_chunks(call, roles, data, row, given)
-    layout = Layout(roles, data, indices, None)
+    layout = ChunkLayout(roles, data, indices, None)
     if call.operator.scatters:
         updates = given[2]
         missing = len(layout.moved) - len(updates.shape)
@@ -83,7 +83,7 @@ def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
             (1,) if n == 1 else sizes
             for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
         )
-        layout = Layout(roles, data, indices, chunks)
+        layout = ChunkLayout(roles, data, indices, chunks)
     if not is_dask(given[1]) and layout.owners > 1 and given[1].size <= KNOWN_MOST:
         layout = replace(layout, addressed=_addressed(call, layout, given[1]))
     made = tuple(
@@ -97,7 +97,7 @@ def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
 KNOWN_MOST = 1 << 20
 
 
-def _addressed(call: DaskCall, layout: Layout, indices: Any) -> dict[Place, tuple[int, ...]]:
+def _addressed(call: DaskCall, layout: ChunkLayout, indices: Any) -> dict[Place, tuple[int, ...]]:
     """Return the owners in each column that indices in memory address; invalid ones are ignored."""
     found = {}
     for shared in layout.shared_places():
@@ -129,7 +129,7 @@ def _index_chunks(
     shape = call.call.indices.shape
     found: list[Sizes] = [(n,) for n in shape]
     for d in roles.shared:
-        found[d] = cut(data[d], shape[d])
+        found[d] = leading_chunks(data[d], shape[d])
         row *= max(found[d])
     entry = _entry_chunks(roles, shape, given)
     first = next((n for n, d in enumerate(roles.entries) if shape[d] != 1), 0)

@@ -11,16 +11,16 @@ from dask.delayed import delayed
 
 from ..errors import Shape
 from ..files.durable.build import Build
+from ..files.file_call import check_target
 from ..files.formats import locate
 from ..files.formats.format import Location
 from ..files.formats.zarr.arrays import ZarrArray
-from ..files.run import check_target
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes, filled_first
 from ..operators import OPERATORS
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
-from .files import BUDGET, finished, lazy
+from .files import BUDGET, finished_file, lazy_file
 from .layout import places
 from .operands import KNOWN_MOST
 from .staging import Compute, Staging, discarded_when_failed, write
@@ -77,11 +77,11 @@ class ClusterCall:
         paths |= dict(zip(["updates"], self.operands[1:], strict=False))
         located = {role: locate(path) for role, path in paths.items() if isinstance(path, str)}
         check_target(self.op, out, located, meter := Meter())
-        stored, table = finished(self.table), None
-        data = lazy(stored, "auto")
+        stored, table = finished_file(self.table), None
+        data = lazy_file(stored, "auto")
         if OPERATORS[self.op].scatters and located["table"].format is out.format:
             table = ZarrArray(stored.path, meter, BUDGET)
-            data = lazy(stored, table.chunks)
+            data = lazy_file(stored, table.chunks)
         result = FUNCTIONS.named(self.op)(data, *operands, **self.attributes)
         if table is None:
             out.format.checked_header(out, result.shape, result.dtype)
@@ -109,10 +109,10 @@ def _operand(given: Any) -> Any:
     """Return an operand as an array; few indices are read into memory, where their values help."""
     if not isinstance(given, str):
         return given
-    stored = finished(given)
+    stored = finished_file(given)
     if prod(stored.shape) <= KNOWN_MOST and stored.dtype.kind in "iu":
         return stored.read(tuple(slice(0, n) for n in stored.shape))
-    return lazy(stored, "auto")
+    return lazy_file(stored, "auto")
 
 
 def _trust() -> None:

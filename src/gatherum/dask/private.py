@@ -47,7 +47,7 @@ _PATHS = {name: (path,) for path, name in NAMES.items() if name} | {
 
 
 def __getattr__(name: str) -> Any:
-    found = next(filter(None, map(private_names.find, _PATHS.get(name, ()))), None)
+    found = next(filter(None, map(private_names.find_name, _PATHS.get(name, ()))), None)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

@@ -22,7 +22,7 @@ from .layout import Chunks, starts_of
 Ints = NDArray[Any]
 
 
-class Part(NamedTuple):
+class OwnerRows(NamedTuple):
     """The rows that a run of owners is asked for, by owner, and where each owner's rows start."""
 
     starts: Ints
@@ -53,10 +53,10 @@ class ChunkRoute:
     rows: Ints
     invalid: Invalid | None
 
-    def part(self, first: int, last: int) -> Part:
+    def part(self, first: int, last: int) -> OwnerRows:
         """Return what the owners from `first` up to `last` are asked for."""
         starts = self.starts[first : last + 1]
-        return Part(starts - starts[0], self.rows[starts[0] : starts[-1]])
+        return OwnerRows(starts - starts[0], self.rows[starts[0] : starts[-1]])
 
 
 def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:

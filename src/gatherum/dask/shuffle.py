@@ -20,8 +20,8 @@ from . import block_kernels, private
 from .dask_call import DaskCall
 from .full_disks import plain_disk_errors
 from .private import ShuffleId
-from .routing import ChunkRoute, Part
-from .shuffle_shards import Received, RowsSpec, Shard, packed, unpacked
+from .routing import ChunkRoute, OwnerRows
+from .shuffle_shards import Received, RowsSpec, Shard, pack_shard, unpacked
 from .tasks import Ref, Tasks
 
 
@@ -98,7 +98,9 @@ def send_parts(
 ) -> int:
     """Send runs of owners what a block of entries asks them for."""
     parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
-    shards = ((n, packed(number, part.rows, part.starts)) for n, part in parts if part.rows.size)
+    shards = (
+        (n, pack_shard(number, part.rows, part.starts)) for n, part in parts if part.rows.size
+    )
     return send(id, number, shards, most)
 
 
@@ -130,7 +132,7 @@ def send_asked(
     """Do as `send_taken`, where another shuffle has brought what the owners are asked for."""
     shards = receive(asked, number, run).one_by_one()
     pairs = ((each.sender, unpacked(each, np.dtype(np.int64))) for each in shards)
-    parts = ((sender, Part(starts, rows)) for sender, (rows, starts) in pairs)
+    parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
     return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
 
@@ -139,13 +141,13 @@ def _taken(
     call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
-    parts: Iterable[tuple[int, Part]],
+    parts: Iterable[tuple[int, OwnerRows]],
 ) -> Iterator[tuple[int, Shard]]:
     """Yield the rows that each block of entries asks for: all of them may be more than fits."""
     for receiver, part in parts:
         if part.rows.size:
             (rows,) = block_kernels.take(call, checked, blocks, [part])
-            yield receiver, packed(number, _NONE, rows)
+            yield receiver, pack_shard(number, _NONE, rows)
 
 
 def receive_merge(
@@ -185,13 +187,13 @@ def send_cut(
 ) -> int:
     """Send every owner the updates that a run of blocks has for it, in their order."""
     given = block_kernels.cut_each(call, route, shapes, blocks)
-    shards = ((n, packed(number, part.rows, values)) for n, part, values in given)
+    shards = ((n, pack_shard(number, part.rows, values)) for n, part, values in given)
     return send(id, number, shards, most)
 
 
 def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Array) -> Array:
     """Return a block of data with the updates that were sent to it, taken one after the other."""
-    fold = block_kernels.Fold(call, call.table(block))
+    fold = block_kernels.BlockFold(call, call.table(block))
     for shard in receive(id, number, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
         fold.take("scatter_slices", rows, values, axis=1)

@@ -20,7 +20,7 @@ from . import errors as dask_errors
 from . import private
 from .full_disks import DiskError
 
-__all__ = ["Received", "RowsSpec", "Shard", "packed", "unpacked"]
+__all__ = ["Received", "RowsSpec", "Shard", "pack_shard", "unpacked"]
 
 
 class Shard(NamedTuple):
@@ -33,7 +33,7 @@ class Shard(NamedTuple):
     values: Array
 
 
-def packed(sender: int, rows: Array, values: Array) -> Shard:
+def pack_shard(sender: int, rows: Array, values: Array) -> Shard:
     """Return a shard of rows' numbers and of their values."""
     return Shard(sender, rows.dtype.itemsize, _bytes(rows), values.shape, _bytes(values))
 
@@ -54,7 +54,7 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
     )
 
 
-class Batches(list[Any]):
+class ReceivedBatches(list[Any]):
     """Shards as they came, and the file that holds them."""
 
     def __init__(self, file: mmap.mmap) -> None:
@@ -103,11 +103,11 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # dis
         self._files: dict[int, tuple[dict[int, list[Shard]], mmap.mmap | None]] = {}
         self._opening = Lock()
 
-    def read(self, path: Path) -> tuple[Batches, int]:
+    def read(self, path: Path) -> tuple[ReceivedBatches, int]:
         """Return the shards in a file, of which only their places are read."""
         with path.open("r+b") as file:
             found = mmap.mmap(file.fileno(), 0)
-        return Batches(found), len(found)
+        return ReceivedBatches(found), len(found)
 
     async def send(self, address: str, shards: list[Any]) -> Any:
         """Hand shards to a worker; those for this one need no connection."""

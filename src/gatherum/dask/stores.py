@@ -15,6 +15,7 @@ from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
 from ..call import Array
+from ..call_types import ModeName, ReductionName
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
 from ..files.durable.marker import is_completed, mark
@@ -22,12 +23,11 @@ from ..files.formats.zarr.arrays import ZarrArray
 from ..files.formats.zarr.stores import lay_chunks
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes
-from ..names import ModeName, ReductionName
 from ..operators import OPERATORS
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
 from .execute import at_once
-from .files import BUDGET, FileArray, lazy
+from .files import BUDGET, FileArray, lazy_file
 from .staging import Box, Compute, Staging, discarded_when_failed, write
 
 
@@ -148,7 +148,7 @@ def change(
     stored = FileArray(path)
 
     def called(data: Any) -> Any:
-        return FUNCTIONS.named(op)(lazy(data, table.chunks), indices, updates, **attributes)
+        return FUNCTIONS.named(op)(lazy_file(data, table.chunks), indices, updates, **attributes)
 
     # The call has a name of its own: a run that is completed finds the table partly changed.
     fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}
@@ -191,7 +191,7 @@ def changes(folder: str, table: ZarrArray, old: FileArray, new: Any) -> list[Any
     """Return the tasks that stage the chunks that change."""
     places = product(*(range(len(sizes)) for sizes in new.chunks))
     boxes = chunk_boxes(table.shape, table.chunks)
-    before, after = lazy(old, table.chunks).to_delayed(), new.to_delayed()
+    before, after = lazy_file(old, table.chunks).to_delayed(), new.to_delayed()
     tasks = [
         delayed(_stage)(folder, box, before[place], after[place])
         for place, box in zip(places, boxes, strict=False)

@@ -12,7 +12,7 @@ from dask.utils import parse_bytes
 from ..accumulator import element_bytes
 from . import private
 from .dask_call import DaskCall
-from .layout import Layout, groups
+from .layout import ChunkLayout, runs_within
 from .partials import can_be_partial
 
 # A table is small if every task may hold it whole; updates are if they may go to every chunk.
@@ -32,13 +32,13 @@ def is_small(size: int) -> bool:
     return size <= SMALL_BYTES
 
 
-def owner_bytes(call: DaskCall, layout: Layout) -> list[int]:
+def owner_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
     """Return the bytes of each owner of a column, at most, in row-major order."""
     item = max(call.dtype.itemsize, 1)
     return [count * item for count in layout.owner_weights()]
 
 
-def entry_bytes(call: DaskCall, layout: Layout) -> list[int]:
+def entry_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
     """Return the bytes that move with each block of entries, and those that its route takes."""
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
@@ -83,7 +83,7 @@ class Strategy:
         return f"{self.name}: {self.reason}"
 
 
-def choose(call: DaskCall, layout: Layout) -> Strategy:
+def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
     """Choose the strategy of a call."""
     chunk, item = chunk_bytes(), max(call.dtype.itemsize, 1)
     column = layout.column_elements * item
@@ -103,8 +103,8 @@ def choose(call: DaskCall, layout: Layout) -> Strategy:
         return Strategy("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
     addressed = layout.addressed or {}
     members = max(addressed.values(), key=len, default=None)
-    pairs = len(groups(owner_bytes(call, layout), chunk, members))
-    pairs *= len(groups(entry_bytes(call, layout), chunk))
+    pairs = len(runs_within(owner_bytes(call, layout), chunk, members))
+    pairs *= len(runs_within(entry_bytes(call, layout), chunk))
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
     if members is not None:
         reason = f"at most {len(members)} of {reason} addressed"
@@ -115,10 +115,10 @@ def choose(call: DaskCall, layout: Layout) -> Strategy:
     return Strategy("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
 
 
-def _why_partial(call: DaskCall, layout: Layout) -> str:
+def _why_partial(call: DaskCall, layout: ChunkLayout) -> str:
     """Return why updates are folded apart, or "" if the tables would take too many bytes."""
     updates = entry_bytes(call, layout)
-    count = len(groups(updates, chunk_bytes()))
+    count = len(runs_within(updates, chunk_bytes()))
     table = layout.column_elements * element_bytes(call.dtype, call.call.reduction)
     if not partial_pays(count, table, sum(updates)):
         return ""

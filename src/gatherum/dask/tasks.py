@@ -10,7 +10,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from . import block_kernels, private
 from .dask_call import DaskCall
-from .layout import Chunks, Layout, Place, groups
+from .layout import ChunkLayout, Chunks, Place, runs_within
 from .routing import find_invalid, make_route, refuse_invalid
 from .strategy import Strategy, entry_bytes, index_bytes, owner_bytes
 
@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[str | int, ...]
 Ref: TypeAlias = Any  # a TaskRef, or None
 
 
-class Source:
+class RechunkedOperand:
     """An operand by its name and chunks, rechunked where the tasks are made."""
 
     def __init__(self, array: Any, chunks: Chunks) -> None:
@@ -61,9 +61,9 @@ class Tasks:
         name: str,
         token: str,
         call: DaskCall,
-        layout: Layout,
+        layout: ChunkLayout,
         strategy: Strategy,
-        sources: Sequence[Source],
+        sources: Sequence[RechunkedOperand],
     ) -> None:
         self.name, self.token = name, token
         self.operator, self.layout, self.strategy = call.operator, layout, strategy
@@ -96,7 +96,7 @@ class Tasks:
 
     def entry_groups(self) -> list[range]:
         """Return runs of neighbouring blocks of entries that one task takes together."""
-        return groups(self.entry_bytes, self.strategy.chunk)
+        return runs_within(self.entry_bytes, self.strategy.chunk)
 
     def owner_groups(self, shared: Place) -> list[range]:
         """Return runs of neighbouring blocks of a column's data that one task takes together.
@@ -105,7 +105,7 @@ class Tasks:
         """
         addressed = self.layout.addressed
         members = None if addressed is None else addressed[shared]
-        return groups(self.owner_bytes, self.strategy.chunk, members)
+        return runs_within(self.owner_bytes, self.strategy.chunk, members)
 
     def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
         """Return the places of a run of a column's blocks of data."""

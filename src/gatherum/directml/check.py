@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from gatherum.shapes import MAX_BYTES, overlaps_itself
+from gatherum.shape_limits import MAX_BYTES, overlaps_itself
 
 from .descs import OperatorDesc, has_one_dimension_count
 from .levels import OPERATORS, SUPPORT, SupportRow, first_level
 from .sizes import MOST_DIMENSIONS
 from .tensors import BufferTensorDesc
 from .types import LATEST, UINT32_MAX, UINT64_MAX, FeatureLevel, LevelLike, TensorFlags
-from .violations import TENSOR_PAGE, Inspection, Violation, listing, number
+from .violations import TENSOR_PAGE, Inspection, Violation, listing, written_integer
 
 #: Tensors whose DataType must be the input's.
 _VALUE_TENSORS = ("UpdatesTensor", "OutputTensor")
@@ -143,7 +143,7 @@ def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection)
             elements <= UINT32_MAX,
             f"{name}.Sizes",
             f"have at most {UINT32_MAX} elements",
-            f"{listing(sizes)} with {number(elements)}",
+            f"{listing(sizes)} with {written_integer(elements)}",
             f"{TENSOR_PAGE}, Sizes",
         )
     if strides is not None:
@@ -166,7 +166,7 @@ def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection)
                 tensor.addressable,
                 f"{name}.Strides",
                 f"keep the elements within {MAX_BYTES} bytes, which is all that can be addressed",
-                f"{listing(strides)} with {number(tensor.spanned_bytes)}",
+                f"{listing(strides)} with {written_integer(tensor.spanned_bytes)}",
                 f"{TENSOR_PAGE}, Strides; ruling: tensors can be addressed",
             )
     _require_total(name, tensor, inspection)
@@ -179,7 +179,7 @@ def _require_total(name: str, tensor: BufferTensorDesc, inspection: Inspection) 
     inspection.require(
         implied <= total <= UINT64_MAX,
         f"{name}.TotalTensorSizeInBytes",
-        f"be at least {number(implied)}, the size that Sizes, Strides and DataType imply"
+        f"be at least {written_integer(implied)}, the size that Sizes, Strides and DataType imply"
         if total < implied
         else f"be 0 to {UINT64_MAX}",
         total,

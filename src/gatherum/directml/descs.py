@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
-from . import shapes
+from . import shape_rules
 from .tensors import BufferTensorDesc, as_integer, set_field
 from .violations import TENSOR_PAGE, Inspection, listing
 
@@ -121,7 +121,9 @@ class GatherOperatorDesc(OperatorDesc):
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Put the indices in the place of the axis, and crop leading ones so that they fit."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
-        return shapes.gather_sizes(sizes, indices, self.axis, self.index_dimensions, inspection)
+        return shape_rules.gather_sizes(
+            sizes, indices, self.axis, self.index_dimensions, inspection
+        )
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class GatherElementsOperatorDesc(OperatorDesc):
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Require the input's sizes off the axis; the output has those of the indices."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
-        return shapes.elements_sizes(sizes, indices, self.axis, inspection)
+        return shape_rules.elements_sizes(sizes, indices, self.axis, inspection)
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ class ScatterOperatorDesc(OperatorDesc):
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Require indices and updates as GATHER_ELEMENTS would; the output is as the input."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
-        expected = shapes.elements_sizes(sizes, indices, self.axis, inspection)
+        expected = shape_rules.elements_sizes(sizes, indices, self.axis, inspection)
         _require_updates(self.updates_tensor, expected, "IndicesTensor.Sizes", inspection)
         return sizes
 
@@ -273,10 +275,10 @@ def _nd_sizes(
     inspection: Inspection,
 ) -> tuple[int, ...] | None:
     sizes, indices = desc.input_tensor.sizes, desc.indices_tensor.sizes
-    counts = shapes.NdCounts(
+    counts = shape_rules.NdCounts(
         desc.input_dimension_count, desc.indices_dimension_count, batch_dimension_count
     )
-    return shapes.nd_sizes(sizes, indices, counts, result, inspection)
+    return shape_rules.nd_sizes(sizes, indices, counts, result, inspection)
 
 
 def _require_updates(

@@ -15,8 +15,8 @@ from gatherum.plans import apply, plan
 
 from .buffers import array_operand, bytes_of, overlap, same_elements, strided_view, view_strides
 from .check import check
+from .desc_calls import lower_desc
 from .descs import OperatorDesc
-from .lowering import lower
 from .types import LATEST, FeatureLevel, LevelLike
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class CompiledOperator:
     def __init__(self, desc: OperatorDesc, feature_level: FeatureLevel) -> None:
         self.desc = desc
         self.feature_level = feature_level
-        self._lowered = lower(desc, feature_level)
+        self._lowered = lower_desc(desc, feature_level)
         self._tensors = desc.tensors
         operands = {name: self._planned(name) for name in self._tensors}
         self._plan = plan(

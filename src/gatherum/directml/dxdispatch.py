@@ -27,7 +27,7 @@ from .members import (
     only_one,
     read_data_type,
     reject_unknown,
-    shown,
+    shortened,
     unsigned,
     unsigned_list,
 )
@@ -118,7 +118,7 @@ def from_json(source: str | bytes | Mapping[str, Any], name: str | None = None) 
 def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
     """Return the desc of the dispatchable of a name, or of the only one."""
     dispatchables = as_object(source, "`dispatchables`")
-    found = ", ".join(shown(one) for one in dispatchables) or "none"
+    found = ", ".join(shortened(one) for one in dispatchables) or "none"
     if name is None and len(dispatchables) != 1:
         raise ValueError(
             f"the model must have one dispatchable where `name` does not say which, got {found}"
@@ -127,7 +127,7 @@ def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
         (name,) = dispatchables
     elif name not in dispatchables:
         raise ValueError(
-            f"`name` must be one of the model's dispatchables, {found}; got {shown(name)}"
+            f"`name` must be one of the model's dispatchables, {found}; got {shortened(name)}"
         )
     where = f"`dispatchables.{name}`"
     one = as_object(dispatchables[name], where)
@@ -210,11 +210,11 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
         raise ValueError("the operator desc must have a member 'type'")
     name = source[type_key]
     if not isinstance(name, str):
-        raise ValueError(f"`{type_key}` must be a string, got {shown(name)}")
+        raise ValueError(f"`{type_key}` must be a string, got {shortened(name)}")
     cls = _DESCS.get(name.removeprefix(_OPERATOR_PREFIX))
     if cls is None:
         known = ", ".join(_OPERATOR_PREFIX + operator for operator in _DESCS)
-        raise ValueError(f"`{type_key}` must be one of {known}, got {shown(name)}")
+        raise ValueError(f"`{type_key}` must be one of {known}, got {shortened(name)}")
     names = cls.field_names()
     desc_key = only_one(source, "Desc", "desc", "the operator desc")
     outer = (type_key, *_DISPATCHABLE_MEMBERS)
@@ -225,7 +225,7 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
         members, where = source[desc_key], f"{desc_key}."
         reject_unknown(source, (*outer, desc_key), "the operator desc")
         if not isinstance(members, Mapping):
-            raise ValueError(f"`{desc_key}` must be an object, got {shown(members)}")
+            raise ValueError(f"`{desc_key}` must be an object, got {shortened(members)}")
         reject_unknown(members, tuple(names), f"`{desc_key}`")
     values: dict[str, Any] = {}
     for field, attribute in names.items():
@@ -241,16 +241,16 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
 
 def _read_tensor(source: object, where: str) -> BufferTensorDesc:
     if not isinstance(source, Mapping):
-        raise ValueError(f"`{where}` must be an object, got {shown(source)}")
+        raise ValueError(f"`{where}` must be an object, got {shortened(source)}")
     kind = source.get("Type", _BUFFER)
     if kind not in (_BUFFER, "BUFFER"):
-        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {shown(kind)}")
+        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {shortened(kind)}")
     if "Desc" not in source:
         return _read_buffer_tensor(source, (*_TENSOR_MEMBERS, "Type"), where)
     reject_unknown(source, ("Type", "Desc"), f"`{where}`")
     where = f"{where}.Desc"
     if not isinstance(source["Desc"], Mapping):
-        raise ValueError(f"`{where}` must be an object, got {shown(source['Desc'])}")
+        raise ValueError(f"`{where}` must be an object, got {shortened(source['Desc'])}")
     return _read_buffer_tensor(source["Desc"], _TENSOR_MEMBERS, where)
 
 
@@ -288,6 +288,6 @@ def _read_flags(value: object, where: str) -> TensorFlags:
         short = flag.removeprefix(_FLAG_PREFIX) if isinstance(flag, str) else ""
         if short not in TensorFlags.__members__:
             known = ", ".join(TensorFlags.__members__)
-            raise ValueError(f"`{where}.Flags` must be of {known}, got {shown(flag)}")
+            raise ValueError(f"`{where}.Flags` must be of {known}, got {shortened(flag)}")
         flags |= TensorFlags[short]
     return flags

@@ -32,7 +32,7 @@ _INDICES: Final = "indices"
 
 
 @dataclass(frozen=True)
-class Operator:
+class LevelOperator:
     """One operator: its name without ``DML_OPERATOR_``, where it begins, and its tensors."""
 
     name: str
@@ -50,41 +50,41 @@ _SCATTERS: Final = {
     "OutputTensor": _DATA,
 }
 
-OPERATORS: Final[Mapping[str, Operator]] = {
+OPERATORS: Final[Mapping[str, LevelOperator]] = {
     operator.name: operator
     for operator in (
-        Operator(
+        LevelOperator(
             "GATHER",
             FeatureLevel.LEVEL_1_0,
             _GATHERS,
             "DML_GATHER_OPERATOR_DESC, Availability",
         ),
-        Operator(
+        LevelOperator(
             "GATHER_ELEMENTS",
             FeatureLevel.LEVEL_2_1,
             _GATHERS,
             "DML_GATHER_ELEMENTS_OPERATOR_DESC, Availability",
         ),
-        Operator(
+        LevelOperator(
             "GATHER_ND",
             FeatureLevel.LEVEL_2_1,
             _GATHERS,
             "DML_GATHER_ND_OPERATOR_DESC, Availability",
         ),
-        Operator(
+        LevelOperator(
             "GATHER_ND1",
             FeatureLevel.LEVEL_3_0,
             _GATHERS,
             "DML_GATHER_ND1_OPERATOR_DESC, Availability",
         ),
-        Operator(
+        LevelOperator(
             "SCATTER",
             FeatureLevel.LEVEL_2_0,
             _SCATTERS,
             "DirectML.h, DML_TARGET_VERSION 0x2000; DirectML feature level history; erratum 7",
             claim="DML_SCATTER_OPERATOR_DESC claims 1_0, which its header contradicts",
         ),
-        Operator(
+        LevelOperator(
             "SCATTER_ND",
             FeatureLevel.LEVEL_2_1,
             _SCATTERS,

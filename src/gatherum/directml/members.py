@@ -16,14 +16,14 @@ def read_data_type(value: object, where: str) -> TensorDataType:
     names = TensorDataType.__members__
     short = value.removeprefix(TYPE_PREFIX) if isinstance(value, str) else ""
     if short not in names:
-        raise ValueError(f"`{where}` must be one of {', '.join(names)}, got {shown(value)}")
+        raise ValueError(f"`{where}` must be one of {', '.join(names)}, got {shortened(value)}")
     return names[short]
 
 
 def unsigned_list(values: object, where: str) -> tuple[int, ...]:
     """Return a list of unsigned integers of 32 bits; `where` lacks its last backtick."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise ValueError(f"{where}` must be a list of integers, got {shown(values)}")
+        raise ValueError(f"{where}` must be a list of integers, got {shortened(values)}")
     numbers = enumerate(values)
     return tuple(unsigned(value, f"{where}[{i}]`", UINT32_MAX) for i, value in numbers)
 
@@ -31,7 +31,7 @@ def unsigned_list(values: object, where: str) -> tuple[int, ...]:
 def unsigned(value: object, where: str, limit: int) -> int:
     """Return an integer from 0 to a limit."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
-        raise ValueError(f"{where} must be an integer from 0 to {limit}, got {shown(value)}")
+        raise ValueError(f"{where} must be an integer from 0 to {limit}, got {shortened(value)}")
     return value
 
 
@@ -47,14 +47,14 @@ def reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str
     for name in source:
         if name not in known:
             raise ValueError(
-                f"{where} must have no members but {', '.join(known)}, got {shown(name)}"
+                f"{where} must have no members but {', '.join(known)}, got {shortened(name)}"
             )
 
 
 def as_object(value: object, where: str) -> Mapping[str, Any]:
     """Return an object."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"{where} must be an object, got {shown(value)}")
+        raise ValueError(f"{where} must be an object, got {shortened(value)}")
     return value
 
 
@@ -62,12 +62,12 @@ def text_of(source: Mapping[str, Any], name: str, where: str) -> str:
     """Return the text that a member has."""
     value = source.get(name)
     if not isinstance(value, str):
-        found = shown(value) if name in source else "none"
+        found = shortened(value) if name in source else "none"
         raise ValueError(f"`{where}.{name}` must be a string, got {found}")
     return value
 
 
-def shown(value: object) -> str:
+def shortened(value: object) -> str:
     """Return a value as its reader sees it in the text, shortened."""
     if isinstance(value, Mapping):
         return "an object"

@@ -19,7 +19,7 @@ from .buffers import bytes_of
 from .device import CompiledOperator, Device
 from .dxdispatch import from_json
 from .jsontext import LONGEST, parse_json
-from .members import as_object, reject_unknown, shown, text_of, unsigned, unsigned_list
+from .members import as_object, reject_unknown, shortened, text_of, unsigned, unsigned_list
 from .resources import Resource, read_resource
 from .types import LATEST, UINT64_MAX, LevelLike, TensorDataType
 
@@ -104,7 +104,7 @@ class _Model:
         as_object(model["dispatchables"], "`dispatchables`")
         commands = model["commands"]
         if not isinstance(commands, list):
-            raise ValueError(f"`commands` must be a list, got {shown(commands)}")
+            raise ValueError(f"`commands` must be a list, got {shortened(commands)}")
         self._commands = [self._read(one, f"commands[{i}]") for i, one in enumerate(commands)]
 
     def run(self) -> ModelRun:
@@ -124,7 +124,7 @@ class _Model:
         if kind.lower() not in known:
             raise ValueError(
                 f"`{where}.type` must be one of dispatch, print, writeFile, compare, "
-                f"got {shown(kind)}"
+                f"got {shortened(kind)}"
             )
         members, make = known[kind.lower()]
         reject_unknown(command, ("type", *members), f"`{where}`")
@@ -154,8 +154,8 @@ class _Model:
     def _compile(self, name: str, where: str) -> CompiledOperator:
         if name not in self._compiled:
             if name not in self._source["dispatchables"]:
-                found = ", ".join(map(shown, self._source["dispatchables"])) or "none"
-                raise ValueError(f"`{where}` must be one of {found}, got {shown(name)}")
+                found = ", ".join(map(shortened, self._source["dispatchables"])) or "none"
+                raise ValueError(f"`{where}` must be one of {found}, got {shortened(name)}")
             desc = from_json(self._source, name)
             self._compiled[name] = _at(f"dispatchables.{name}", lambda: self._device.compile(desc))
         return self._compiled[name]
@@ -203,9 +203,9 @@ class _Model:
     def _resource(self, members: Mapping[str, Any], member: str, where: str) -> Resource:
         name = text_of(members, member, where)
         if name not in self._resources:
-            found = ", ".join(map(shown, self._resources)) or "none"
+            found = ", ".join(map(shortened, self._resources)) or "none"
             raise ValueError(
-                f"`{where}.{member}` must be one of the resources {found}, got {shown(name)}"
+                f"`{where}.{member}` must be one of the resources {found}, got {shortened(name)}"
             )
         return self._resources[name]
 
@@ -214,7 +214,7 @@ class _Model:
         if resource.data_type is TensorDataType.UNKNOWN:
             raise ValueError(
                 f"`{where}.{member}` must be a resource of one type, "
-                f"{shown(members[member])} is UNKNOWN"
+                f"{shortened(members[member])} is UNKNOWN"
             )
         return resource
 
@@ -222,7 +222,7 @@ class _Model:
         resource = self._typed(command, "resource", where)
         verbose = command.get("verbose", False)
         if not isinstance(verbose, bool):
-            raise ValueError(f"`{where}.verbose` must be true or false, got {shown(verbose)}")
+            raise ValueError(f"`{where}.verbose` must be true or false, got {shortened(verbose)}")
         title = f"Resource '{command['resource']}':"
 
         def execute() -> None:
@@ -238,7 +238,7 @@ class _Model:
         path = text_of(command, "targetPath", where)
         is_array = path.lower().endswith(".npy")
         if path.lower().endswith((".png", ".jpg")):
-            raise ValueError(f"`{where}.targetPath` must be no picture, got {shown(path)}")
+            raise ValueError(f"`{where}.targetPath` must be no picture, got {shortened(path)}")
         find = self._typed if is_array else self._resource
         resource = find(command, "resource", where)
         sizes = unsigned_list(command.get("dimensions", []), f"`{where}.dimensions")

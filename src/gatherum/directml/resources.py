@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gatherum.regular_files import read_regular
 
-from .members import as_object, read_data_type, reject_unknown, shown, text_of, unsigned
+from .members import as_object, read_data_type, reject_unknown, shortened, text_of, unsigned
 from .types import TensorDataType
 
 _MEMBERS: Final = (
@@ -51,7 +51,7 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
     reject_unknown(members, _MEMBERS, f"`{where}`")
     kind = members.get("type", "buffer")
     if kind != "buffer":
-        raise ValueError(f"`{where}.type` must be 'buffer', got {shown(kind)}")
+        raise ValueError(f"`{where}.type` must be 'buffer', got {shortened(kind)}")
     if "initialValues" not in members:
         raise ValueError(f"`{where}.initialValues` is missing: every buffer needs it")
     data_type, place = TensorDataType.UNKNOWN, f"{where}.initialValuesDataType"
@@ -95,7 +95,7 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
     if data_type is TensorDataType.UNKNOWN:
         return _of_several_types(source, place)
     if isinstance(source, list):
-        numbers = [number(one, data_type, f"{place}[{i}]") for i, one in enumerate(source)]
+        numbers = [typed_number(one, data_type, f"{place}[{i}]") for i, one in enumerate(source)]
         return np.array(numbers, data_type.dtype)
     return _generated(source, data_type, place)
 
@@ -103,7 +103,7 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
 def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
     """Return one value many times, or values at equal distances."""
     if not isinstance(source, Mapping):
-        raise ValueError(f"`{place}` must be a list or an object, got {shown(source)}")
+        raise ValueError(f"`{place}` must be a list or an object, got {shortened(source)}")
     names = ("value",) if "value" in source else ("valueStart", "valueDelta")
     reject_unknown(source, ("valueCount", *names), f"`{place}`")
     for name in ("valueCount", *names):
@@ -112,20 +112,20 @@ def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
     dtype = data_type.dtype
     limit = _LARGEST // dtype.itemsize
     count = unsigned(source["valueCount"], f"`{place}.valueCount`", limit)
-    start = number(source[names[0]], data_type, f"{place}.{names[0]}")
+    start = typed_number(source[names[0]], data_type, f"{place}.{names[0]}")
     if names == ("value",):
         return np.full(count, start, dtype)
     delta = source["valueDelta"]
     if dtype.kind == "f":
-        delta = number(delta, data_type, f"{place}.valueDelta")
+        delta = typed_number(delta, data_type, f"{place}.valueDelta")
         end = float(start) + float(delta) * max(count - 1, 0)
         if math.isfinite(start) and math.isfinite(delta):
-            number(end, data_type, f"{place}: the last value")
+            typed_number(end, data_type, f"{place}: the last value")
         with np.errstate(invalid="ignore"):  # infinite starts and distances
             return (np.arange(count) * float(delta) + float(start)).astype(dtype)
     if isinstance(delta, bool) or not isinstance(delta, int):
-        raise ValueError(f"`{place}.valueDelta` must be an integer, got {shown(delta)}")
-    number(int(start) + delta * max(count - 1, 0), data_type, f"{place}: the last value")
+        raise ValueError(f"`{place}.valueDelta` must be an integer, got {shortened(delta)}")
+    typed_number(int(start) + delta * max(count - 1, 0), data_type, f"{place}: the last value")
     steps = np.arange(count, dtype=np.uint64) * np.uint64(delta % 2**64)  # exact modulo 2^64
     return (steps + np.uint64(int(start) % 2**64)).astype(dtype)
 
@@ -141,7 +141,7 @@ def _of_several_types(source: object, place: str) -> Array:
         typed = as_object(one, f"`{at}`, in a buffer of no one type,")
         reject_unknown(typed, ("name", "type", "value"), f"`{at}`")
         data_type = _whole_type(typed.get("type"), f"{at}.type")
-        value = number(typed.get("value"), data_type, f"{at}.value")
+        value = typed_number(typed.get("value"), data_type, f"{at}.value")
         pieces.append(np.array([value], data_type.dtype).tobytes())
     return np.frombuffer(b"".join(pieces), np.uint8)
 
@@ -152,30 +152,34 @@ def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> A
     content = read_regular(beside if os.path.exists(beside) else path, _LARGEST)
     if not path.lower().endswith(".npy"):
         if path.lower().endswith((".png", ".jpg")):
-            raise ValueError(f"`{place}.sourcePath` must be .npy or raw bytes, got {shown(path)}")
+            raise ValueError(
+                f"`{place}.sourcePath` must be .npy or raw bytes, got {shortened(path)}"
+            )
         if data_type is TensorDataType.UNKNOWN:
             raise ValueError(f"`{place}`: raw bytes need `initialValuesDataType`, got none")
         size = data_type.dtype.itemsize
         if len(content) % size:
             raise ValueError(
                 f"`{place}.sourcePath` must have whole elements of {size} bytes, "
-                f"{shown(path)} has {len(content)} bytes"
+                f"{shortened(path)} has {len(content)} bytes"
             )
         return np.frombuffer(content, data_type.dtype)
     try:
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
         found = TensorDataType.from_dtype(array.dtype.newbyteorder("="))
     except (ValueError, EOFError) as error:
-        raise ValueError(f"`{place}.sourcePath`: {shown(path)} is not readable: {error}") from None
+        raise ValueError(
+            f"`{place}.sourcePath`: {shortened(path)} is not readable: {error}"
+        ) from None
     if data_type not in (TensorDataType.UNKNOWN, found):
         raise ValueError(
             f"`{place}.sourcePath` must have elements of {data_type.name}, "
-            f"{shown(path)} has {found.name}"
+            f"{shortened(path)} has {found.name}"
         )
     return np.ascontiguousarray(array, found.dtype).ravel()
 
 
-def number(value: object, data_type: TensorDataType, place: str) -> int | float:
+def typed_number(value: object, data_type: TensorDataType, place: str) -> int | float:
     """Return a number that a type can hold, or raise ValueError."""
     if data_type is TensorDataType.UNKNOWN:
         raise ValueError(f"`{place}` must have a type, got UNKNOWN")
@@ -185,20 +189,23 @@ def number(value: object, data_type: TensorDataType, place: str) -> int | float:
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(
-                f"`{place}` must be a number or one of {', '.join(_SPECIAL)}, got {shown(value)}"
+                f"`{place}` must be a number or one of {', '.join(_SPECIAL)}, "
+                f"got {shortened(value)}"
             )
         if not _fits(value, dtype):
-            raise ValueError(f"`{place}` must be a number of {data_type.name}, got {shown(value)}")
+            raise ValueError(
+                f"`{place}` must be a number of {data_type.name}, got {shortened(value)}"
+            )
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     limits: Any = np.iinfo(dtype)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"`{place}` must be an integer, got {shown(value)}")
+        raise ValueError(f"`{place}` must be an integer, got {shortened(value)}")
     if not limits.min <= value <= limits.max:
         raise ValueError(
             f"`{place}` must be from {limits.min} to {limits.max} for {data_type.name}, "
-            f"got {shown(value)}"
+            f"got {shortened(value)}"
         )
     return value
 

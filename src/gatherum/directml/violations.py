@@ -74,7 +74,7 @@ class Inspection:
     ) -> bool:
         """Record a violation unless ``holds``, which is returned."""
         if not holds:
-            got = number(found) if isinstance(found, int) else str(found)
+            got = written_integer(found) if isinstance(found, int) else str(found)
             message = f"{self.operator}: `{field}` must {expected}, got {got}{remark}"
             self.violations.append(Violation(field, rule, message, expected, got, first_level))
         return holds
@@ -82,11 +82,11 @@ class Inspection:
 
 def listing(numbers: tuple[int, ...]) -> str:
     """Return sizes as DirectML's pages write them, such as ``{1,4,6}``; long lists are cut."""
-    shown = [number(n) for n in numbers[:_MOST_LISTED]]
+    shown = [written_integer(n) for n in numbers[:_MOST_LISTED]]
     more = [f"... {len(numbers)} in all"] if len(numbers) > _MOST_LISTED else []
     return "{" + ",".join(shown + more) + "}"
 
 
-def number(n: int) -> str:
+def written_integer(n: int) -> str:
     """Return an integer in digits, as long as a reader can do something with them."""
     return str(n) if n.bit_length() <= _MOST_BITS else f"an integer of {n.bit_length()} bits"

@@ -17,9 +17,9 @@ from gatherum.files.formats.storage import Source
 from gatherum.files.gathers import gather_nd_file
 from gatherum.files.operands import Path, open_all
 from gatherum.files.stats import Meter
-from gatherum.narrow import FORMATS, rounded, widened
+from gatherum.narrow_floats import FORMATS, rounded, widened
 
-__all__ = ["cast_copy", "check_kind", "copy", "dtype_of", "shown"]
+__all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
 
 STEP = 1 << 16  # elements that are converted together
 WHOLE = 1000  # elements of an array that NumPy prints in full
@@ -54,7 +54,7 @@ def cast_copy(
     made = locate(os.path.join(folder, f"{name}.{suffix}"))
     with _opened(where, folder) as source, open(made.file, "wb") as file:
         stored = _numbers_in(source, like)
-        check_kind(where, stored, dtype)
+        check_cast(where, stored, dtype)
         array = source.storage.flat(folder, Budget.parse("64MiB")).array
         try:
             file.write(made.format.checked_header(made, source.shape, dtype))
@@ -66,13 +66,13 @@ def cast_copy(
     return made
 
 
-def dtype_of(where: Path | Location, folder: str) -> np.dtype[Any]:
+def stored_dtype(where: Path | Location, folder: str) -> np.dtype[Any]:
     """Return the dtype of a file's array."""
     with _opened(where, folder) as source:
         return source.dtype
 
 
-def check_kind(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+def check_cast(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:
     """Raise ValueError where elements of one dtype do not become numbers of another."""
     source, target = (
         np.dtype(np.float64) if name_of(kind) in FORMATS else kind for kind in (stored, dtype)
@@ -83,12 +83,12 @@ def check_kind(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> No
         raise ValueError(f"{where}: {found} do not become {name_of(dtype)}")
 
 
-def copy(where: Location, out: Path | Location, **options: Any) -> None:
+def copy_array(where: Location, out: Path | Location, **options: Any) -> None:
     """Write a file's array to another file, of any format that is written."""
     gather_nd_file(where, np.zeros(0, np.int64), cast(Path, out), **options)
 
 
-def shown(where: Path | Location, like: np.dtype[Any], folder: str) -> str:
+def array_text(where: Path | Location, like: np.dtype[Any], folder: str) -> str:
     """Return the array in a file as NumPy prints it; of a long one, only what is shown is read.
 
     `like`: what its elements are where they are plain bytes.

@@ -12,22 +12,22 @@ from typing import Any, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import conversion, shapes
+from gatherum import conversion, shape_limits
 from gatherum.call import Attributes, FoldRule
+from gatherum.call_types import ModeName
 from gatherum.dtypes import MODES, is_index
 from gatherum.errors import not_an_index_dtype, renamed
 from gatherum.files.budget import Budget
+from gatherum.files.file_call import FileCall
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
-from gatherum.files.operands import Operand, Path, find, open_all
+from gatherum.files.operands import Operand, Path, find_operand, open_all
 from gatherum.files.remote import checked_options
-from gatherum.files.run import FileCall
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.groups import errors
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.reducing import ALIASES, check_defined, start_of
-from gatherum.names import ModeName
 
 __all__ = ["reduce_file"]
 
@@ -127,7 +127,7 @@ def reduce_file(
     row = FUNCTIONS[name]
     check_defined(REDUCE_FILE, row, name, found.dtype)
     dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
-    shapes.check_result(REDUCE_FILE, found.shape, dtype)
+    shape_limits.check_result(REDUCE_FILE, found.shape, dtype)
     _check_space(found.shape, dtype, out, spill_dir)
     one_group = Grouping.of(REDUCE_FILE, "groups", np.zeros(1, np.int64), (1,), 0)
     start = start_of(row, dtype, one_group, np.zeros((), dtype), fill_value)
@@ -220,7 +220,7 @@ def _examined(
     with ExitStack() as stack:
         opening = Opening(Meter(None), budget, folder, stack.callback, storage_options=remote)
         sources = open_all(
-            {role: find(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
+            {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
         )
         entries = sources["groups"]
         if not is_index(entries.dtype):
@@ -231,7 +231,7 @@ def _examined(
         return _Examined((number,), np.dtype(np.int64), attributes._replace(axis=0))
     shape, dtype = sources["values"].shape, sources["values"].dtype
     try:
-        axis = shapes.resolve_axis(REDUCE_FILE, shape, attributes.axis)
+        axis = shape_limits.resolve_axis(REDUCE_FILE, shape, attributes.axis)
     except ValueError as error:
         raise renamed(error, REDUCE_FILE, {"data": "values"}, True) from None
     if entries.shape not in (shape, shape[axis : axis + 1]):

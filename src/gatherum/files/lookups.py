@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.files.opened import Inputs
-from gatherum.files.operands import Operand, find, open_all
+from gatherum.files.inputs import Inputs
+from gatherum.files.operands import Operand, find_operand, open_all
 from gatherum.files.receivers import Receiver
 from gatherum.files.results import gathered
 
@@ -44,7 +44,7 @@ class Lookups:
         """
         with self._turn, ExitStack() as stack:  # the call closes the files that it opens
             own = replace(self.opening, at_end=stack.callback)
-            where = find("indices", indices, op)
+            where = find_operand("indices", indices, op)
             if isinstance(where, Location):
                 where.require()
             sources = {"table": self.table, **open_all({"indices": where}, own)}

@@ -21,7 +21,7 @@ from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
 from gatherum.files.tables.dimension_names import names_in
 
-__all__ = ["Held", "Operand", "Path", "find", "open_all"]
+__all__ = ["Held", "Operand", "Path", "find_operand", "open_all"]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, what the functions on arrays take, or an array object of Zarr or h5py
@@ -42,7 +42,7 @@ class Held:
         return f"the {self.role}"
 
 
-def find(role: str, operand: Operand, op: str = "gather") -> Location | Held:
+def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | Held:
     """Return where an operand is; nothing is opened.
 
     Lists, numbers, tensors in this processor's memory and whatever else NumPy makes an array of

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from gatherum.files.stats import Progress, size_text
 
-__all__ = ["shown"]
+__all__ = ["progress_shown"]
 
 PAUSE = 1.0  # seconds between two lines
 
 
 @contextmanager
-def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """Yield the function called with the bytes moved and expected: for True, it shows a bar.
 
     Where `rich` is not installed, a line a second takes the place of the bar.

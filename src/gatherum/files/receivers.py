@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gatherum import callbacks, conversion, errors, frameworks
 from gatherum.call import ArraySpec
-from gatherum.checks import check_out
+from gatherum.checks import check_out_spec
 from gatherum.errors import Shape
 from gatherum.files.formats.dtypes import name_of
 
@@ -35,11 +35,11 @@ class Receiver:
             spec = found
             if str(found.dtype) == name_of(dtype):  # NumPy has no name for it, or another
                 spec = ArraySpec(found.shape, dtype, found.strides)
-            check_out(op, shape, dtype, spec)
+            check_out_spec(op, shape, dtype, spec)
             self.array = _bytes_of(op, out).view(dtype).reshape(shape)
             return
         array = np.asarray(conversion.as_out(op, found))
-        check_out(op, shape, dtype, ArraySpec.of(array))
+        check_out_spec(op, shape, dtype, ArraySpec.of(array))
         if getattr(out, "requires_grad", False):
             raise ValueError(f"{op}: `out` must not require a gradient; write out.detach()")
         self.array = array
@@ -48,7 +48,7 @@ class Receiver:
         """Raise ValueError where it is read-only or shares memory with an operand."""
         given: list[Any] = [getattr(where, "array", None) for where in operands]
         data, indices = (x if conversion.is_plain(x) else NOTHING for x in given)
-        callbacks.check_memory(self.op, data, indices, None, self.array)
+        callbacks.check_out_memory(self.op, data, indices, None, self.array)
 
 
 NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)

@@ -16,7 +16,7 @@ from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, filled_first
 from gatherum.files.tables.grid import Announced, BoxArray
-from gatherum.readers import option
+from gatherum.reader_advice import option
 
 __all__ = ["Axes", "reordered"]
 

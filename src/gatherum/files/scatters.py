@@ -5,11 +5,11 @@ from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
 
+from gatherum.call_types import ModeName, ReductionName
+from gatherum.files.file_call import FileCall
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import ScatterOptions
-from gatherum.files.run import FileCall
 from gatherum.files.stats import Progress, Stats
-from gatherum.names import ModeName, ReductionName
 
 __all__ = ["scatter_elements_file", "scatter_nd_file", "scatter_slices_file"]
 

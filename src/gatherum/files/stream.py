@@ -13,18 +13,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.call_types import ModeName
 from gatherum.files.batches import Batches
 from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.lookups import Lookups
-from gatherum.files.operands import Held, Operand, Path, find, open_all
+from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
 from gatherum.files.remote import checked_options
 from gatherum.files.results import as_items
 from gatherum.files.stats import Meter
 from gatherum.files.tables.table import stopped_early
-from gatherum.names import ModeName
 
 __all__ = ["rows", "rows_of"]
 
@@ -102,7 +102,7 @@ def rows(
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"{directory}: there is no such directory")
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    where = find("table", table, "rows")
+    where = find_operand("table", table, "rows")
     if isinstance(where, Location):
         where.require()
     options = checked_options(storage_options)

@@ -5,8 +5,8 @@ first and last values, counts. `transform` changes each value by what its group 
 has the arguments and results of numpy_groupies.
 """
 
-from gatherum.dynamo import follow_tensors
 from gatherum.help_signatures import plain_help
+from gatherum.torch_compile import follow_tensors
 
 from .groupies import aggregate
 from .reducing import reduce, transform

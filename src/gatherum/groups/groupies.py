@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gatherum import conversion, indices, shapes
+from gatherum import conversion, indices, shape_limits
 from gatherum.call import Array
 from gatherum.casting import has_nan
 from gatherum.dtypes import check_movable, is_index
@@ -222,7 +222,7 @@ def _grouped(
         )
     sizes = _sizes(entries if rows else entries[np.newaxis], size, bool(rows))
     if rows:
-        shapes.check_result(AGGREGATE, sizes, values.dtype)
+        shape_limits.check_result(AGGREGATE, sizes, values.dtype)
         return values, _grouping(_flat(entries, sizes, order), (prod(sizes),), 0), sizes
     shape = (*values.shape[:along], *sizes, *values.shape[along + 1 :])
     return values, _grouping(entries, shape, along), shape
@@ -237,7 +237,7 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
         place = bad.component, *bad.where
         valid = 0, sizes[bad.component]
         raise errors.no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
-    strides = shapes.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
+    strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
     flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
     return flat
 

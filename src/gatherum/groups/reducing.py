@@ -7,13 +7,13 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gatherum import conversion, frameworks, shapes
+from gatherum import conversion, frameworks, shape_limits
+from gatherum.call_types import Foreign, ModeName
 from gatherum.casting import has_nan
 from gatherum.dtypes import MODES, AnyDType, is_index
 from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
-from gatherum.names import Foreign, ModeName
 from gatherum.places import Array
-from gatherum.shapes import MAX_BYTES
+from gatherum.shape_limits import MAX_BYTES
 
 from . import errors, namespace
 from .functions import (
@@ -241,7 +241,7 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
 
 def _check_result(by: Grouping, dtype: AnyDType) -> None:
     if all(type(n) is int for n in by.shape):  # else they are symbols of a graph
-        shapes.check_result(by.op, by.shape, dtype)
+        shape_limits.check_result(by.op, by.shape, dtype)
 
 
 def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: AnyDType) -> None:
@@ -421,7 +421,7 @@ def _grouped(
         raise not_an_index_dtype(op, xp.kind(entries), False, "groups")
     whole = tuple(found.shape)
     try:
-        along = shapes.resolve_axis(op, whole, along)
+        along = shape_limits.resolve_axis(op, whole, along)
     except ValueError as error:
         raise renamed(error, op, {"data": "values"}, True) from None
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):

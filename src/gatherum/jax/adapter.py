@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from .. import conversion, errors, native
 from ..call import ArraySpec, Attributes
-from ..edge_folds import NAME, Fold
+from ..call_types import OperatorName
+from ..edge_folds import NAME, AggregateOptions
 from ..frameworks import Framework, source_named
 from ..functions import Functions
-from ..names import OperatorName
 from ..operators import GATHERS
 from . import aggregation, namespace
 from . import errors as jax_errors
 from .namespace import places
 from .operands import is_jax, normalise
-from .primitives import Tracer, bind, described, direct, eager
+from .primitives import Tracer, bind, direct, eager, spec_of
 
 _Given: TypeAlias = tuple[object, ...]
 # What runs eager calls, by operator, type of the arrays and attributes. The core keeps the last one
@@ -96,7 +96,13 @@ class JaxAdapter(Framework):
         return run
 
     def aggregate(
-        self, data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: object
+        self,
+        data: Any,
+        sources: Any,
+        targets: Any,
+        fold: AggregateOptions,
+        weights: Any,
+        out: object,
     ) -> Array:
         """Run `gatherum.aggregate` on an array of JAX."""
         if out is not None:
@@ -129,7 +135,7 @@ class JaxAdapter(Framework):
         """
         if operand == "out":
             raise jax_errors.no_jax_out(op)
-        found = described(op, operand, value)
+        found = spec_of(op, operand, value)
         if not is_jax(value) or isinstance(value, Tracer):
             return found
         devices = value.devices()

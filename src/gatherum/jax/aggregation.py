@@ -13,16 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import aggregation, conversion, edge_folds
-from ..edge_folds import NAME, Fold, Pointer
+from ..edge_folds import NAME, AggregateOptions, Pointer
 from ..sparse_edges import segment_numbers
 from . import namespace
-from .operands import known
+from .operands import as_jax_dtype
 from .primitives import Array, Tracer
 
 _on_arrays: Any = aggregation.aggregate
 
 
-def run(data: Any, sources: Any, targets: Any, fold: Fold, weights: Any) -> Array:
+def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
     """Run `aggregate` where the data are an array of JAX."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
@@ -30,7 +30,7 @@ def run(data: Any, sources: Any, targets: Any, fold: Fold, weights: Any) -> Arra
     if not pointed:
         targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
     if weights is not None and not isinstance(weights, jax.Array):
-        weights = known(
+        weights = as_jax_dtype(
             NAME, "weights", conversion.as_updates(NAME, weights, data.dtype, "weights")
         )
     if any(isinstance(each, Tracer) for each in (data, sources, targets, weights)):
@@ -38,7 +38,7 @@ def run(data: Any, sources: Any, targets: Any, fold: Fold, weights: Any) -> Arra
             ends = np.asarray(targets.indptr)
             numbers = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
             targets = jnp.asarray(numbers)
-        edge_folds.check(namespace, data, sources, targets, weights, fold.reduction)
+        edge_folds.check_edges(namespace, data, sources, targets, weights, fold.reduction)
         return edge_folds.composed(namespace, data, sources, targets, weights, fold)
     given = data, sources, weights
     table, of, scale = (None if each is None else np.asarray(each) for each in given)

@@ -18,7 +18,7 @@ _WHOLE = frozenset((
 ))  # fmt: skip
 
 
-def planned(op: str, operand: str, dtype: Any) -> DType:
+def plan_dtype(op: str, operand: str, dtype: Any) -> DType:
     """Return the dtype of an array as plans take it, or raise TypeError for one that has no items
     of whole bytes with one meaning.
     """

@@ -11,7 +11,7 @@ from jax.interpreters import ad
 
 from .. import derivatives
 from ..call import Attributes
-from ..derivatives import Values
+from ..derivatives import ScatterValues
 from .namespace import places, sum_to
 from .primitives import GATHER, SCATTER, Array, bind
 
@@ -35,7 +35,7 @@ def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tupl
     result = bind(attributes, data, indices, updates)
     of_data, _, of_updates = (None if type(each) is ad.Zero else each for each in tangents)
     where = places(attributes, data.shape, indices)
-    values = Values(data, updates, result)
+    values = ScatterValues(data, updates, result)
     return result, derivatives.tangent(where, values, of_data, of_updates)
 
 

@@ -18,7 +18,7 @@ from ..places import Places
 from . import dtypes
 from . import errors as jax_errors
 from .elementary import exp, log  # noqa: F401  # two of these functions
-from .operands import known
+from .operands import as_jax_dtype
 from .primitives import Array, Tracer, bind
 from .products import product_of_others  # noqa: F401  # one of these functions
 
@@ -96,7 +96,7 @@ isinf = jnp.isinf
 
 
 def as_values(op: str, operand: str, value: Array) -> Array:
-    dtypes.planned(op, operand, value.dtype)
+    dtypes.plan_dtype(op, operand, value.dtype)
     # A product before it is rounded here: XLA would compute on in more bits.
     return jax.lax.optimization_barrier(value) if isinstance(value, Tracer) else value
 
@@ -104,7 +104,7 @@ def as_values(op: str, operand: str, value: Array) -> Array:
 def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     if isinstance(value, jax.Array):
         return value
-    return known(op, operand, conversion.as_indices(op, value, operand))
+    return as_jax_dtype(op, operand, conversion.as_indices(op, value, operand))
 
 
 def as_size(op: str, name: str, value: object) -> int:

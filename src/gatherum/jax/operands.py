@@ -13,7 +13,7 @@ from .. import conversion, errors, frameworks
 from ..call import Attributes
 from ..dtypes import is_index
 from . import errors as jax_errors
-from .primitives import Array, described, planned
+from .primitives import Array, plan_of, spec_of
 
 
 def normalise(
@@ -23,10 +23,8 @@ def normalise(
     op = attributes.op
     given = {"data": data, "indices": indices, "updates": updates}
     frameworks.check_one_framework(op, given | {"fill_value": fill_value})
-    operands, specs = conversion.as_operands(
-        attributes, (data, indices, updates), is_jax, described
-    )
-    planned(attributes, *specs)
+    operands, specs = conversion.as_operands(attributes, (data, indices, updates), is_jax, spec_of)
+    plan_of(attributes, *specs)
     item = b""
     if attributes.fills and is_jax(fill_value):
         _check_fill(op, operands[0].dtype, fill_value)
@@ -35,7 +33,7 @@ def normalise(
     if any(item):
         attributes = attributes._replace(fill=item)
     names = ("data", "indices", "updates")
-    return attributes, tuple(known(op, *each) for each in zip(names, operands, strict=False))
+    return attributes, tuple(as_jax_dtype(op, *each) for each in zip(names, operands, strict=False))
 
 
 def is_jax(value: object) -> bool:
@@ -52,19 +50,19 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
 
 
-def known(op: str, operand: str, array: Any) -> Array:
+def as_jax_dtype(op: str, operand: str, array: Any) -> Array:
     """Return an array in a dtype that JAX has; without x64 none has 64 bits."""
     if is_jax(array):
         return array
     native: NDArray[Any] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    known = np.dtype(jax.dtypes.canonicalize_dtype(native.dtype))
-    if known == native.dtype:
+    as_jax_dtype = np.dtype(jax.dtypes.canonicalize_dtype(native.dtype))
+    if as_jax_dtype == native.dtype:
         return native
-    if is_index(known) and native.size:
-        limits = np.iinfo(known)
+    if is_index(as_jax_dtype) and native.size:
+        limits = np.iinfo(as_jax_dtype)
         fits = limits.min <= int(native.min()) and int(native.max()) <= limits.max
     else:
         fits = native.size == 0
     if not fits:
-        raise jax_errors.needs_x64(op, operand, native.dtype, known)
-    return native.astype(known)
+        raise jax_errors.needs_x64(op, operand, native.dtype, as_jax_dtype)
+    return native.astype(as_jax_dtype)

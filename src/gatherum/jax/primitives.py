@@ -33,7 +33,7 @@ _FILL_BYTES = 16
 
 @native.emptied_at_exit
 @lru_cache(maxsize=4096)
-def planned(attributes: Attributes, *specs: ArraySpec) -> Plan:
+def plan_of(attributes: Attributes, *specs: ArraySpec) -> Plan:
     """Return the plan of a call on operands of these specs; it checks them."""
     return build(Call(attributes._replace(fill=b""), *specs))
 
@@ -41,16 +41,16 @@ def planned(attributes: Attributes, *specs: ArraySpec) -> Plan:
 def planned_for(attributes: Attributes, operands: Sequence[Any]) -> Plan:
     """Return the plan of a call on arrays or what stands for them."""
     named = zip(("data", "indices", "updates"), operands, strict=False)
-    return planned(attributes, *(described(attributes.op, *each) for each in named))
+    return plan_of(attributes, *(spec_of(attributes.op, *each) for each in named))
 
 
-def described(op: str, operand: str, value: Any) -> ArraySpec:
+def spec_of(op: str, operand: str, value: Any) -> ArraySpec:
     """Return the spec of an operand, or raise TypeError where no plan can have it."""
     if not all(isinstance(n, int) for n in value.shape):
         raise jax_errors.symbolic_shape(op, operand, value.shape)
     dtype = value.dtype
     if operand != "indices" or not isinstance(dtype, np.dtype):
-        dtype = dtypes.planned(op, operand, dtype)
+        dtype = dtypes.plan_dtype(op, operand, dtype)
     return ArraySpec.contiguous(tuple(value.shape), dtype)
 
 
@@ -77,7 +77,7 @@ def _messages(made: Plan) -> str:
     return "\n".join(map(str, [changed, *said]))
 
 
-def lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
+def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
     made = planned_for(attributes, ctx.avals_in)
     several = private.device_count(ctx) > 1
@@ -105,7 +105,7 @@ def _refuse(ctx: Any, *_: Any, attributes: Attributes) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def compiled(attributes: Attributes) -> Any:
+def compiled_call(attributes: Attributes) -> Any:
     """Return a call as a function that JAX compiles once for every shape and dtype."""
     return jax.jit(partial(primitive(attributes).bind, attributes=attributes))
 
@@ -121,7 +121,7 @@ def evaluate(*operands: Array, attributes: Attributes) -> Array:
 @lru_cache(maxsize=1024)
 def eager(attributes: Attributes) -> Callable[..., Array]:
     """Return what runs a call outside of any transform, and waits where it may still raise."""
-    run = compiled(attributes)
+    run = compiled_call(attributes)
     always, never = attributes.mode == "raise", attributes.mode in ("fill", "drop")
 
     def evaluated(*operands: Array) -> Array:
@@ -145,7 +145,7 @@ def direct(attributes: Attributes) -> Callable[..., Array] | None:
     """Return what the core runs, and waits for, in the place of `eager`: in the mode that waits
     always. A call that fails is made again by `eager`, which finds the message.
     """
-    return compiled(attributes) if attributes.mode == "raise" else None
+    return compiled_call(attributes) if attributes.mode == "raise" else None
 
 
 def _are_divided(operands: tuple[Array, ...]) -> bool:

@@ -25,7 +25,7 @@ AxisType: Any
 ArrayMapping: Any
 SdyShardingRule: Any
 custom_partitioning: Any
-AxisType, ArrayMapping, SdyShardingRule, custom_partitioning = map(private_names.find, NAMES)
+AxisType, ArrayMapping, SdyShardingRule, custom_partitioning = map(private_names.find_name, NAMES)
 is_old = tuple(map(int, jax.__version__.split(".")[:2])) < (0, 7)
 divides = None not in (AxisType, ArrayMapping, SdyShardingRule, custom_partitioning)
 

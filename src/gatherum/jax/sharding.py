@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ..call import Attributes
 from . import errors as jax_errors
 from . import private
-from .primitives import GATHER, SCATTER, bind, lower
+from .primitives import GATHER, SCATTER, bind, lower_to_custom_call
 
 Shape: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = tuple[int, ...]
@@ -105,7 +105,7 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
         raise jax_errors.several_devices(attributes.op, jax.__version__)
     divided = _of_devices(ctx)
     if divided is None or 0 in ctx.avals_out[0].shape:
-        return lower(ctx, *operands, attributes=attributes)
+        return lower_to_custom_call(ctx, *operands, attributes=attributes)
     data, indices, *updates = [tuple(aval.shape) for aval in ctx.avals_in]
     axis = attributes.operator.resolve(data, indices, attributes.axis)
     attributes = attributes._replace(axis=axis)

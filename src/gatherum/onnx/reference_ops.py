@@ -7,9 +7,9 @@ from typing import Any
 import onnx
 
 from ..operators import OPERATORS
-from .caches import TensorScatter
 from .contrib import GatherBlockQuantized
 from .operators import Array, FamilyOp, NodeOp
+from .tensor_scatter import TensorScatter
 
 
 class Gather(FamilyOp):

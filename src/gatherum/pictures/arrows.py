@@ -9,7 +9,7 @@ from .grids import LANE, TIGHT, Box
 BEND = 5.0
 
 
-class End(NamedTuple):
+class ArrowEnd(NamedTuple):
     """One end of a line: a box, the box around its neighbours, and the lane beside it."""
 
     box: Box
@@ -25,7 +25,7 @@ class Route(NamedTuple):
     direction: tuple[float, float]
 
 
-def route(start: End, end: End, across: bool) -> Route:
+def route(start: ArrowEnd, end: ArrowEnd, across: bool) -> Route:
     """Draw a line that leaves `start` and arrives at `end`, left to right or top to bottom."""
     s, e = (start, end) if across else (_turned(start), _turned(end))
     path: list[tuple[str, list[tuple[float, float]]]] = []
@@ -58,11 +58,11 @@ def route(start: End, end: End, across: bool) -> Route:
     return Route(text, target, direction)
 
 
-def _lane(end: End) -> float:
+def _lane(end: ArrowEnd) -> float:
     return end.box.bottom + TIGHT / 2 + LANE * (end.lane + 1)
 
 
-def _turned(end: End) -> End:
+def _turned(end: ArrowEnd) -> ArrowEnd:
     """Swap the axes."""
     box, edges = (Box(b.top, b.left, b.bottom, b.right) for b in (end.box, end.edges))
-    return End(box, edges, end.lane)
+    return ArrowEnd(box, edges, end.lane)

@@ -10,7 +10,7 @@ from . import svg
 from .captions import call_text, notes, shapes_text, titles, wrapped
 from .cells import CallValues, Cell, Cells, fill_cells
 from .grids import HEAD, Box, Grid
-from .layout import FONT, LINE, MARGIN, NAME, Label, Layout, arrange, plane_name
+from .layout import FONT, LINE, MARGIN, NAME, Composition, Label, arrange, plane_name
 from .model import Scene, scene_of
 from .roles import MOST_ACROSS, planes
 
@@ -60,7 +60,7 @@ def draw(s: Call, operands: CallValues | None = None, refusal: str = "") -> str:
     )
 
 
-def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
+def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Composition]:
     """Lay a call out so that it can be read: with letters if its values are too wide, and with
     fewer cells if they still are.
     """
@@ -101,7 +101,7 @@ def _head_texts(scene: Scene, values: bool, refusal: str) -> Iterator[tuple[str,
         yield refusal, NOTE, "warning", False
 
 
-def _body(scene: Scene, cells: Cells, layout: Layout) -> Iterator[str]:
+def _body(scene: Scene, cells: Cells, layout: Composition) -> Iterator[str]:
     form = scene.form
     yield from _titles_drawn(scene, layout)
     if not scene.refused:
@@ -126,7 +126,7 @@ def _body(scene: Scene, cells: Cells, layout: Layout) -> Iterator[str]:
         yield from _index(label)
 
 
-def _titles_drawn(scene: Scene, layout: Layout) -> Iterator[str]:
+def _titles_drawn(scene: Scene, layout: Composition) -> Iterator[str]:
     named = titles(scene)
     for name, (x, y) in layout.titles.items():
         title, shape = named[name]
@@ -255,7 +255,7 @@ def _dog_ear(box: Box, style: str) -> str:
     return svg.element("path", style, d=f"M{x - 12:.1f} {y:.1f}H{x:.1f}V{y + 12:.1f}Z")
 
 
-def _steps(layout: Layout, congruent: bool, gathers: bool, across: bool) -> Iterator[str]:
+def _steps(layout: Composition, congruent: bool, gathers: bool, across: bool) -> Iterator[str]:
     """Draw the short arrows between indices and what they move."""
     if layout.moved.empty or not layout.labels:
         return
@@ -275,7 +275,7 @@ def _steps(layout: Layout, congruent: bool, gathers: bool, across: bool) -> Iter
         yield svg.arrow_head(end, direction, "arrow")
 
 
-def _legend(cells: Cells, layout: Layout, width: float, top: float) -> tuple[list[str], float]:
+def _legend(cells: Cells, layout: Composition, width: float, top: float) -> tuple[list[str], float]:
     """Explain the marks that occur; return the lines and where they end."""
     marks = set().union(*(cell.marks for cell in [*cells.data, *cells.moved]))
     if any(label.entry.again for label in layout.labels):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import Shape
-from .arrows import End, Route, route
+from .arrows import ArrowEnd, Route, route
 from .cells import Cell, Cells
 from .grids import TIGHT, Box, Grid
 from .model import Entry, Link, Scene, Selection
@@ -34,7 +34,7 @@ class Label(NamedTuple):
 
 
 @dataclass(slots=True)
-class Layout:
+class Composition:
     """Grids, indices and lines in their places, and the places of titles.
 
     `data` is a scatter's result, and `before` its data, where there is space. `lines` run between
@@ -80,7 +80,7 @@ class Lanes:
 
 def arrange(
     scene: Scene, cells: Cells, titles: dict[str, tuple[str, ...]], before: bool = False
-) -> Layout:
+) -> Composition:
     """Put everything in its place, beginning at (0, 0); the data of a scatter too, if asked."""
     form, links = scene.form, cells.links
     gathers = scene.call.updates is None
@@ -104,7 +104,7 @@ def arrange(
         data.cell, moved.cell = (
             (most, grid.cell[1]) if along == 0 else (grid.cell[0], most) for grid in (data, moved)
         )
-    layout = Layout(data, moved, Box(0, 0, 0, 0))
+    layout = Composition(data, moved, Box(0, 0, 0, 0))
     if before:
         layout.before = _before(scene, cells, data)
     _stack(layout, scene, gathers, index, titles)
@@ -187,7 +187,7 @@ def _take(link: Link, form: Form, data: Lanes, indices: Lanes) -> tuple[int, int
 
 
 def _stack(
-    layout: Layout,
+    layout: Composition,
     scene: Scene,
     gathers: bool,
     index: tuple[float, float],
@@ -251,7 +251,7 @@ def _stack(
         layout.titles["before"] = (data.x, 14.0)
 
 
-def _place_before(layout: Layout) -> float:
+def _place_before(layout: Composition) -> float:
     """Put the data of a scatter at the top, and return the height that they take there."""
     if layout.before is None:
         return 0.0
@@ -260,7 +260,7 @@ def _place_before(layout: Layout) -> float:
 
 
 def _place_indices(
-    layout: Layout,
+    layout: Composition,
     scene: Scene,
     cells: Cells,
     texts: dict[Shape, tuple[str, ...]],
@@ -302,7 +302,7 @@ def _index_box(x: float, y: float, text: tuple[str, ...], index: tuple[float, fl
 
 
 def _draw_lines(
-    layout: Layout,
+    layout: Composition,
     scene: Scene,
     links: list[Link],
     lanes: list[tuple[int, int]],
@@ -314,11 +314,11 @@ def _draw_lines(
     for link, label, (at_data, at_index) in zip(links, layout.labels, lanes, strict=True):
         if link.data is None:
             continue
-        source = End(data.around(link.data), data.edges(link.data), at_data)
+        source = ArrowEnd(data.around(link.data), data.edges(link.data), at_data)
         edges = label.box
         if form.congruent:
             shift = (layout.band.left - moved.x, layout.band.top - moved.y)
             edges = moved.edges(link.moved).moved(*shift)
-        target = End(label.box, edges, at_index)
+        target = ArrowEnd(label.box, edges, at_index)
         ends = (source, target) if gathers else (target, source)
         layout.lines.append((link, route(*ends, form.across)))

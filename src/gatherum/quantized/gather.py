@@ -8,16 +8,16 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .. import conversion, errors, frameworks, native, shapes
+from .. import conversion, errors, frameworks, native, shape_limits
 from .. import indices as resolved
 from ..call import Array
+from ..call_types import Foreign, ModeName
 from ..dtypes import DType, is_index
-from ..dynamo import follow_tensors
 from ..errors import Shape
-from ..names import Foreign, ModeName
 from ..plans import apply
+from ..torch_compile import follow_tensors
 from .formats import NAME, ResultName, name_of, result_dtype
-from .spec import Attributes, Spec, as_attributes, spec_of
+from .spec import QuantizedAttributes, Spec, as_attributes, spec_of
 
 
 @overload
@@ -193,7 +193,7 @@ _ARRAYS = "data", "scales"
 
 
 def _on_arrays(
-    attributes: Attributes, data: Any, indices: Any, scales: Any, zero_points: Any
+    attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
 ) -> Array:
     zeros = None if zero_points is None else (zero_points.shape, zero_points.dtype)
     spec, dtype = _planned(attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros)
@@ -202,7 +202,7 @@ def _on_arrays(
 
 @lru_cache(256)
 def _planned(
-    attributes: Attributes,
+    attributes: QuantizedAttributes,
     data: Shape,
     data_dtype: DType,
     scales: Shape,
@@ -219,7 +219,7 @@ def _planned(
 
 
 def run_on_arrays(
-    attributes: Attributes,
+    attributes: QuantizedAttributes,
     spec: Spec,
     data: Array,
     indices: Array,
@@ -232,9 +232,9 @@ def run_on_arrays(
     """
     if not is_index(indices.dtype):
         raise errors.not_an_index_dtype(NAME, indices.dtype, False)
-    shapes.check_rank(NAME, "`indices`", indices.ndim)
+    shape_limits.check_rank(NAME, "`indices`", indices.ndim)
     shape = spec.result_shape(indices.shape)
-    shapes.check_result(NAME, shape, dtype)
+    shape_limits.check_result(NAME, shape, dtype)
     rows = resolve_rows(indices, spec.axis, spec.rows, attributes.mode, attributes.negative)
     out: Array = native.new_result(dtype, shape)
     dequantize(spec, data, rows, scales, zero_points, out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from .. import conversion, shapes
+from .. import conversion, shape_limits
 from ..dtypes import MODES
 from ..errors import Shape, other_dtype, out_of_range
 from ..operators import OPERATORS
@@ -13,7 +13,7 @@ from . import errors
 from .formats import BITS, CODES, NAME, PACKS, SCALES, Codes, result_name
 
 
-class Attributes(NamedTuple):
+class QuantizedAttributes(NamedTuple):
     """The arguments that are no arrays."""
 
     axis: int
@@ -113,7 +113,7 @@ def as_attributes(
     dtype: object,
     mode: object,
     negative: object,
-) -> Attributes:
+) -> QuantizedAttributes:
     """Return the arguments that are no arrays, as plain values."""
     block = conversion.as_integer(NAME, "block_size", block_size)
     if block < 1:
@@ -121,7 +121,7 @@ def as_attributes(
     result = result_name(dtype)
     if result is None:
         raise errors.not_a_result(dtype)
-    return Attributes(
+    return QuantizedAttributes(
         conversion.as_integer(NAME, "axis", axis),
         conversion.as_integer(NAME, "quantize_axis", quantize_axis),
         block,
@@ -147,7 +147,7 @@ def codes_of(dtype: str, bits: int | None) -> Codes:
 
 
 def spec_of(
-    attributes: Attributes,
+    attributes: QuantizedAttributes,
     data: tuple[Shape, str],
     scales: tuple[Shape, str],
     zero_points: tuple[Shape, str] | None,
@@ -159,13 +159,13 @@ def spec_of(
         raise errors.not_a_scale(scales[1])
     if zero_points is not None:
         _check_zero_points(dtype, codes, zero_points[1])
-    shapes.check_rank(NAME, "`data`", len(shape))
-    axis = shapes.resolve_axis(NAME, shape, attributes.axis)
+    shape_limits.check_rank(NAME, "`data`", len(shape))
+    axis = shape_limits.resolve_axis(NAME, shape, attributes.axis)
     rank, q = len(shape), attributes.quantize_axis
     if not -rank <= q < rank:
         raise out_of_range(NAME, "quantize_axis", q, -rank, rank)
     values = (*shape[:-1], shape[-1] * codes.in_byte)
-    shapes.check_size(NAME, "data", values, 1)
+    shape_limits.check_size(NAME, "data", values, 1)
     block = min(attributes.block_size, max(values[q], 1))
     found = Spec(values, axis, q % rank, block, codes, scales[1], attributes.result)
     if scales[0] != found.scales:

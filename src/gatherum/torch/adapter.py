@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import errors
 from ..call import ArraySpec, Attributes
-from ..edge_folds import NAME, Fold
+from ..edge_folds import NAME, AggregateOptions
 from ..frameworks import Framework, source_named
 from . import aggregation, checks, dlpack, namespace, prepared, quantized
 from .api import call
@@ -29,10 +29,10 @@ class TorchAdapter(Framework):
     kinds = Tensor, torch.nn.Parameter
 
     def aggregate(
-        self, data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: Any
+        self, data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Any
     ) -> Tensor:
         """Run `gatherum.aggregate` on a tensor."""
-        checks.check_out(NAME, out)
+        checks.check_out_tensor(NAME, out)
         fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
         return aggregation.run(data, sources, targets, fold, weights, out)
 

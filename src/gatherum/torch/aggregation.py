@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import aggregation, conversion, edge_folds, errors, sparse_edges
 from .._core import Reduction, divides
-from ..edge_folds import NAME, Fold, Pointer
+from ..edge_folds import NAME, AggregateOptions, Pointer
 from ..reductions import FOLDS, ROWS
 from . import checks, dtypes, namespace, operands, private
 from .batching import front, stretched
@@ -48,7 +48,7 @@ def aggregate(
 
 
 def run(
-    data: Any, sources: Any, targets: Any, fold: Fold, weights: Any, out: Tensor | None
+    data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
 ) -> Tensor:
     """Run `aggregate` where the data are a tensor."""
     data = namespace.as_values(NAME, "data", data)
@@ -61,7 +61,7 @@ def run(
         weights = _as_weights(weights, data)
     with errors.for_tensors():
         ends = sources, sources if fold.pointer else targets
-        edge_folds.check(namespace, data, *ends, weights, fold.reduction)
+        edge_folds.check_edges(namespace, data, *ends, weights, fold.reduction)
     found = _again(data, sources, targets, weights, fold)
     return found if out is None else checked_out(NAME, out, found).copy_(found)
 
@@ -72,7 +72,7 @@ def _as_weights(value: Any, data: Tensor) -> Tensor:
         checks.check_container(NAME, "weights", value)
         if not dtypes.is_of_numpy(data.dtype):
             return torch.as_tensor(value, dtype=data.dtype, device=data.device)
-        kind = dtypes.planned(NAME, "data", data.dtype)
+        kind = dtypes.plan_dtype(NAME, "data", data.dtype)
         with errors.for_tensors():
             array = conversion.as_updates(NAME, value, kind, "weights")
         value = operands.as_tensor(NAME, "weights", array, data)
@@ -90,7 +90,7 @@ def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
 def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
             weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
             pointer: str = "") -> Tensor:  # fmt: skip
-    kind: Any = dtypes.planned(NAME, "data", data.dtype)
+    kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
     if not isinstance(kind, np.dtype):  # NumPy has no arrays of it
         how = size, reduction, weights, bounds, negative, pointer
         return _composed(data, sources, targets, *how)
@@ -109,7 +109,7 @@ def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction
 def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
               weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
               pointer: str = "") -> Tensor:  # fmt: skip
-    fold = Fold(size, reduction, bounds, negative)
+    fold = AggregateOptions(size, reduction, bounds, negative)
     targets = _listed(targets, sources.shape[0], pointer)
     found: Tensor = edge_folds.composed(namespace, data, sources, targets, weights, fold)
     return found
@@ -144,7 +144,8 @@ class _Sum(_Function):  # type: ignore[misc]
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
         ctx.set_materialize_grads(False)
-        ctx.fold, ctx.rows = Fold(size, reduction, bounds, negative, pointer), data.shape[0]
+        ctx.fold = AggregateOptions(size, reduction, bounds, negative, pointer)
+        ctx.rows = data.shape[0]
         call = data, sources, targets, size, reduction, weights, bounds, negative, pointer
         return below_recording(overload(NAME), keyset, call)
 
@@ -191,7 +192,7 @@ class _Sum(_Function):  # type: ignore[misc]
 
 
 def _again(
-    data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: Fold
+    data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: AggregateOptions
 ) -> Tensor:
     how = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
     found: Tensor = overload(NAME)(data, sources, targets, *how)
@@ -230,7 +231,7 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     )
     if weights is not None:
         weights = stretched(front(weights, dims[5], info.batch_size), edges)
-    fold = Fold(size, reduction, bounds, negative)
+    fold = AggregateOptions(size, reduction, bounds, negative)
     found = edge_folds.composed(namespace, data, sources, targets, weights, fold, batched=True)
     return found, 0
 

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from .. import conversion, errors
 from ..call import Attributes
+from ..call_types import ModeName, ReductionName
 from ..checks import check_range
 from ..functions import function_of
-from ..names import ModeName, ReductionName
 from ..native import call as call_core
 from ..operators import OPERATORS
-from . import checks, graphs, operands
+from . import checks, operands, traced_operands
 
 _ops = torch.ops.gatherum
 
@@ -150,7 +150,7 @@ def _traces(op: str, data: object) -> bool:
     """Whether a graph is traced, which does not see into the core: a call goes round it. Raises
     where the data are no tensor.
     """
-    checks.check_data(op, data)
+    checks.check_data_tensor(op, data)
     return bool(torch.compiler.is_compiling())
 
 
@@ -211,8 +211,8 @@ def call(
 ) -> Tensor:
     """Run a call by the custom ops, after the checks that are due before them."""
     op, operator, traced = attributes.op, attributes.operator, torch.compiler.is_dynamo_compiling()
-    checks.check_out(op, out)
-    given: Any = graphs if traced else operands
+    checks.check_out_tensor(op, out)
+    given: Any = traced_operands if traced else operands
     indices = given.as_indices(op, indices, data)
     if not traced:  # then the kernels for tensors without values check operands
         _check(op, data, indices, None, out)

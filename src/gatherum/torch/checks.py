@@ -15,18 +15,18 @@ from . import addresses, private
 from . import errors as torch_errors
 
 
-def check_data(op: str, value: object) -> None:
+def check_data_tensor(op: str, value: object) -> None:
     """Raise TypeError for `data` that is no tensor."""
     if not isinstance(value, Tensor):
-        refuse(op, "data", value)
+        refuse_operand(op, "data", value)
 
 
-def check_out(op: str, value: object) -> None:
+def check_out_tensor(op: str, value: object) -> None:
     """Raise for an `out` that is no tensor, or one that must not be changed."""
     if value is None:
         return
     if not isinstance(value, Tensor):
-        refuse(op, "out", value)
+        refuse_operand(op, "out", value)
     if not torch.compiler.is_dynamo_compiling():  # it cannot ask a tensor that
         check_changeable(op, "out", value)
 
@@ -39,7 +39,7 @@ def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
         raise torch_errors.inference_tensor(op, operand)
 
 
-def refuse(op: str, operand: str, value: object) -> NoReturn:
+def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
     """Raise TypeError for a value that is no tensor where it has to be one."""
     if conversion.is_masked(value):  # torch.as_tensor would drop the mask
         raise errors.masked_array(op, operand)
@@ -67,7 +67,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
     """Raise for a tensor that the core cannot read: sparse, or on another device."""
     strided = tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
     if not strided or type(tensor) is not Tensor:
-        check_kind(op, operand, tensor)
+        check_plain_tensor(op, operand, tensor)
     if tensor.device != device:
         if tensor.is_meta:
             raise errors.unread_values(op, operand, "tensor on the device meta")
@@ -75,7 +75,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
         raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
 
 
-def check_kind(op: str, operand: str, tensor: Tensor) -> None:
+def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
     """Raise TypeError for a tensor that is more than its values and their places."""
     if tensor.is_nested:
         instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
@@ -101,7 +101,7 @@ def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], erro
     named = list(zip(names, operands, strict=False))
     for name, value in reversed(named):  # the data may be made by the function that calls
         if isinstance(value, Tensor) and _dispatches(type(value)):
-            check_kind(op, name, value)
+            check_plain_tensor(op, name, value)
             distributed = type(value).__name__ == "DTensor"
             local = f"write {name}.full_tensor(), or {name}.to_local() for the part that is here"
             instead = local if distributed else "make a torch.Tensor of it"

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..call import ArraySpec, Attributes
-from ..cuda import cub, elementary, execute
+from ..cuda import cub, device_calls, elementary
 from ..cuda import errors as cuda_errors
+from ..cuda.device_views import View
 from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
-from ..cuda.views import View
 from ..dtypes import AnyDType
 from ..errors import Shape
 from . import checks, dtypes
@@ -53,7 +53,7 @@ class _Torch:
         item = value.element_size()
         spec = ArraySpec(
             tuple(value.shape),
-            dtypes.planned(op, operand, value.dtype),
+            dtypes.plan_dtype(op, operand, value.dtype),
             tuple(step * item for step in value.stride()),
         )
         return View(value.data_ptr(), spec, value.device.index, value)
@@ -124,18 +124,18 @@ def run(
         zero = isinstance(fill, int) and fill == 0
         return b"" if zero else fill_item(op, fill, data.dtype)
 
-    result: Tensor = execute.call(FRAMEWORK, attributes, data, indices, updates, item, out)
+    result: Tensor = device_calls.call(FRAMEWORK, attributes, data, indices, updates, item, out)
     return result
 
 
-def mapped(function: str, values: Tensor) -> Tensor:
+def map_values(function: str, values: Tensor) -> Tensor:
     """Return "exp" or "log" of a contiguous tensor of floats on a CUDA device."""
     _check_device(function)
     found, number = torch.empty_like(values), values.device.index or 0
-    device = execute.open_device(FRAMEWORK, number, FRAMEWORK.stream(number, (values,)))
+    device = device_calls.open_device(FRAMEWORK, number, FRAMEWORK.stream(number, (values,)))
     dtype = str(values.dtype).removeprefix("torch.")
     addresses = values.data_ptr(), found.data_ptr()
-    elementary.into(device, function, dtype, *addresses, values.numel())
+    elementary.map_on_device(device, function, dtype, *addresses, values.numel())
     return found
 
 

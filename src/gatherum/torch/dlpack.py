@@ -104,7 +104,7 @@ def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
     """Return an array of a tensor's memory, or its spec where NumPy cannot read the values."""
     check_dense(op, operand, value, value.device)
     check_storage(op, operand, value)
-    dtype, item = dtypes.planned(op, operand, value.dtype), value.element_size()
+    dtype, item = dtypes.plan_dtype(op, operand, value.dtype), value.element_size()
     lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
     lazy = lazy or is_batched(value)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):

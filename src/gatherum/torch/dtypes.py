@@ -29,7 +29,7 @@ def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
         raise errors.no_whole_items(op, operand, "torch", dtype) from None
 
 
-def planned(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
+def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
     """Return what plans call a dtype, or raise TypeError."""
     return dtypes.dtype_of(code_of(op, operand, dtype))
 

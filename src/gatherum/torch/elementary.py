@@ -28,7 +28,7 @@ def _checked(name: str, x: Tensor) -> Tensor:
     """Return a contiguous tensor of the same values, or raise for what has no such function."""
     check_dense(name, "x", x, x.device)
     if not (x.is_floating_point() and dtypes.has_sums(x.dtype)):
-        raise torch_errors.no_float(name, dtypes.planned(name, "x", x.dtype))
+        raise torch_errors.no_float(name, dtypes.plan_dtype(name, "x", x.dtype))
     check_storage(name, "x", x)
     return x.detach().resolve_neg().contiguous()
 
@@ -44,7 +44,7 @@ def _computed(name: str, x: Tensor) -> Tensor:
         with np.errstate(invalid="ignore"):
             np.sqrt(values, out=out)
     else:
-        elementary.into(name, str(given.dtype).removeprefix("torch."), values, out)
+        elementary.map_into(name, str(given.dtype).removeprefix("torch."), values, out)
     return found
 
 
@@ -52,7 +52,9 @@ def _on_cuda(name: str, x: Tensor) -> Tensor:
     from . import cuda
 
     given = _checked(name, x)
-    return given.sqrt() if name == "sqrt" else cuda.mapped(name, given)  # the root is exact there
+    return (
+        given.sqrt() if name == "sqrt" else cuda.map_values(name, given)
+    )  # the root is exact there
 
 
 def _elsewhere(name: str, x: Tensor) -> Tensor:

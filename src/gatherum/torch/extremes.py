@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import errors, extremes, native
 from ..call import ArraySpec, Call, FoldRule
 from ..places import Places
-from . import addresses, dtypes, private, sizes
+from . import addresses, dtypes, private, symbolic_sizes
 from .checks import check_storages
 from .ops import LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
 
@@ -27,7 +27,9 @@ _SCHEMA = (
 
 def applies(src: Tensor) -> bool:
     """Whether the core's pass has the positions: in CPU memory, and outside of transforms."""
-    watched = private.transforms_active() or private.in_forward_mode() or sizes.is_scripted()
+    watched = (
+        private.transforms_active() or private.in_forward_mode() or symbolic_sizes.is_scripted()
+    )
     return src.device.type == "cpu" and not watched
 
 
@@ -65,7 +67,7 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest:
 
 def _spec(op: str, operand: str, tensor: Tensor) -> ArraySpec:
     steps = tuple(step * tensor.element_size() for step in tensor.stride())
-    return ArraySpec(tuple(tensor.shape), dtypes.planned(op, operand, tensor.dtype), steps)
+    return ArraySpec(tuple(tensor.shape), dtypes.plan_dtype(op, operand, tensor.dtype), steps)
 
 
 def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

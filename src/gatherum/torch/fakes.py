@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import callbacks, errors, shapes
+from .. import callbacks, errors, shape_limits
 from ..call import ArraySpec, Attributes, Call
 from ..checks import check_symbolic
 from ..errors import Shape
 from ..operators import OPERATORS, Operator, find_roles
-from . import checks, inductor, private, sizes
-from .dtypes import planned
+from . import checks, inductor, private, symbolic_sizes
+from .dtypes import plan_dtype
 from .ops import LIBRARY, Kernel, gather_attributes, scatter_attributes, with_below
 
-shapes.register_conditions(torch.SymBool, sizes.may_hold)
+shape_limits.register_conditions(torch.SymBool, symbolic_sizes.may_hold)
 # Dynamo follows no call of the core; the roles depend on ranks alone, which a graph has anyway.
 torch.compiler.assume_constant_result(find_roles)
 
@@ -30,13 +30,13 @@ def moved_shape(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
 ) -> tuple[int, Shape]:
     """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
-    inductor.register()  # a graph is traced, which it may write next
+    inductor.register_ops()  # a graph is traced, which it may write next
     op = attributes.op
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates)):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
     specs = [
-        None if t is None else ArraySpec(tuple(t.shape), planned(op, name, t.dtype), ())
+        None if t is None else ArraySpec(tuple(t.shape), plan_dtype(op, name, t.dtype), ())
         for name, t in (("data", data), ("indices", indices), ("updates", updates))
     ]
     with errors.for_tensors():
@@ -53,7 +53,7 @@ def _kernels(operator: Operator) -> dict[str, Kernel]:
 
         def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
             _, moved = moved_shape(gather_attributes(op, *rest), data, indices, None)
-            _check_out(op, moved, data, indices, None, out)
+            _check_fake_out(op, moved, data, indices, None, out)
 
         return {op: gather, f"{op}_out": gather_out}
 
@@ -68,17 +68,17 @@ def _kernels(operator: Operator) -> dict[str, Kernel]:
         data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
     ) -> None:
         moved_shape(scatter_attributes(op, *rest), data, indices, updates)
-        _check_out(op, tuple(data.shape), data, indices, updates, out)
+        _check_fake_out(op, tuple(data.shape), data, indices, updates, out)
 
     return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
 
 
-def _check_out(op: str, shape: Shape, data: Tensor, indices: Tensor, updates: Tensor | None,
+def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, updates: Tensor | None,
                out: Tensor) -> None:  # fmt: skip
     checks.check_dense(op, "out", out, data.device)
     if out.dtype != data.dtype:
-        raise errors.other_dtype(op, "out", *(planned(op, "out", t.dtype) for t in (data, out)))
-    if not sizes.same(out.shape, shape):
+        raise errors.other_dtype(op, "out", *(plan_dtype(op, "out", t.dtype) for t in (data, out)))
+    if not symbolic_sizes.same(out.shape, shape):
         raise errors.other_shape(op, "out", shape, tuple(out.shape))
     _check_memory(op, data, indices, updates, out)
 
@@ -90,7 +90,7 @@ def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None
         return
     apart = np.empty(0, np.uint8)
     first, second, third, written = (apart if one is None else one for one in found)
-    callbacks.check_memory(op, first, second, None if updates is None else third, written)
+    callbacks.check_out_memory(op, first, second, None if updates is None else third, written)
 
 
 class _Extent:

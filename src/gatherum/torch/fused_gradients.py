@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import native
 from .._core import Gradient, Reduction, gradient_of
-from ..derivatives import Values
+from ..derivatives import ScatterValues
 from ..places import Places
 from ..reductions import REDUCTIONS
 from . import dtypes, namespace, private
@@ -42,7 +42,7 @@ def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
 
 
 def call(
-    places: Places, values: Values, gradient: Tensor, wanted: tuple[bool, bool]
+    places: Places, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of data and of updates, of the shape that moves; None for unwanted."""
     data, updates, result = values

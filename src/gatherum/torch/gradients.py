@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 
 from .. import derivatives, native
 from ..call import Attributes
-from ..derivatives import Values
+from ..derivatives import ScatterValues
 from ..dtypes import MODES
 from ..operators import OPERATORS, Operator, inverse
 from ..places import Places
@@ -215,7 +215,7 @@ class _Scatter(_Call):  # type: ignore[misc]
             places, values = _saved(ctx)
             if private.transforms_active():
                 # The values alone: what they carry of this level is in the tangents.
-                values = values and Values(*map(value_alone, values))
+                values = values and ScatterValues(*map(value_alone, values))
             return derivatives.tangent(places, values, tangents[2], tangents[4])
 
 
@@ -239,7 +239,7 @@ def _saved(ctx: Any) -> tuple[Places, Any]:
     names = ("indices", "data", "updates", "result")
     if not torch.compiler.is_compiling():
         check_storages(ctx.attributes.op, names, (indices, *values))
-    return _places(indices, ctx.attributes, ctx.shape), Values(*values) if values else None
+    return _places(indices, ctx.attributes, ctx.shape), ScatterValues(*values) if values else None
 
 
 def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Places:
@@ -260,7 +260,7 @@ def _recorded_gradients(
     recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
     if recorded or private.transforms_active() or _has_tangent(tensors):
         places, wanted = fused_gradients.places_of(scatter, data, indices, *rest)
-        values = Values(data, updates, result)
+        values = ScatterValues(data, updates, result)
         found = derivatives.cotangents(places, values, gradient, wanted)
         return tuple(gradient.new_empty(0) if one is None else one for one in found)
     return _below(overload(fused_gradients.NAME), keyset, (scatter, *tensors, *rest))

@@ -43,7 +43,7 @@ def _call_as_before(op: str, names: tuple[str, ...], *given: Any) -> Any:
     return native.call(op, *(values[name] for name in _ORDER))
 
 
-def register() -> None:
+def register_ops() -> None:
     """Put the ops into inductor's table, which torch imports when it compiles a graph."""
     if (found := private.inductor_table()) is None:
         return

@@ -13,9 +13,9 @@ from torch import Tensor
 from .. import conversion, derivatives, errors, native
 from ..call import Attributes
 from ..dtypes import AnyDType
-from . import checks, dtypes, operands, private, sizes
+from . import checks, dtypes, operands, private, symbolic_sizes
 from .ops import overload
-from .sizes import surely_holds
+from .symbolic_sizes import surely_holds
 
 Shape = tuple[int, ...]
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
@@ -147,11 +147,11 @@ def as_groups(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
 
 
 def as_size(op: str, name: str, value: object) -> int:
-    return sizes.whole(op, name, value)
+    return symbolic_sizes.as_size(op, name, value)
 
 
 def kind(x: Tensor) -> AnyDType:
-    return dtypes.planned("", "", x.dtype)
+    return dtypes.plan_dtype("", "", x.dtype)
 
 
 def dtype(of: AnyDType) -> torch.dtype:
@@ -181,7 +181,7 @@ def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
 
 def size_of(op: str, operand: str, groups: Tensor) -> int:
     checks.check_values(op, operand, groups, "give `size`")
-    return sizes.least(_comparable(groups))
+    return symbolic_sizes.least(_comparable(groups))
 
 
 def holds_any(mask: Tensor) -> bool:
@@ -269,7 +269,7 @@ def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
 
 def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Tensor | None:
     """Return the segment of each edge in a graph, which knows no values; None outside of one."""
-    if not (torch.compiler.is_compiling() or sizes.is_scripted()):
+    if not (torch.compiler.is_compiling() or symbolic_sizes.is_scripted()):
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None
     from .segments import edge_segments  # which is made of these functions

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from .. import conversion, errors
 from ..dtypes import is_index
-from ..narrow import Rounded
+from ..narrow_floats import Rounded
 from ..operators import OPERATORS
 from . import dtypes, private
 from . import errors as torch_errors
-from .checks import check_container, check_kind, check_storage, check_values, is_batched
+from .checks import check_container, check_plain_tensor, check_storage, check_values, is_batched
 
 
 def is_indirect(tensor: Tensor) -> bool:
@@ -47,7 +47,7 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     check_container(op, "updates", value)
-    kind = dtypes.planned(op, "data", data.dtype)
+    kind = dtypes.plan_dtype(op, "data", data.dtype)
     if is_symbol(value):
         return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
     if conversion.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
@@ -72,7 +72,7 @@ def has_symbols(value: object) -> bool:
     return is_symbol(value)
 
 
-def check_fill(op: str, value: Tensor) -> None:
+def check_fill_gradient(op: str, value: Tensor) -> None:
     """Raise ValueError for a `fill_value` of which a gradient is wanted."""
     if value.requires_grad and torch.is_grad_enabled():
         raise torch_errors.fill_needs_gradient(op)
@@ -94,20 +94,20 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
 
 def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
     """Return the number in a tensor that is a `fill_value`."""
-    check_kind(op, "fill_value", fill)
+    check_plain_tensor(op, "fill_value", fill)
     check_storage(op, "fill_value", fill)
     if is_batched(fill):
         raise torch_errors.fill_of_batch(op)
     check_values(op, "fill_value", fill, "write a number")
     if fill.shape != ():
-        raise errors.does_not_fit(op, "fill_value", dtypes.planned(op, "data", dtype), fill)
-    check_fill(op, fill)
+        raise errors.does_not_fit(op, "fill_value", dtypes.plan_dtype(op, "data", dtype), fill)
+    check_fill_gradient(op, fill)
     return fill.item()
 
 
 def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
     """Return a number of Python as one that the dtype holds exactly."""
-    kind = dtypes.planned(op, "data", dtype)
+    kind = dtypes.plan_dtype(op, "data", dtype)
     if dtypes.is_of_numpy(dtype):
         return conversion.as_updates(op, value, kind, operand).item()
     return conversion.as_narrow(op, operand, value, kind).values.item()
@@ -121,12 +121,12 @@ def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
 
 
 def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
-    return conversion.fill_item(op, dtypes.planned(op, "data", dtype), value)
+    return conversion.fill_item(op, dtypes.plan_dtype(op, "data", dtype), value)
 
 
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
     """Return `fill_value` in a dtype that NumPy lacks; what has a dtype must convert exactly."""
-    kind = dtypes.planned(op, "data", dtype)
+    kind = dtypes.plan_dtype(op, "data", dtype)
     found = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
     if number is not value and not np.array_equal(found.values, np.asarray(number), equal_nan=True):
         raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))

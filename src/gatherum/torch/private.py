@@ -2,8 +2,8 @@
 
 They were tested with torch 2.13. Each has a fallback in what torch documents, so that calls on
 tensors and their gradients work without it; what needs a missing name is refused with a message
-that names it. `gatherum.dynamo` has the marks that ``torch.compile`` asks functions for, which
-are set before torch is imported.
+that names it. `gatherum.torch_compile` has the marks that ``torch.compile`` asks functions for,
+which are set before torch is imported.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def check_version() -> None:
 def _find(name: str) -> Any:
     """Return what a name of `NAMES` stands for, None where it is missing."""
     assert name in NAMES
-    return private_names.find(name)
+    return private_names.find_name(name)
 
 
 def _lacking(name: str) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 from .. import conversion, errors, quantized
 from ..quantized.formats import NAME
 from ..quantized.gather import run_on_arrays
-from ..quantized.spec import Attributes, Spec, codes_of, spec_of
+from ..quantized.spec import QuantizedAttributes, Spec, codes_of, spec_of
 from . import checks, dtypes, operands
 from . import errors as torch_errors
 from .ops import LIBRARY, overload
@@ -54,7 +54,9 @@ def gather_quantized(
     )
 
 
-def run(attributes: Attributes, data: Any, indices: Any, scales: Any, zero_points: Any) -> Tensor:
+def run(
+    attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
+) -> Tensor:
     """Run `gather_quantized` where the data are a tensor."""
     checks.check_container(NAME, "data", data)
     zeros = None if zero_points is None else _as_tensor("zero_points", zero_points, data)
@@ -75,7 +77,11 @@ def _as_tensor(operand: str, value: Any, data: Tensor) -> Tensor:
 
 
 def _spec(
-    attributes: Attributes, data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None
+    attributes: QuantizedAttributes,
+    data: Tensor,
+    indices: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None,
 ) -> Spec:
     """Check tensors, but not their values."""
     given = (data, indices, scales, zeros)
@@ -87,7 +93,7 @@ def _spec(
     if scales.requires_grad and scales.dtype.itemsize == 1:
         raise torch_errors.no_gradient_of(NAME, "scales")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
-        kind = dtypes.planned(NAME, "indices", indices.dtype)
+        kind = dtypes.plan_dtype(NAME, "indices", indices.dtype)
         with errors.for_tensors():
             raise errors.not_an_index_dtype(NAME, kind, False)
     described = [None if t is None else (tuple(t.shape), _name(t)) for t in (data, scales, zeros)]
@@ -96,7 +102,7 @@ def _spec(
 
 
 def _name(tensor: Tensor) -> str:
-    return str(dtypes.planned(NAME, "data", tensor.dtype).name)
+    return str(dtypes.plan_dtype(NAME, "data", tensor.dtype).name)
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -111,7 +117,7 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 def _on_cpu(
     data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
 ) -> Tensor:
-    attributes = Attributes(*rest)
+    attributes = QuantizedAttributes(*rest)
     spec = _spec(attributes, data, indices, scales, zeros)
     given = (data, indices, scales, *([] if zeros is None else [zeros]))
     checks.check_storages(NAME, _OPERANDS, given)
@@ -124,7 +130,7 @@ def _on_cpu(
     return torch.from_numpy(found).view(_result(attributes))
 
 
-def _result(attributes: Attributes) -> torch.dtype:
+def _result(attributes: QuantizedAttributes) -> torch.dtype:
     found: torch.dtype = getattr(torch, attributes.result)
     return found
 
@@ -139,7 +145,7 @@ def _elsewhere(data: Tensor, *rest: Any) -> Tensor:
 def _fake(
     data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
 ) -> Tensor:
-    attributes = Attributes(*rest)
+    attributes = QuantizedAttributes(*rest)
     spec = _spec(attributes, data, indices, scales, zeros)
     shape = spec.result_shape(tuple(indices.shape))
     return data.new_empty(shape, dtype=_result(attributes))
@@ -148,14 +154,18 @@ def _fake(
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     data, indices, scales, zeros, *rest = inputs
     ctx.save_for_backward(data, indices, *([] if zeros is None else [zeros]))
-    ctx.attributes, ctx.shape, ctx.dtype = Attributes(*rest), tuple(scales.shape), scales.dtype
+    ctx.attributes, ctx.shape, ctx.dtype = (
+        QuantizedAttributes(*rest),
+        tuple(scales.shape),
+        scales.dtype,
+    )
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradient of the scales: the sum, over each block, of the gradient times the
     values without their scale.
     """
-    none = (None,) * (len(Attributes._fields) + 1)
+    none = (None,) * (len(QuantizedAttributes._fields) + 1)
     if not ctx.needs_input_grad[2]:
         return None, None, None, *none
     data, indices, *zeros = ctx.saved_tensors
@@ -175,7 +185,7 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     return None, None, found.to(ctx.dtype), *none
 
 
-def _size(data: Tensor, attributes: Attributes, axis: int) -> int:
+def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
     """Return how many values the axis has."""
     in_byte = codes_of(_name(data), attributes.bits).in_byte if axis == data.dim() - 1 else 1
     return int(data.shape[axis]) * in_byte

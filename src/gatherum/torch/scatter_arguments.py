@@ -20,7 +20,7 @@ from ..call import Attributes, FoldRule
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import ROWS
-from . import checks, namespace, operands, sizes
+from . import checks, namespace, operands, symbolic_sizes
 from . import errors as torch_errors
 
 # The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
@@ -56,7 +56,7 @@ def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) 
         raise errors.renamed(error, op, operands, same) from None
 
 
-def known(
+def known_call(
     src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
 ) -> Tensor | None:
     """Return the scatter of plain tensors whose plan the core knows, as most small calls are, or
@@ -92,7 +92,7 @@ def reduction_of(op: str, reduce: object) -> str:
     return _WORDS[conversion.as_choice(op, "reduce", reduce, tuple(_WORDS))]
 
 
-def scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
+def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
                ) -> tuple[Tensor, Places]:  # fmt: skip
     """Check the operands of a scatter; return `src` and where its values go."""
     src = dense(op, "src", src, src)
@@ -104,20 +104,20 @@ def scattered(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, di
         out = changed(op, out, src)
         size = out.shape[dim] if out.dim() == src.dim() else 0
         expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-        if not sizes.same(out.shape, expected):
+        if not symbolic_sizes.same(out.shape, expected):
             raise errors.other_shape(op, "out", expected, tuple(out.shape))
     elif dim_size is not None:
-        size = sizes.whole(op, "dim_size", dim_size)
+        size = symbolic_sizes.as_size(op, "dim_size", dim_size)
     else:
         checks.check_values(op, "index", index, "give `dim_size`")
-        size = sizes.least(index)
-    return src, places_of(op, index, src.shape, dim, size, "raise")
+        size = symbolic_sizes.least(index)
+    return src, cheapest_places(op, index, src.shape, dim, size, "raise")
 
 
 def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
     """Return a tensor that the core can read, or raise TypeError."""
     if not isinstance(value, Tensor):
-        checks.refuse(op, name, value)
+        checks.refuse_operand(op, name, value)
     checks.check_dense(op, name, value, src.device)
     return value
 
@@ -150,7 +150,7 @@ def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
 
 def _check_fits(op: str, name: str, narrow: Tensor) -> None:
     """Refuse numbers of uint64 that became negative, where values are there to be read."""
-    traced = torch.compiler.is_compiling() or sizes.is_scripted()
+    traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
     if traced or narrow.is_meta or checks.is_batched(narrow):
         return
     if len(found := (narrow < 0).nonzero()):
@@ -172,7 +172,7 @@ def dimension(op: str, dim: Any, rank: int) -> int:
     return int(dim) % rank
 
 
-def places_of(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) -> Places:
+def cheapest_places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) -> Places:
     """Choose the cheapest operator for this index and return its destinations.
 
     A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
@@ -180,13 +180,13 @@ def places_of(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str
     """
     given = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
-    if sizes.same(given, (moved[dim],)):
+    if symbolic_sizes.same(given, (moved[dim],)):
         return Places(namespace, Attributes("scatter_slices", dim, mode, False), index, shape)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
-    if len(whole) > len(moved) or not sizes.stretch(whole, moved):
+    if len(whole) > len(moved) or not symbolic_sizes.stretch(whole, moved):
         has_dim = not op.startswith("segment")
-        fits = (n for n in range(len(moved)) if has_dim and sizes.same(given, (moved[n],)))
+        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(given, (moved[n],)))
         raise torch_errors.no_broadcast(op, "index", given, "src", tuple(moved), next(fits, None))
     index = index.reshape(whole)
     if not _all_one(whole[dim + 1 :]):
@@ -200,7 +200,7 @@ def places_of(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str
 
 
 def _all_one(shape: Any) -> bool:
-    return all(sizes.surely_holds(n == 1) for n in shape)
+    return all(symbolic_sizes.surely_holds(n == 1) for n in shape)
 
 
 def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:

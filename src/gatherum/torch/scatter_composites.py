@@ -15,7 +15,7 @@ from ..groups import functions, reducing
 from ..groups.grouping import Grouping
 from ..places import ADD, Places
 from . import namespace
-from .scatter_arguments import called, scattered
+from .scatter_arguments import called, scatter_operands
 
 
 def scatter_std(
@@ -49,7 +49,7 @@ def scatter_std(
     >>> scatter_std(torch.tensor([1.0, 3.0, 7.0]), torch.tensor([0, 0, 2]))
     tensor([1.4142, 0.0000, 0.0000])
     """
-    src, places = scattered("scatter_std", src, index, dim, out, dim_size)
+    src, places = scatter_operands("scatter_std", src, index, dim, out, dim_size)
     found = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
     return found if out is None else out.copy_(found)
 
@@ -75,7 +75,7 @@ def scatter_softmax(src: Tensor, index: Any, dim: int = -1, dim_size: int | None
     tensor([0.5000, 0.5000, 1.0000])
     """
     op = "scatter_softmax"
-    src, places = scattered(op, src, index, dim, None, dim_size)
+    src, places = scatter_operands(op, src, index, dim, None, dim_size)
     return _transformed(op, "softmax", src, index, dim, places.shape[dim % src.dim()])
 
 
@@ -88,7 +88,7 @@ def scatter_log_softmax(
     is below 1.
     """
     op = "scatter_log_softmax"
-    src, places = scattered(op, src, index, dim, None, dim_size)
+    src, places = scatter_operands(op, src, index, dim, None, dim_size)
     return _transformed(op, "log_softmax", src, index, dim, places.shape[dim % src.dim()])
 
 
@@ -123,7 +123,7 @@ def scatter_logsumexp(
     >>> scatter_logsumexp(torch.tensor([0.0, 0.0, 7.0]), torch.tensor([0, 0, 2]))
     tensor([0.6931, 0.0000, 7.0000])
     """
-    src, places = scattered("scatter_logsumexp", src, index, dim, out, dim_size)
+    src, places = scatter_operands("scatter_logsumexp", src, index, dim, out, dim_size)
     found = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
     return found if out is None else out.copy_(found)
 
@@ -132,7 +132,7 @@ def scatter_logsumexp(
 
 
 def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Tensor, Grouping]:
-    src, places = scattered(op, src, index, dim, None, size)
+    src, places = scatter_operands(op, src, index, dim, None, size)
     return src, Grouping(op, "index", None, places, dim % src.dim())
 
 

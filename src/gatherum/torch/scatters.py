@@ -20,7 +20,7 @@ from ..reductions import ROWS
 from . import checks, extremes, gradients, namespace, operands, private
 from . import errors as torch_errors
 from .ops import overload
-from .scatter_arguments import FOLDS, called, known, reduction_of, scattered
+from .scatter_arguments import FOLDS, called, known_call, reduction_of, scatter_operands
 
 
 def scatter(
@@ -151,25 +151,25 @@ def scattered_fold(
 ) -> Tensor:
     """Reduce what goes to the same place."""
     if out is None:
-        found = known(src, index, dim, dim_size, reduce, "raise", False)
+        found = known_call(src, index, dim, dim_size, reduce, "raise", False)
         if found is not None:
             return found
     reduction = reduction_of(op, reduce)
-    src, places = scattered(op, src, index, dim, out, dim_size)
+    src, places = scatter_operands(op, src, index, dim, out, dim_size)
     with called(op, index, places):
-        return fold(places, src, reduction, out)
+        return fold_into(places, src, reduction, out)
 
 
-def fold(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+def fold_into(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
     """Fold values into `out`, or into a new tensor that holds one number everywhere."""
     if out is None:
         empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
         return places.put(empty, src, FOLDS[reduction])
     if reduction == "mean":  # of the updates and the old value, over the number of updates
         if out.dtype in (torch.float16, torch.bfloat16):  # which are rounded once
-            wide = fold(places, src.to(torch.float32), "mean", out.to(torch.float32))
+            wide = fold_into(places, src.to(torch.float32), "mean", out.to(torch.float32))
             return out.copy_(wide)
-        total = fold(places, src, "add", out)
+        total = fold_into(places, src, "add", out)
         counts = places.over_data(places.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         return total.div_(counts, rounding_mode=rounding)
@@ -193,7 +193,7 @@ def scattered_extreme(
     dim_size: int | None,
 ) -> tuple[Tensor, Tensor]:
     """Return the extreme values, and where the first of each stood along `dim`."""
-    src, places = scattered(op, src, index, dim, out, dim_size)
+    src, places = scatter_operands(op, src, index, dim, out, dim_size)
     with called(op, index, places):
         return extreme(places, src, dim % src.dim(), reduction, out)
 
@@ -222,7 +222,7 @@ def extreme(
             with torch.no_grad():
                 found = places.put(old, plain, FoldRule(reduction))
         else:
-            found = fold(places, plain, reduction, out)
+            found = fold_into(places, plain, reduction, out)
         with torch.no_grad():
             arg = _first(places, plain, found, old, dim)
         if not differentiated:

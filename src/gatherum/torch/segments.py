@@ -8,24 +8,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import errors, shapes
+from .. import errors, shape_limits
 from ..call import Attributes
 from ..dtypes import is_index
 from ..places import ADD, Places
-from . import checks, namespace, private, sizes
+from . import checks, namespace, private, symbolic_sizes
 from . import errors as torch_errors
 from .scatter_arguments import (
     OPERANDS,
     as_index,
     called,
+    cheapest_places,
     checked_out,
     dense,
-    known,
+    known_call,
     known_take,
-    places_of,
     reduction_of,
 )
-from .scatters import extreme, fold, scattered_extreme, scattered_fold
+from .scatters import extreme, fold_into, scattered_extreme, scattered_fold
 
 _NAMES = {**OPERANDS, "indices": "indptr"}
 _BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
@@ -134,18 +134,19 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     src, indptr = _pointed(op, src, indptr)
     dim = indptr.dim() - 1
     expected = (*indptr.shape[:-1], src.shape[dim] + 1)
-    empty = sizes.surely_holds(indptr.numel() == 0)
-    nothing = empty and sizes.surely_holds(src.shape[dim] == 0)
-    if not nothing and not sizes.may_hold(indptr.shape[-1] == expected[-1]):
+    empty = symbolic_sizes.surely_holds(indptr.numel() == 0)
+    nothing = empty and symbolic_sizes.surely_holds(src.shape[dim] == 0)
+    if not nothing and not symbolic_sizes.may_hold(indptr.shape[-1] == expected[-1]):
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
     checks.check_values(op, "indptr", indptr, _BATCH)
-    size = 0 if empty else sizes.of(torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))[-1])
+    ends = torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))
+    size = 0 if empty else symbolic_sizes.of(ends[-1])
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     known = not torch.compiler.is_compiling() and all(type(n) is int for n in moved)  # no symbols
     if known and size >= 0:
-        shapes.check_result(op, moved, namespace.kind(src))
+        shape_limits.check_result(op, moved, namespace.kind(src))
     index = _segment_numbers(op, indptr, size, ends_itself=True)
-    places = places_of(op, index, moved, dim, src.shape[dim], "fill")
+    places = cheapest_places(op, index, moved, dim, src.shape[dim], "fill")
     with called(op, index, places, {"data": "src", "indices": "indptr"}):
         result = places.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
@@ -260,7 +261,7 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
         return found
     index, dim = _along(op, src, index)
     moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
-    places = places_of(op, index, moved, dim, src.shape[dim], "raise")
+    places = cheapest_places(op, index, moved, dim, src.shape[dim], "raise")
     with called(op, index, places, {"data": "src", "indices": "index"}):
         result = places.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
@@ -283,14 +284,14 @@ def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
 
 def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
     if out is None:
-        found = known(src, indptr, 0, None, reduce, "drop", True)
+        found = known_call(src, indptr, 0, None, reduce, "drop", True)
         if found is not None:
             return found
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
     places = _segments(op, src, indptr)
     with called(op, places.indices, places, _NAMES):
-        result = fold(places, src, reduction, None)
+        result = fold_into(places, src, reduction, None)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
@@ -308,7 +309,7 @@ def _segments(op: str, src: Tensor, indptr: Tensor) -> Places:
     """Return where the values of segments go."""
     dim = indptr.dim() - 1
     index = _segment_numbers(op, indptr, src.shape[dim])
-    return places_of(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
+    return cheapest_places(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
 
 
 def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
@@ -325,7 +326,7 @@ def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
         raise torch_errors.not_a_pointer(op, kind)
     _check_rank(op, "indptr", indptr, src)
     dim = indptr.dim() - 1
-    if not sizes.stretch(indptr.shape[:-1], src.shape[:dim]):
+    if not symbolic_sizes.stretch(indptr.shape[:-1], src.shape[:dim]):
         expected = (*src.shape[:dim], indptr.shape[-1])
         raise torch_errors.no_broadcast(op, "indptr", tuple(indptr.shape), "src", expected, None)
     return src, indptr
@@ -334,7 +335,7 @@ def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
 def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
     """Return the segment of each edge in a graph, by a pointer to all of them."""
     whole = (indptr[0] == 0) & (indptr[-1] == edges)
-    if sizes.is_scripted() or private.assert_when_run is None:
+    if symbolic_sizes.is_scripted() or private.assert_when_run is None:
         indptr = torch.where(whole, indptr, -1)
     else:
         text = "`indptr` must begin with 0 and end with the number of edges"
@@ -349,10 +350,11 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
     of the first it is -1, behind the last one the number of segments, and both address nothing.
     With `ends_itself` the size is the last value of the pointer, which messages do not name.
     """
-    if torch.compiler.is_compiling() or sizes.is_scripted():  # values are there when the graph runs
+    # Values are there when the graph runs.
+    if torch.compiler.is_compiling() or symbolic_sizes.is_scripted():
         before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
         ordered = (indptr.index_select(-1, before) <= indptr).all() & (indptr <= size).all()
-        if sizes.is_scripted() or private.assert_when_run is None:
+        if symbolic_sizes.is_scripted() or private.assert_when_run is None:
             # TorchScript drops assertions, but not what refuses an index.
             indptr = torch.where(ordered, indptr, -1)
         else:

@@ -27,7 +27,7 @@ def machine(monkeypatch):
     """A driver's double, which the room takes for the driver."""
     double = DriverDouble()
     opened = driver.Driver(double)
-    for module in ("driver", "execute", "nvidia", "protocols", "cub", "explain"):
+    for module in ("driver", "device_calls", "nvidia", "array_protocols", "cub", "explain"):
         monkeypatch.setattr(f"gatherum.cuda.{module}.open_driver", lambda: opened)
     return double
 
@@ -35,7 +35,7 @@ def machine(monkeypatch):
 @pytest.fixture
 def on_core(machine, monkeypatch):
     """The same, and the core in the place of the kernels, which is quick and needs no compiler."""
-    monkeypatch.setattr("gatherum.cuda.run.run", run_on_core)
+    monkeypatch.setattr("gatherum.cuda.plan_launches.run", run_on_core)
     return machine
 
 
@@ -68,7 +68,7 @@ def on_shim(machine, monkeypatch):
         return tuple(found)
 
     monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
-    monkeypatch.setattr("gatherum.cuda.execute.open_device", ShimGpu)
+    monkeypatch.setattr("gatherum.cuda.device_calls.open_device", ShimGpu)
     return machine
 
 

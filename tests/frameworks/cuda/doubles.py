@@ -12,7 +12,7 @@ import numpy as np
 
 from gatherum.call import ArraySpec
 from gatherum.plans import apply
-from gatherum.shapes import contiguous_strides
+from gatherum.shape_limits import contiguous_strides
 
 
 class Status(IntEnum):
@@ -290,7 +290,7 @@ def memory_of(address, operand):
 
 
 def run_on_core(device, plan, data, indices, updates, out, fill=b""):
-    """Run a plan on the host's memory by the core, in the place of `gatherum.cuda.run.run`."""
+    """Run a plan on the host's memory by the core, in the place of `plan_launches.run`."""
     s = plan.call
     given = [memory_of(data, s.data), memory_of(indices, s.indices)]
     if s.updates is not None:

@@ -52,15 +52,15 @@ def run_or_capture(*run):
 
 def double_driver():
     """Put the doubles in the place of the driver and of NVRTC, and the core in that of kernels."""
-    import gatherum.cuda.run
+    import gatherum.cuda.plan_launches
     from gatherum import verify_cases
     from gatherum.cuda import driver, explain
 
     explain._COPIED = 1 << 20
-    rows = list(verify_cases.rows())[::60]
-    verify_cases.rows = lambda: iter(rows)
+    rows = list(verify_cases.case_rows())[::60]
+    verify_cases.case_rows = lambda: iter(rows)
     driver._import = {"driver": DRIVER, "nvrtc": CompilerDouble()}.__getitem__
-    gatherum.cuda.run.run = run_or_capture
+    gatherum.cuda.plan_launches.run = run_or_capture
 
 
 def double_cupy():

@@ -21,7 +21,7 @@ pytestmark = [
 
 SCRIPT = """
 from gatherum.cuda import driver, nvidia
-from gatherum.cuda.protocols import Protocols
+from gatherum.cuda.array_protocols import Protocols
 d = driver.open_driver()
 def of(text): print(f"# {text}", flush=True)
 of(f"{d.architecture(1)} {d.attribute(1, 'MULTIPROCESSOR_COUNT')}")
@@ -113,9 +113,9 @@ def test_a_real_compiler_makes_machine_code_and_it_is_kept(tmp_path, monkeypatch
         pytest.skip("needs NVRTC: pip install nvidia-cuda-nvrtc")
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", str(tmp_path))
     plan = explain.plan("gather", ((4, 8), "f4"), ((3,), "i8"), mode="clip")
-    (kernel,) = explain.listed(plan).kernels
-    made = {number: nvidia.code(kernel, f"sm_{number}") for number in (75, 90, 120)}
+    (kernel,) = explain.list_launches(plan).kernels
+    made = {number: nvidia.kernel_code(kernel, f"sm_{number}") for number in (75, 90, 120)}
     assert all(code.startswith(b"\x7fELF") for code in made.values())
     assert len(set(made.values())) == len(list(tmp_path.iterdir())) == 3
     monkeypatch.setattr(driver.Compiler, "compile", None)  # not called again
-    assert nvidia.code(kernel, "sm_90") == made[90]
+    assert nvidia.kernel_code(kernel, "sm_90") == made[90]

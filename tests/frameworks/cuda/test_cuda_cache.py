@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatherum.cuda import disk
+from gatherum.cuda import code_cache
 from source import SOURCE
 
 CODE = bytes(range(256)) * 40
@@ -27,7 +27,7 @@ def compiled(*parts, code=CODE):
         times.append(1)
         return code
 
-    return disk.compiled(parts or ("source", "-O3"), compile_), len(times)
+    return code_cache.cached_code(parts or ("source", "-O3"), compile_), len(times)
 
 
 def test_the_second_time_it_is_read(cache):
@@ -88,7 +88,7 @@ def test_a_folder_without_the_right_to_write(cache, monkeypatch):
     def no_file(**_):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(disk.tempfile, "mkstemp", no_file)
+    monkeypatch.setattr(code_cache.tempfile, "mkstemp", no_file)
     assert compiled() == compiled() == (CODE, 1)
     monkeypatch.undo()
 
@@ -98,24 +98,24 @@ def test_a_full_disk_leaves_nothing_behind(cache, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as context:
-        context.setattr(disk.os, "replace", full)
+        context.setattr(code_cache.os, "replace", full)
         assert compiled() == (CODE, 1)
     assert list(cache.iterdir()) == []
 
 
 def test_where_it_is(monkeypatch, tmp_path):
     monkeypatch.delenv("GATHERUM_CUDA_CACHE", raising=False)
-    monkeypatch.setattr(disk.sys, "platform", "linux")
+    monkeypatch.setattr(code_cache.sys, "platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert disk.folder() == tmp_path / "xdg" / "gatherum" / "cuda"
+    assert code_cache.folder() == tmp_path / "xdg" / "gatherum" / "cuda"
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # counts as unset, says the standard
     if os.name == "posix":
-        assert disk.folder() == tmp_path / ".cache" / "gatherum" / "cuda"
+        assert code_cache.folder() == tmp_path / ".cache" / "gatherum" / "cuda"
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", "  ")
-    assert disk.folder().name == "cuda"
+    assert code_cache.folder().name == "cuda"
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", str(tmp_path / "here"))
-    assert disk.folder() == tmp_path / "here"
+    assert code_cache.folder() == tmp_path / "here"
 
 
 def test_a_user_without_a_home(monkeypatch):
@@ -124,17 +124,17 @@ def test_a_user_without_a_home(monkeypatch):
 
     monkeypatch.delenv("GATHERUM_CUDA_CACHE", raising=False)
     monkeypatch.setattr(Path, "expanduser", nowhere)
-    assert disk.folder() is None
+    assert code_cache.folder() is None
     assert compiled() == compiled() == (CODE, 1)
 
 
 def test_two_processes_at_once(cache):
     code = (
-        "import sys; from gatherum.cuda import disk\n"
+        "import sys; from gatherum.cuda import code_cache\n"
         "for turn in range(300):\n"
         "    code = bytes([turn % 7]) * 100_000\n"
-        "    assert disk.compiled((str(turn % 7),), lambda: code) == code\n"
-        "    for path in disk.folder().glob('*.cubin'):\n"
+        "    assert code_cache.cached_code((str(turn % 7),), lambda: code) == code\n"
+        "    for path in code_cache.folder().glob('*.cubin'):\n"
         "        if turn % 5 == int(sys.argv[1]): path.unlink(missing_ok=True)\n"
     )
     environment = os.environ | {"PYTHONPATH": SOURCE}

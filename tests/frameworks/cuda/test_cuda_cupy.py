@@ -175,7 +175,7 @@ def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatc
             ctypes.memset(memory.address, 0, 16)
         device.sort(keys, payload, 4, 4, 4, 3)
 
-    monkeypatch.setattr("gatherum.cuda.run.run", run)
+    monkeypatch.setattr("gatherum.cuda.plan_launches.run", run)
     data, index = cupy.array(np.zeros(4)), cupy.array(np.arange(4))
     found = gatherum.gather(data, index, mode="clip")
     assert not cupy.taken  # the pool has it again

@@ -10,8 +10,8 @@ from doubles import CompilerDouble, DriverDouble, HostArray, Status, array_of
 import gatherum
 import gatherum.cuda
 from gatherum.cuda import driver, kernels, nvidia
+from gatherum.cuda.array_protocols import Protocols
 from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
-from gatherum.cuda.protocols import Protocols
 
 KERNEL = Kernel.of("check", OFFSET_BITS=32, MODE="mode_raise")
 
@@ -65,7 +65,7 @@ def test_what_a_launch_hands_over(compiler, machine, monkeypatch):
 def test_what_does_not_compile_says_why(compiler):
     compiler.log = b"check.cu(3): error: no\n"
     with pytest.raises(RuntimeError) as caught:
-        nvidia.code(KERNEL, "sm_75")
+        nvidia.kernel_code(KERNEL, "sm_75")
     expected = "gatherum.cuda: the kernel check does not compile: check.cu(3): error: no"
     assert str(caught.value) == expected
     assert compiler.destroyed == 1

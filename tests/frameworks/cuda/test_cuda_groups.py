@@ -47,7 +47,7 @@ def test_the_bits_are_those_of_the_processor(on_shim, request, func, dtype):
 
 @pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp"])
 def test_gradients(on_core, as_cuda, monkeypatch, func):
-    monkeypatch.setattr(cuda, "mapped", elementary._computed)
+    monkeypatch.setattr(cuda, "map_values", elementary._computed)
     values, _ = operands(torch.float64)
     values, groups = values.nan_to_num()[:10].requires_grad_(), torch.arange(10) % SIZE
     assert torch.autograd.gradcheck(lambda x: computed(func, x, groups), (values,))
@@ -60,4 +60,4 @@ def test_no_function_of_what_has_none(as_cuda, monkeypatch):
     assert elementary._on_cuda("sqrt", torch.tensor([4.0])).tolist() == [2.0]
     monkeypatch.setattr(torch.version, "hip", "7.1.25424")
     with pytest.raises(TypeError, match=r"^exp: `data` must be on an NVIDIA GPU, got a tensor of"):
-        cuda.mapped("exp", torch.ones(3))
+        cuda.map_values("exp", torch.ones(3))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from doubles import CompilerDouble
 
-from gatherum.cuda import cub, disk, driver
-from gatherum.cuda.protocols import Protocols
+from gatherum.cuda import code_cache, cub, driver
+from gatherum.cuda.array_protocols import Protocols
 from source import SOURCE
 
 
@@ -107,11 +107,11 @@ def test_a_sorter_is_kept_on_disk(compute, tmp_path, monkeypatch):
     sort()
     assert (len(compute.made), len(compute.ran)) == (1, 3)
     sort((8, 4))
-    cub.code((4, 4), "sm_120")
+    cub.sorter_code((4, 4), "sm_120")
     monkeypatch.setattr(cub.metadata, "version", lambda name: "1.3.0")
-    cub.code((4, 4), "sm_90")
+    cub.sorter_code((4, 4), "sm_90")
     monkeypatch.setattr(CompilerDouble, "nvrtcVersion", lambda self: (self.good, 13, 6))
-    cub.code((4, 4), "sm_90")
+    cub.sorter_code((4, 4), "sm_90")
     assert len(compute.made) == len(list(tmp_path.iterdir())) == 5
 
 
@@ -171,7 +171,7 @@ def make(**given):
     print("# compiled")
     return made(**given)
 cub._compute().make_radix_sort = make
-from gatherum.cuda.protocols import Protocols
+from gatherum.cuda.array_protocols import Protocols
 framework = Protocols()
 given = [framework.allocate(400, 0, 40) for _ in range(2)]
 try:
@@ -200,7 +200,7 @@ def test_a_real_sorter_is_compiled_once_and_moves_values(tmp_path):
 
     first = run()
     (entry,) = cache.iterdir()
-    assert disk._read(entry)
+    assert code_cache._read(entry)
     assert "# compiled\n" in first
     assert "policy_selector_from_typesIjyy" in first  # keys of 4 bytes, values of 8
     assert "# compiled\n" not in (second := run())

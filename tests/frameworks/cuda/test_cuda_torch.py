@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
 from gatherum.call import Attributes  # noqa: E402
-from gatherum.cuda import views  # noqa: E402
+from gatherum.cuda import device_views  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
 from gatherum.reductions import FOLDS  # noqa: E402
 from gatherum.torch import cuda, gradients, ops  # noqa: E402
@@ -80,7 +80,7 @@ def test_forms_that_write(on_core, as_cuda, op):
 
 
 def test_out_may_not_share_memory(machine, as_cuda, monkeypatch):
-    monkeypatch.setattr("gatherum.cuda.run.run", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr("gatherum.cuda.plan_launches.run", lambda *_: pytest.fail("was run"))
     data, index, updates = example("scatter_slices")
     with pytest.raises(ValueError, match=r"^scatter_slices: `out` must not share memory with `d"):
         torch.ops.gatherum.scatter_slices_out(data[:3], index.clamp(0, 2), updates, data[1:], 0)
@@ -217,7 +217,7 @@ def test_inductor_keeps_the_ops_out_of_its_graphs(row):
 
 
 def test_the_framework_has_every_member_of_the_protocol():
-    asked = [name for name in vars(views.DeviceFramework) if name[0] != "_"]
+    asked = [name for name in vars(device_views.DeviceFramework) if name[0] != "_"]
     assert {"view", "stream", "empty", "allocate", "sort", "keep"} <= set(asked)
     assert [name for name in asked if not hasattr(cuda.FRAMEWORK, name)] == []
 

@@ -41,7 +41,7 @@ def test_a_whole_row_has_the_published_digest(on_shim, row):
 
 
 def test_what_is_printed_names_the_device(on_core, monkeypatch, capsys):
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter([ROWS[0], ROWS[4]]))
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([ROWS[0], ROWS[4]]))
     monkeypatch.setattr(verify, "_on_cuda", lambda: BY_HOST)
     assert cli.run(["verify", "--device", "cuda"]) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -54,7 +54,7 @@ def test_a_device_that_gives_other_bits_is_found(on_core, monkeypatch, capsys):
         array.reshape(-1)[-1:] += 1
         return array
 
-    monkeypatch.setattr(verify_cases, "rows", lambda: iter([ROWS[3]]))
+    monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([ROWS[3]]))
     monkeypatch.setattr(verify, "_on_cuda", lambda: OnDevice("a double", HostArray, one_bit_off))
     assert cli.run(["verify", "--device", "cuda"]) == 1
     assert "scatter_nd/int32/add: differs from the published digest\n" in capsys.readouterr().out

@@ -17,7 +17,7 @@ import kernels
 import pack
 
 from gatherum import verify
-from gatherum.cuda import disk, driver, nvidia
+from gatherum.cuda import code_cache, driver, nvidia
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.host_transfer import OnDevice
 from gatherum.reductions import FOLDS
@@ -134,8 +134,8 @@ def test_a_call_that_goes_wrong_is_said(monkeypatch, capsys):
 
 
 def test_kernels_of_the_first_calls_are_packed(monkeypatch):
-    rows = list(kernels.verify_cases.rows())[::20]
-    monkeypatch.setattr(kernels.verify_cases, "rows", lambda: iter(rows))
+    rows = list(kernels.verify_cases.case_rows())[::20]
+    monkeypatch.setattr(kernels.verify_cases, "case_rows", lambda: iter(rows))
     monkeypatch.setattr(kernels, "DRAWN", settings(kernels.DRAWN, max_examples=20))
     found = set(kernels.needed())
     for call in five_calls.operands().values():
@@ -168,7 +168,7 @@ def test_a_kit_has_the_wheels_and_the_compiled_kernels(tmp_path, monkeypatch, ca
     found = first.installed(tmp_path / "kit", tmp_path / "there")
     entries = list(Path(found["GATHERUM_CUDA_CACHE"]).glob("*.cubin"))
     assert len(entries) == 2
-    assert all(disk._read(entry) for entry in entries)
+    assert all(code_cache._read(entry) for entry in entries)
 
 
 def test_a_kit_that_cannot_be_carried_is_refused(tmp_path, monkeypatch, capsys):

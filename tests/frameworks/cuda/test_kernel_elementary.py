@@ -8,7 +8,7 @@ from variants import AXES
 from canaries import guarded, strays
 from gatherum import dtypes, elementary
 from gatherum.cuda import elementary as on_device
-from gatherum.cuda import launches
+from gatherum.cuda import execution
 from strategies import same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -29,7 +29,7 @@ def samples(dtype, count=3000):
 def mapped(function, values):
     found, device = guarded(values.shape, values.dtype), ShimDevice()
     addresses = (array.ctypes.data for array in (values, found))
-    on_device.into(device, function, values.dtype.name, *addresses, values.size)
+    on_device.map_on_device(device, function, values.dtype.name, *addresses, values.size)
     assert strays(found) == []
     return found, device
 
@@ -61,6 +61,6 @@ def test_offsets_of_64_bits(monkeypatch):
 
 
 def test_threads_take_more_where_the_grid_is_full(monkeypatch):
-    monkeypatch.setattr(launches, "BLOCKS", 1)
+    monkeypatch.setattr(execution, "BLOCKS", 1)
     values = samples(np.dtype("f4"), 1000)
     assert same_bits(mapped("log", values)[0], elementary.log(values))

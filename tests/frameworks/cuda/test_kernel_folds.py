@@ -8,7 +8,7 @@ from shim.values import RNG, values
 
 import gatherum
 from gatherum import reference
-from gatherum.cuda import folds, launches
+from gatherum.cuda import execution, folds
 from gatherum.reductions import FOLDS
 from strategies import REDUCTIONS_OF, same_bits
 
@@ -175,7 +175,7 @@ def test_rows_of_which_a_warps_tile_holds_one():
 
 @slow
 def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
-    monkeypatch.setattr(launches, "BLOCKS", 1)
+    monkeypatch.setattr(execution, "BLOCKS", 1)
     monkeypatch.setattr(folds, "THREAD_RUN", 2)
     monkeypatch.setattr(folds, "WARP_RUN", 5)
     indices = runs(*RNG.integers(0, 8, 800))

@@ -13,8 +13,8 @@ from variants import AXES
 import gatherum
 from cases import CASES
 from gatherum import reference
-from gatherum.cuda import run
-from gatherum.cuda.tables import Step, alignment, divisor, reach
+from gatherum.cuda import plan_launches
+from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
 from gatherum.reductions import FOLDS
 from strategies import INDEX_DTYPES, MODES, same_bits
 
@@ -167,9 +167,9 @@ def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mo
     how = {"batch_dims": 1, "mode": mode}
     expected = gatherum.scatter_nd(data, indices[..., None], updates, **how)
     for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
-        monkeypatch.setattr(run, "_SMALL_TABLE", small)
+        monkeypatch.setattr(plan_launches, "_SMALL_TABLE", small)
         if small:
-            monkeypatch.setattr(run, "_sort_bytes", lambda *_: 0)
+            monkeypatch.setattr(plan_launches, "_sort_bytes", lambda *_: 0)
         assert same_bits(shim.scatter_nd(data, indices[..., None], updates, **how), expected)
         assert shim.last.names()[1:] == names
 
@@ -243,7 +243,7 @@ def test_scratch_is_what_the_formula_says(shim, op, data, indices, updates, how)
     operands = [values(*data), RNG.integers(0, size, indices[0])]
     operands += [] if updates is None else [values(*updates)]
     getattr(shim, op)(*operands, **how)
-    assert shim.last.scratch() == run.scratch(made)
+    assert shim.last.scratch() == plan_launches.scratch(made)
 
 
 @slow
@@ -264,7 +264,7 @@ def test_only_the_mode_raise_waits_for_the_device(shim, mode, reduction):
 @pytest.mark.parametrize("reduction", ["none", "add", "mul"])
 @pytest.mark.parametrize("dtype", ["f4", "i4"])
 def test_a_scatter_that_raises_leaves_out_as_it_was(shim, dtype, reduction, table, monkeypatch):
-    monkeypatch.setattr(run, "_has_table", lambda *_: table)
+    monkeypatch.setattr(plan_launches, "_has_table", lambda *_: table)
     data, updates = values((7, 2), dtype), values((90, 2), dtype)
     for bad in (0, 45, 89):
         indices = RNG.integers(0, 7, 90)

@@ -6,8 +6,8 @@ from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
 from shim.functions import ShimFunctions
 
 import gatherum
-from gatherum.cuda import checks, run
-from gatherum.cuda.launches import NARROW, Execution
+from gatherum.cuda import checks, plan_launches
+from gatherum.cuda.execution import NARROW, Execution
 from gatherum.cuda.loops import work_of
 from sparse_files import NEEDS_HOLES, PLACES
 
@@ -144,7 +144,7 @@ def test_positions_past_2_to_the_32(space, position):
 def test_the_formula_of_scratch_for_large_calls():
     table = ((2**33,), "u1")
     few = gatherum.plan("scatter_elements", table, ((8,), "i8"), ((8,), "u1"), mode="drop")
-    assert run.scratch(few) == 2 * 8 * (8 + 4)
+    assert plan_launches.scratch(few) == 2 * 8 * (8 + 4)
     many = (2**32 + 8,)
     made = gatherum.plan("scatter_elements", table, (many, "i8"), (many, "u1"), mode="drop")
-    assert run.scratch(made) == 2**33 * 8
+    assert plan_launches.scratch(made) == 2**33 * 8

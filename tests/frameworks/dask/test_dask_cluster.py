@@ -126,9 +126,9 @@ def test_elements(movement, axis):
 
 
 def test_small_indices_go_whole(movement, monkeypatch):
-    from gatherum.dask import gathering
+    from gatherum.dask import gather_tasks
 
-    monkeypatch.setattr(gathering, "is_small", lambda size: True)
+    monkeypatch.setattr(gather_tasks, "is_small", lambda size: True)
     rng = np.random.default_rng(1)
     found = compute(movement, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
     assert digest(found) == digest(gatherum.gather(DATA, INDICES))
@@ -165,14 +165,14 @@ def test_known_indices_that_address_few_chunks_or_none(movement):
 
 @pytest.mark.parametrize("missing", ["version", *private.NAMES])
 def test_an_unknown_distributed_warns_and_takes_tasks(client, monkeypatch, missing):
-    find, version = private_names.find, distributed.__version__
+    find, version = private_names.find_name, distributed.__version__
     if missing == "version":
         monkeypatch.setattr(private, "TESTED", ("0.0",))
         why = f"its shuffles are tested with distributed 0.0, got {version}"
     else:
         monkeypatch.setattr(private, "TESTED", (version,))
         monkeypatch.setattr(
-            private_names, "find", lambda name: None if name == missing else find(name)
+            private_names, "find_name", lambda name: None if name == missing else find(name)
         )
         why = f"distributed {version} lacks {missing}; gatherum was tested with distributed "
     monkeypatch.setattr(strategy, "SMALL_BYTES", -1)

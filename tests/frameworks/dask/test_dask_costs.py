@@ -18,7 +18,7 @@ from chunked import chunked  # noqa: E402
 
 import gatherum.dask  # noqa: E402
 from gatherum.dask import costs, operands, strategy  # noqa: E402
-from gatherum.dask.layout import groups  # noqa: E402
+from gatherum.dask.layout import runs_within  # noqa: E402
 from gatherum.dask.shuffle_shards import RowsSpec  # noqa: E402
 
 
@@ -91,7 +91,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     assert cost.tasks == len(made)
 
     # Owners and workers are picked as a run picks them.
-    owners = groups(strategy.owner_bytes(layer.call, layout), chosen.chunk)
+    owners = runs_within(strategy.owner_bytes(layer.call, layout), chosen.chunk)
     spec = RowsSpec(id="", disk=True, receivers=len(owners))
     worker = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(len(owners))])
     rows = np.array([sum(layout.keyed[0][n] for n in run) for run in owners])

@@ -66,7 +66,7 @@ def test_owners_are_sent_what_would_be_cut_for_them(sizes, one):
     updates = [np.array(7)] * len(sizes) if one else updates
     found = list(block_kernels.cut_each(call, route, shapes, updates))
     assert [owner for owner, _, _ in found] == [0, 2]
-    whole = block_kernels.cut(call, None, route, shapes, updates)
+    whole = block_kernels.routed_updates(call, None, route, shapes, updates)
     for owner, part, values in found:
         expected, cut = block_kernels.values_of(call, route, whole, owner, owner + 1)
         np.testing.assert_array_equal(part.rows, expected.rows)

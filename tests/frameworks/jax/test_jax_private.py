@@ -15,8 +15,8 @@ from source import SOURCE  # noqa: E402
 CODE = """
 import sys
 from gatherum import private_names
-find = private_names.find
-private_names.find = lambda name: None if name in sys.argv[1:] else find(name)
+find_name = private_names.find_name
+private_names.find_name = lambda name: None if name in sys.argv[1:] else find_name(name)
 
 import jax
 import jax.numpy as jnp

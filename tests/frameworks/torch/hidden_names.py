@@ -226,8 +226,8 @@ def answers(hidden):
     """Return what each step gives with some names hidden."""
     from gatherum import private_names
 
-    find = private_names.find
-    private_names.find = lambda name: None if name in hidden else find(name)
+    find = private_names.find_name
+    private_names.find_name = lambda name: None if name in hidden else find(name)
     globals()["gatherum"] = importlib.import_module("gatherum")
     importlib.import_module("gatherum.torch")
     found = {}

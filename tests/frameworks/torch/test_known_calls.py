@@ -209,5 +209,5 @@ def test_arguments_of_other_types():
     assert ts.scatter(src[:0], INDEX[:0], 0).shape == (0,)
     with torch.inference_mode():
         assert torch.equal(ts.scatter(src, INDEX, 0, dim_size=6), expected)
-    assert scatter_arguments.known(src, INDEX, 0, 6, "nothing", "raise", False) is None
-    assert segments.known is scatter_arguments.known
+    assert scatter_arguments.known_call(src, INDEX, 0, 6, "nothing", "raise", False) is None
+    assert segments.known_call is scatter_arguments.known_call

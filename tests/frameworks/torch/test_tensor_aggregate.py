@@ -42,7 +42,7 @@ def test_the_bits_of_numpy(dtype, reduction, mode):
     more = {"mode": mode, "negative": bool(rng.random() < 0.7)}
     if mode == "raise":
         more["negative"] = True
-    fold = edge_folds.Fold(3, reduction, mode, more["negative"])
+    fold = edge_folds.AggregateOptions(3, reduction, mode, more["negative"])
     for scale in (None, weights):
         expected = gatherum.aggregate(data, sources, targets, 3, reduction, scale, **more)
         given = [None if each is None else tensor_of(each)

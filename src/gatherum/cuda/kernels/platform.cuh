@@ -3,7 +3,7 @@
 // NVRTC compiles these files without any header of the system. The tests compile the same files with g++,
 // where shim.hpp stands in for what CUDA C++ adds to the language.
 //
-// Macros, as far as a kernel asks for them (run.py chooses them):
+// Macros, as far as a kernel asks for them (plan_launches.py chooses them):
 //   OFFSET_BITS   64, or 32 where every offset, number and position of the launch is below 2^31
 //   LOOPS         how many loops a table of the arguments holds
 //   COMPONENTS    how many components of an index tuple it holds

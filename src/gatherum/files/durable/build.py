@@ -12,7 +12,7 @@ from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import PERCENT, READY, Journal, Record
 from gatherum.files.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.stats import Meter
-from gatherum.readers import option
+from gatherum.reader_advice import option
 
 __all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 

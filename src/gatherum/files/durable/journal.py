@@ -12,7 +12,7 @@ from gatherum.files.os_calls import (
     sync_directory,
     write_some,
 )
-from gatherum.readers import option
+from gatherum.reader_advice import option
 from gatherum.regular_files import naming, open_regular
 
 __all__ = ["ALL", "COLUMNS", "PERCENT", "READY", "WINDOW", "Journal", "Record", "check_readable"]

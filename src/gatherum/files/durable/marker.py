@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from gatherum.files.os_calls import sync_directory, sync_file
-from gatherum.readers import option
+from gatherum.reader_advice import option
 
 __all__ = ["is_completed", "mark"]
 

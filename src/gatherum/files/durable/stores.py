@@ -16,10 +16,17 @@ from gatherum.files.durable.context import Context
 from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.layouts import FlatLayout, FortranLayout
-from gatherum.files.tables.table import Block, Layout, Panel, RowTable
+from gatherum.files.tables.table import Block, Panel, RowTable, TableLayout
 from gatherum.regular_files import naming
 
-__all__ = ["BlockStore", "FlatPatchTarget", "FlatTarget", "PatchTarget", "Target", "lay_patch"]
+__all__ = [
+    "BlockStore",
+    "FlatPatchTarget",
+    "FlatTarget",
+    "PatchTarget",
+    "ScatterTarget",
+    "lay_patch",
+]
 
 PIECE_HEADER = struct.Struct("<QQ")  # where in the table, how many bytes
 BUFFERED = 1 << 20
@@ -39,11 +46,11 @@ class BlockStore(Protocol):
         """Note a finished part in the journal."""
 
 
-class Target(Protocol):
+class ScatterTarget(Protocol):
     """The target of a scatter's changes: a copy of its table."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> TableLayout:
         """The table's rows."""
 
     def store(self, panel: Panel) -> BlockStore:
@@ -53,7 +60,7 @@ class Target(Protocol):
         """Put the copy in its place, or make the patch complete."""
 
 
-class PatchTarget(Target, Protocol):
+class PatchTarget(ScatterTarget, Protocol):
     """A patch for the table itself."""
 
     def lay(self) -> None:

@@ -10,7 +10,7 @@ from gatherum.files.formats.npy import Npy
 from gatherum.files.formats.npz import Npz
 from gatherum.files.formats.safetensors import Safetensors
 from gatherum.files.formats.zarr import Zarr
-from gatherum.files.remote import Address, address_of
+from gatherum.files.remote import UrlAddress, address_of
 from gatherum.regular_files import open_regular
 
 __all__ = ["FORMATS", "UnknownKind", "locate"]
@@ -132,7 +132,7 @@ def _check_alone(form: Format, file: str, behind: str | None) -> None:
         raise ValueError(f"{file}: expected {form.form} alone, got {behind!r} behind it")
 
 
-def _at_url(found: Location, remote: Address) -> Location:
+def _at_url(found: Location, remote: UrlAddress) -> Location:
     """Return the location of a URL, from the location `found` for its shown form."""
     if not found.format.remote:
         raise ValueError(f"{found}: {found.format.name} files are not read from URLs; download it")

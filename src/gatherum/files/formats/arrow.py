@@ -59,7 +59,7 @@ class Arrow(Format):
             groups.choose(name)
         dtype, widths = _described(location, groups.schema.field(name).type)
         shape = (sum(groups.lengths), *_measured(location, groups, widths))
-        column = Column(location.text, groups, shape, dtype, opening.meter)
+        column = ArrowColumn(location.text, groups, shape, dtype, opening.meter)
         checked_shape(location.text, shape)
         # a group is decoded as a whole, and its rows are copied out of it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
@@ -270,7 +270,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
     return _flat(values.flatten(), widths[1:])
 
 
-class Column:
+class ArrowColumn:
     """A column as an array in chunks; a chunk has as many rows as the largest group."""
 
     def __init__(

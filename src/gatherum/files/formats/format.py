@@ -14,9 +14,9 @@ from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.build import CREATE, Build
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import FlatTarget, Target
+from gatherum.files.durable.stores import FlatTarget, ScatterTarget
 from gatherum.files.formats.storage import Source
-from gatherum.files.remote import Address, RemoteFile
+from gatherum.files.remote import RemoteFile, UrlAddress
 from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.regular_files import check_regular
@@ -67,7 +67,7 @@ class Location:
     file: str
     format: "Format"
     member: str | None = None
-    remote: Address | None = None
+    remote: UrlAddress | None = None
 
     @cached_property
     def resolved(self) -> str:
@@ -208,7 +208,7 @@ class Format(Protocol):
         """Put the complete output in its place; `like` is the table, `limit` bytes of memory."""
         build.replace()
 
-    def copy(self, out: Location, table: Source, context: Context) -> Target:
+    def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
         """Return an output that begins as a copy of the table."""
         self.checked_header(out, table.shape, table.dtype)  # before the table is laid out
         laid = table.storage.flat(context.spill_dir, context.budget, any_order=self.any_order)

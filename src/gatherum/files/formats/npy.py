@@ -17,7 +17,7 @@ from gatherum.files.disk import DiskFile
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold, is_added
 from gatherum.files.formats.format import Format, Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.shapes import MAX_RANK
+from gatherum.shape_limits import MAX_RANK
 
 __all__ = ["ArrayHeader", "Npy", "header_end", "parse_header", "read_header", "write_header"]
 

@@ -11,14 +11,14 @@ import numpy as np
 from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, Target
+from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, ScatterTarget
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
 from gatherum.files.tables.dimension_names import Names
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.grid import BoxArray
 from gatherum.files.tables.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
-from gatherum.files.tables.table import Layout
+from gatherum.files.tables.table import TableLayout
 
 __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage"]
 
@@ -34,7 +34,7 @@ class Storage(Protocol):
     def duplicates(self) -> bool:
         """Whether a copy in the same format can be made without a flat file in between."""
 
-    def layout(self, depth: int, budget: Budget) -> Layout:
+    def layout(self, depth: int, budget: Budget) -> TableLayout:
         """Return the array's rows, for a call that keys its leading `depth` dimensions."""
 
     def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
@@ -47,7 +47,7 @@ class Storage(Protocol):
     def patch(self, context: Context) -> PatchTarget:
         """Return what takes changes of the array itself, until they are complete."""
 
-    def duplicate(self, context: Context) -> Target | None:
+    def duplicate(self, context: Context) -> ScatterTarget | None:
         """Return such a copy, None if it needs a flat file in between."""
 
 
@@ -173,7 +173,7 @@ class FlatStorage:
         layout = self.layout(context.requests.depth, context.budget)
         return FlatPatchTarget(context, layout, self.array)
 
-    def duplicate(self, context: Context) -> Target | None:
+    def duplicate(self, context: Context) -> ScatterTarget | None:
         """Return None: a copy goes through a flat file anyway."""
         return None
 
@@ -201,7 +201,7 @@ class BoxStorage:
         """Refuse: formats that can do this override it."""
         raise NotImplementedError(self.cannot_change)
 
-    def duplicate(self, context: Context) -> Target | None:
+    def duplicate(self, context: Context) -> ScatterTarget | None:
         """Return None: a copy goes through a flat file."""
         return None
 

@@ -16,7 +16,7 @@ from gatherum.files.budget import size_of
 from gatherum.files.formats.format import Location
 from gatherum.files.handle.counts import Counts
 from gatherum.files.handle.state import RELOAD, Settings, State
-from gatherum.files.operands import Held, Operand, find
+from gatherum.files.operands import Held, Operand, find_operand
 from gatherum.files.remote import checked_options
 
 __all__ = ["Handle", "anchored"]
@@ -182,7 +182,7 @@ def anchored(role: str, operand: Operand) -> tuple[Location | Held, Operand]:
     """Return where an operand of `open` is, whatever directory the process changes to, and what
     opens it in another process.
     """
-    where = find(role, operand, "open")
+    where = find_operand(role, operand, "open")
     if isinstance(where, Held):
         return where, operand
     where.require()

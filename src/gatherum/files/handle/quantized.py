@@ -11,18 +11,18 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import conversion, errors, shapes
+from gatherum import conversion, errors, shape_limits
 from gatherum.dtypes import is_index
 from gatherum.errors import Shape
 from gatherum.files.formats.format import Location
 from gatherum.files.handle.lifetime import anchored
 from gatherum.files.handle.state import Settings, State
 from gatherum.files.handle.table import Table
-from gatherum.files.operands import Held, Operand, find
+from gatherum.files.operands import Held, Operand, find_operand
 from gatherum.files.receivers import Receiver
 from gatherum.quantized import gather as quantized
 from gatherum.quantized.formats import NAME, name_of, result_dtype
-from gatherum.quantized.spec import Attributes, Spec, as_attributes, codes_of, spec_of
+from gatherum.quantized.spec import QuantizedAttributes, Spec, as_attributes, codes_of, spec_of
 
 __all__ = ["QuantizedTable"]
 
@@ -79,7 +79,7 @@ class QuantizedState(State):
         return found + [(part, np.unique(blocks // in_byte)) for part in zeros]
 
     def dequantized(
-        self, spec: Spec, how: Attributes, places: NDArray[Any], shape: Shape
+        self, spec: Spec, how: QuantizedAttributes, places: NDArray[Any], shape: Shape
     ) -> NDArray[Any]:
         """Return the slices that indices name along the axis of a spec."""
         if not is_index(places.dtype):
@@ -211,13 +211,13 @@ def _gathered(
     if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
         q, block, result = how.quantize_axis, how.block_size, how.result
         how = as_attributes(axis, q, block, how.bits, result, mode, negative)
-        spec = spec._replace(axis=shapes.resolve_axis(GATHER, spec.values, how.axis))
-    found = find("indices", indices, GATHER)
+        spec = spec._replace(axis=shape_limits.resolve_axis(GATHER, spec.values, how.axis))
+    found = find_operand("indices", indices, GATHER)
     if not isinstance(found, Held):
         raise TypeError(f"{GATHER}: `indices` must be an array for a quantized table, got a path")
     places = conversion.as_indices(GATHER, found.array)
     shape = spec.result_shape(places.shape)
-    shapes.check_result(GATHER, shape, state.dtype)
+    shape_limits.check_result(GATHER, shape, state.dtype)
     nbytes = state.nbytes * places.size // max(spec.rows, 1)
     if out is None:
         return state.dequantized(spec, how, places, shape), places.size, nbytes

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.call_types import ModeName
 from gatherum.files.handle.counts import TableStats
 from gatherum.files.handle.lifetime import Handle
 from gatherum.files.handle.state import FEW, State
-from gatherum.files.operands import Held, Operand, find
+from gatherum.files.operands import Held, Operand, find_operand
 from gatherum.files.stream import rows_of
-from gatherum.names import ModeName
 
 __all__ = ["Table"]
 
@@ -96,7 +96,7 @@ class Table(Handle):
         found: Rows | None = None
         if type(axis) is int and axis == 0:
             if type(indices) is not np.ndarray:
-                where = find("indices", indices)
+                where = find_operand("indices", indices)
                 indices = where.array if isinstance(where, Held) else where
             if type(indices) is np.ndarray:
                 found = state.rows(indices, mode, negative, fill_value, out)
@@ -233,7 +233,7 @@ class Table(Handle):
     def _submit(
         self, name: str, indices: Operand, axis: int, options: dict[str, Any]
     ) -> "Future[Any]":
-        state, where = self._opened(name), find("indices", indices)
+        state, where = self._opened(name), find_operand("indices", indices)
         taken: Any = where
         if isinstance(where, Held):
             taken = np.array(where.array)

@@ -3,7 +3,7 @@
 from gatherum.files.remote.file import RemoteFile
 from gatherum.files.remote.store import Remote
 from gatherum.files.remote.urls import (
-    Address,
+    UrlAddress,
     address_of,
     checked_options,
     is_url,
@@ -11,9 +11,9 @@ from gatherum.files.remote.urls import (
 )
 
 __all__ = [
-    "Address",
     "Remote",
     "RemoteFile",
+    "UrlAddress",
     "address_of",
     "checked_options",
     "is_url",

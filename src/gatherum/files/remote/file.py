@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gatherum import native
 from gatherum.files.disk import DiskFile, StoredRows, byte_view, pages_between
 from gatherum.files.remote.store import AT_ONCE, Pipeline, Remote
-from gatherum.files.remote.urls import Address
+from gatherum.files.remote.urls import UrlAddress
 from gatherum.files.stats import Meter
 
 __all__ = ["RemoteFile"]
@@ -26,7 +26,7 @@ class RemoteFile(DiskFile):
 
     Parameters
     ----------
-    address : Address
+    address : UrlAddress
         Where it is.
     meter : Meter
         Counts requests and bytes.
@@ -38,7 +38,7 @@ class RemoteFile(DiskFile):
     # Beside other requests, one takes about as much time as 64 KiB: smaller gaps are read.
     waste = 16.0
 
-    def __init__(self, address: Address, meter: Meter, options: Mapping[str, Any]) -> None:
+    def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
         self.path, self.meter, self.fd = str(address), meter, -1
         self._remote = Remote(address, meter, options)
         head = bytearray(HEAD)

@@ -16,7 +16,7 @@ from gatherum.files.remote.transport import (
     Version,
     open_transport,
 )
-from gatherum.files.remote.urls import Address
+from gatherum.files.remote.urls import UrlAddress
 from gatherum.files.stats import Meter
 
 __all__ = ["AT_ONCE", "Pipeline", "Remote"]
@@ -33,7 +33,7 @@ class Remote:
 
     Parameters
     ----------
-    address : Address
+    address : UrlAddress
         The URL.
     meter : Meter
         Counts requests and bytes.
@@ -41,7 +41,7 @@ class Remote:
         Options of fsspec's filesystem.
     """
 
-    def __init__(self, address: Address, meter: Meter, options: Mapping[str, Any]) -> None:
+    def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
         self.address, self.meter = address, meter
         self._transport: Transport = open_transport(address, options)
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -106,7 +106,9 @@ class Remote:
         self.meter.read(len(found))
         return found
 
-    async def _tried(self, address: Address, nbytes: int, request: Callable[[], Awaitable[T]]) -> T:
+    async def _tried(
+        self, address: UrlAddress, nbytes: int, request: Callable[[], Awaitable[T]]
+    ) -> T:
         """Make a request for so many bytes, and repeat it if that may help."""
         until, turn, pause = 0.0, 0, FIRST_PAUSE
         while True:

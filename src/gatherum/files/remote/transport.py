@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
 from gatherum.files.remote import private
-from gatherum.files.remote.urls import Address
+from gatherum.files.remote.urls import UrlAddress
 
 __all__ = ["Failed", "Missing", "Refused", "Transport", "Version", "open_transport", "require"]
 
@@ -50,7 +50,7 @@ class Unfit(Refused):
 
     raised = ValueError
 
-    def __init__(self, address: Address, error: Exception) -> None:
+    def __init__(self, address: UrlAddress, error: Exception) -> None:
         super().__init__(
             f"fsspec's filesystem for {address.protocol}:// does not take these storage_options "
             f"({type(error).__name__})"
@@ -80,25 +80,25 @@ class Transport(Protocol):
 
     loop: Any  # where its calls must run
 
-    async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
+    async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning; return its version, and how many there were.
 
         A shorter object gives all its bytes.
         """
 
     async def part(
-        self, address: Address, start: int, buffer: memoryview
+        self, address: UrlAddress, start: int, buffer: memoryview
     ) -> tuple[Version | None, int]:
         """Fill `buffer` from byte `start`; return the version, if known, and the number."""
 
-    async def version(self, address: Address) -> Version:
+    async def version(self, address: UrlAddress) -> Version:
         """Return the object's version as it is now."""
 
-    async def whole(self, address: Address, limit: int) -> bytes:
+    async def whole(self, address: UrlAddress, limit: int) -> bytes:
         """Return an object that has at most `limit` bytes."""
 
 
-def require(address: Address) -> Any:
+def require(address: UrlAddress) -> Any:
     """Return fsspec's filesystem class for a URL.
 
     Raises
@@ -120,7 +120,7 @@ def require(address: Address) -> Any:
         raise ValueError(f"{address}: fsspec knows no protocol {address.protocol!r}") from None
 
 
-def open_transport(address: Address, options: Mapping[str, Any]) -> Transport:
+def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> Transport:
     """Return what asks for objects at `address` and below; `options` are the filesystem's.
 
     Raises
@@ -152,16 +152,18 @@ class Http:
     def __init__(self, filesystem: Any) -> None:
         self._filesystem, self.loop = filesystem, filesystem.loop
 
-    async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
+    async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning."""
         return await self.part(address, 0, buffer)
 
-    async def version(self, address: Address) -> Version:
+    async def version(self, address: UrlAddress) -> Version:
         """Return the object's version as it is now."""
         version, _ = await self.part(address, 0, memoryview(bytearray(1)))
         return version
 
-    async def part(self, address: Address, start: int, buffer: memoryview) -> tuple[Version, int]:
+    async def part(
+        self, address: UrlAddress, start: int, buffer: memoryview
+    ) -> tuple[Version, int]:
         """Fill `buffer` from byte `start`."""
         last = start + len(buffer) - 1
         async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
@@ -185,7 +187,7 @@ class Http:
             await _fill(answer, buffer[: end + 1 - start])
             return _version(answer, size), end + 1 - start
 
-    async def whole(self, address: Address, limit: int) -> bytes:
+    async def whole(self, address: UrlAddress, limit: int) -> bytes:
         """Return an object that has at most `limit` bytes."""
         async with self._answer(address, {}) as answer:
             _check_status(answer.status, answer.headers)
@@ -204,7 +206,7 @@ class Http:
             return bytes(content)
 
     @asynccontextmanager
-    async def _answer(self, address: Address, headers: Mapping[str, str]) -> AsyncIterator[Any]:
+    async def _answer(self, address: UrlAddress, headers: Mapping[str, str]) -> AsyncIterator[Any]:
         """Send a request, and give the answer, whose body is not read yet."""
         import aiohttp
 
@@ -233,7 +235,7 @@ class Http:
             raise failure
 
 
-def _encoded(filesystem: Any, address: Address) -> Any:
+def _encoded(filesystem: Any, address: UrlAddress) -> Any:
     """Return a URL as aiohttp takes it; one that is encoded is left as it is, for its signature."""
     import yarl
 
@@ -308,14 +310,14 @@ class Filesystem:
         self._filesystem = filesystem
         self.loop = filesystem.loop if filesystem.async_impl else get_loop()
 
-    async def begin(self, address: Address, buffer: memoryview) -> tuple[Version, int]:
+    async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning."""
         version = await self.version(address)
         most = min(len(buffer), version.size)
         _, count = await self.part(address, 0, buffer[:most]) if most else (None, 0)
         return version, count
 
-    async def part(self, address: Address, start: int, buffer: memoryview) -> tuple[None, int]:
+    async def part(self, address: UrlAddress, start: int, buffer: memoryview) -> tuple[None, int]:
         """Fill `buffer` from byte `start`."""
         content = await self._call("cat_file", address, start=start, end=start + len(buffer))
         if len(content) > len(buffer):
@@ -323,7 +325,7 @@ class Filesystem:
         buffer[: len(content)] = content
         return None, len(content)
 
-    async def version(self, address: Address) -> Version:
+    async def version(self, address: UrlAddress) -> Version:
         """Return the object's size and the other marks of its version."""
         self._filesystem.invalidate_cache()
         about = await self._call("info", address)
@@ -332,14 +334,14 @@ class Filesystem:
         known = [str(about[key]) for key in WHEN if about.get(key) is not None]
         return Version(about["size"], " ".join(known) or None)
 
-    async def whole(self, address: Address, limit: int) -> bytes:
+    async def whole(self, address: UrlAddress, limit: int) -> bytes:
         """Return an object that has at most `limit` bytes."""
         content: bytes = await self._call("cat_file", address, start=0, end=limit + 1)
         if len(content) > limit:
             raise Refused(f"it has more than the {limit} bytes that are read")
         return content
 
-    async def _call(self, name: str, address: Address, **options: Any) -> Any:
+    async def _call(self, name: str, address: UrlAddress, **options: Any) -> Any:
         """Call a method of the filesystem."""
         failure: Exception | None = None
         try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["Address", "address_of", "checked_options", "is_url", "refuse_url"]
+__all__ = ["UrlAddress", "address_of", "checked_options", "is_url", "refuse_url"]
 
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CHAINED = re.compile(r"[^/]*::[^/]*://")
@@ -19,7 +19,7 @@ LOCAL = ("file", "local")
 
 
 @dataclass(frozen=True)
-class Address:
+class UrlAddress:
     """A URL.
 
     Attributes
@@ -42,12 +42,12 @@ class Address:
     def __str__(self) -> str:
         return self.shown
 
-    def named(self, file: str) -> "Address":
+    def named(self, file: str) -> "UrlAddress":
         """Return the address of the file whose name as `shown` is `file`, a beginning of it."""
         cut = len(self.shown) - len(file)
         return replace(self, shown=file, member=None, _rest=self._rest[: len(self._rest) - cut])
 
-    def below(self, key: str) -> "Address":
+    def below(self, key: str) -> "UrlAddress":
         """Return the address of what lies below this one."""
         return replace(self, shown=f"{self.shown}/{key}", _rest=f"{self._rest}/{key}")
 
@@ -66,7 +66,7 @@ class Address:
         return f"{self.protocol}://{self._host}{self._rest}{self._query}"
 
 
-def address_of(text: str) -> Address | None:
+def address_of(text: str) -> UrlAddress | None:
     """Read a URL; None if the text is not one.
 
     Parameters
@@ -76,7 +76,7 @@ def address_of(text: str) -> Address | None:
 
     Returns
     -------
-    Address or None
+    UrlAddress or None
         Its parts.
 
     Raises
@@ -111,7 +111,7 @@ def address_of(text: str) -> Address | None:
         member = fragment or None
     path, mark, query = rest[len(host) :].partition("?")
     bare = host.rpartition("@")[2]
-    return Address(protocol, f"{protocol}://{bare}{path}", member, host, path, mark + query)
+    return UrlAddress(protocol, f"{protocol}://{bare}{path}", member, host, path, mark + query)
 
 
 def is_url(text: str) -> bool:

@@ -52,7 +52,7 @@ class Buckets:
         return self.of_bin[numbers // self.bin_rows]
 
 
-class Column:
+class RequestColumn:
     """One value for each request, bucket after bucket, in memory or spilled."""
 
     def __init__(self, dtype: np.dtype[Any], width: int, count: int, spill: DiskFile | None):
@@ -119,7 +119,7 @@ class Partition:
         self.spill = DiskFile.scratch(directory, meter) if size > resident else None
         self.starts = np.cumsum(buckets.sizes) - buckets.sizes
         self.filled = self.starts.copy()
-        self._columns = [Column(dtype, width, total, self.spill) for dtype, width in columns]
+        self._columns = [RequestColumn(dtype, width, total, self.spill) for dtype, width in columns]
         base = 0
         for column in self._columns:
             column.place(base)

@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from gatherum.plans import apply
 
-__all__ = ["Block", "Layout", "Panel", "RowTable", "Wanted", "ahead", "blocks", "panels", "taken"]
+__all__ = [
+    "Block",
+    "Panel",
+    "RowTable",
+    "TableLayout",
+    "Wanted",
+    "ahead",
+    "blocks",
+    "panels",
+    "taken",
+]
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -164,7 +174,7 @@ class RowTable(Protocol):
         """Write runs of rows."""
 
 
-class Layout(Protocol):
+class TableLayout(Protocol):
     """The rows of a table as its storage has them, for a call that keys its leading dimensions."""
 
     row_shape: tuple[int, ...]

@@ -11,7 +11,7 @@ import gatherum
 from canaries import guarded, strays
 from gatherum import conversion
 from gatherum.cuda.device import Device
-from gatherum.cuda.run import run
+from gatherum.cuda.plan_launches import run
 
 from .device import ShimDevice
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import PatchTarget, Target
+from gatherum.files.durable.stores import PatchTarget, ScatterTarget
 from gatherum.files.formats.format import Format, Location, Opening, in_zarr
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
@@ -22,7 +22,7 @@ from gatherum.files.formats.zarr.arrays import (
     metadata_name,
 )
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
-from gatherum.files.remote import Address, Remote
+from gatherum.files.remote import Remote, UrlAddress
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, chunk_boxes, filled_first
 from gatherum.files.tables.flat import FlatArray
@@ -57,7 +57,7 @@ class Zarr(Format):
         storage = ZarrStorage(array, opening.meter)
         return Source(location, array.shape, array.dtype, storage, array, names=array.names)
 
-    def _open_remote(self, location: Location, address: Address, opening: Opening) -> Source:
+    def _open_remote(self, location: Location, address: UrlAddress, opening: Opening) -> Source:
         """Open an input at a URL."""
         from gatherum.files.formats.zarr.remote import RemoteZarrArray
 
@@ -108,7 +108,7 @@ class Zarr(Format):
             build.meter.advance(values.nbytes)
         build.replace()
 
-    def copy(self, out: Location, table: Source, context: Context) -> Target:
+    def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
         """Return an output that begins as a copy of the table, with its chunks if it has any."""
         return table.storage.duplicate(context) or super().copy(out, table, context)
 
@@ -137,6 +137,6 @@ class ZarrStorage(BoxStorage):
         """Return what takes changed chunks, until they are complete."""
         return ZarrPatchTarget(context, self.array)
 
-    def duplicate(self, context: Context) -> Target | None:
+    def duplicate(self, context: Context) -> ScatterTarget | None:
         """Return a copy with the same chunks."""
         return ZarrCopyTarget(context, self.array)

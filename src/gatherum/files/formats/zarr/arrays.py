@@ -20,7 +20,7 @@ from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.stats import Meter
 from gatherum.files.tables.dimension_names import names_in
 from gatherum.regular_files import check_regular, naming, read_regular
-from gatherum.shapes import MAX_RANK
+from gatherum.shape_limits import MAX_RANK
 
 __all__ = ["ZarrArray", "check_dtype", "create_array", "tree_state"]
 
@@ -196,7 +196,7 @@ def import_bounded() -> Any:
         raise ImportError("Zarr arrays need zarr: pip install zarr") from None
     from gatherum.files.formats.zarr import private
 
-    private.check()
+    private.check_names()
     from gatherum.files.formats.zarr import bounded
 
     return bounded

@@ -17,9 +17,9 @@ NAMES = {
     "zarr.abc.codec.BytesBytesCodec._encode_single": _REFUSED,
     _PROTOTYPE: "that of zarr.buffer, which is public, is taken",
 }
-default_buffer_prototype: Any = private_names.find(
+default_buffer_prototype: Any = private_names.find_name(
     "zarr.buffer.default_buffer_prototype"  # from 3.1 on
-) or private_names.find(_PROTOTYPE)
+) or private_names.find_name(_PROTOTYPE)
 
 
 _missing = [name for name in private_names.missing(NAMES) if NAMES[name] is _REFUSED]
@@ -27,7 +27,7 @@ if default_buffer_prototype is None:
     _missing.append(_PROTOTYPE)
 
 
-def check() -> None:
+def check_names() -> None:
     """Raise ImportError where a name is missing that nothing can stand for."""
     if _missing:
         import zarr

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import click
 
-from ..readers import for_command
+from ..reader_advice import for_command
 from ..regular_files import naming
 from ..startup import INTERRUPTED, discard, say
 from ..version import __version__

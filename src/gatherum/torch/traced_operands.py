@@ -16,7 +16,7 @@ from .. import errors
 from . import errors as torch_errors
 from . import operands
 from .ops import LIBRARY
-from .sizes import may_hold
+from .symbolic_sizes import may_hold
 
 _NUMBER = "(str op, Scalar value, *, ScalarType dtype, Device device) -> Tensor"
 LIBRARY.define(f"number{_NUMBER}", tags=torch.Tag.pt2_compliant_tag)
@@ -56,13 +56,13 @@ def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
     if not _is_number(updates):
         instead = "write torch.as_tensor(updates, dtype=data.dtype)"
         raise torch_errors.no_tensor(op, "updates", type(updates).__name__, instead)
-    return number(op, _in_scalar(op, "updates", updates, data), data)
+    return number_tensor(op, _in_scalar(op, "updates", updates, data), data)
 
 
 def as_fill(op: str, value: Any, data: Tensor) -> Any:
     """Return `fill_value` as a number of Python; the kernels convert and check it."""
     if isinstance(value, Tensor) and value.shape == ():
-        operands.check_fill(op, value)
+        operands.check_fill_gradient(op, value)
         value = value.item()
     if not _is_number(value):
         raise errors.does_not_fit(op, "fill_value", _name(data), value)
@@ -88,7 +88,7 @@ def _name(data: Tensor) -> str:
     return str(data.dtype).removeprefix("torch.")
 
 
-def number(op: str, value: Any, data: Tensor) -> Tensor:
+def number_tensor(op: str, value: Any, data: Tensor) -> Tensor:
     """Return a number of `updates` as a tensor of the dtype of the data."""
     return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
 

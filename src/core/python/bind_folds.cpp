@@ -1,4 +1,4 @@
-#include "folds.hpp"
+#include "bind_folds.hpp"
 
 #include <algorithm>
 #include <cstring>

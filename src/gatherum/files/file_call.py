@@ -14,18 +14,18 @@ from gatherum.files.durable.context import Context
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import Record
 from gatherum.files.durable.marker import is_completed, mark
+from gatherum.files.file_gather import FileGather
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
-from gatherum.files.gathering import Gather
-from gatherum.files.opened import Inputs
-from gatherum.files.operands import Held, Operand, Path, find, open_all
-from gatherum.files.progress import shown
+from gatherum.files.inputs import Inputs
+from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
+from gatherum.files.progress import progress_shown
 from gatherum.files.remote import checked_options
 from gatherum.files.reordered import Axes, reordered
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
-from gatherum.readers import option
+from gatherum.reader_advice import option
 
 __all__ = ["FileCall", "check_absent"]
 
@@ -57,7 +57,7 @@ class FileCall:
             Statistics of the run; the result itself if there is no output file.
         """
         budget, options = Budget.parse(self.memory), checked_options(self.storage_options)
-        with ExitStack() as stack, shown(self.progress) as progress:
+        with ExitStack() as stack, progress_shown(self.progress) as progress:
             meter = Meter(progress)
             out = None if self.out is None else locate(self.out)
             if out is not None and out.remote:
@@ -67,7 +67,8 @@ class FileCall:
             if not os.path.isdir(spill_dir):
                 raise FileNotFoundError(f"{spill_dir}: there is no such directory")
             operands = {
-                role: find(role, operand, self.op) for role, operand in self.operands.items()
+                role: find_operand(role, operand, self.op)
+                for role, operand in self.operands.items()
             }
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
@@ -197,7 +198,7 @@ class Session:
         else:
             layout = self.table.storage.layout(context.requests.depth, self.budget)
             for panel in layout.panels():
-                Gather(context, layout.rows(panel), array, panel, self.inputs.fill()).run()
+                FileGather(context, layout.rows(panel), array, panel, self.inputs.fill()).run()
         form.put(array, self.table, build, self.budget.block)
 
     # ----------------------------------------------------------------- scatter

@@ -1,4 +1,4 @@
-#include "quantized.hpp"
+#include "bind_quantized.hpp"
 
 #include <nanobind/stl/array.h>
 

@@ -1,4 +1,4 @@
-"""Shapes, strides and their limits; the core has the rules of what fits (src/core/calls.hpp).
+"""Shapes, strides and their limits; the core has the rules of what fits (src/core/shape_rules.hpp).
 
 Sources of the rules: the ONNX operator texts Gather 13, GatherElements 13, GatherND 13,
 ScatterElements 18 and ScatterND 18; what they leave open is ruled in the documentation.
@@ -35,14 +35,14 @@ def holds(condition: Any) -> bool:
     return _DECIDE.get(type(condition), bool)(condition)
 
 
-class Layout(NamedTuple):
+class OperandLayout(NamedTuple):
     """Shape and byte strides of one operand."""
 
     shape: Shape
     strides: Shape
 
     @classmethod
-    def contiguous(cls, shape: Shape, itemsize: int) -> Layout:
+    def contiguous(cls, shape: Shape, itemsize: int) -> OperandLayout:
         """Lay a shape out in C order."""
         return cls(shape, contiguous_strides(shape, itemsize))
 

@@ -1,4 +1,4 @@
-#include "lists.hpp"
+#include "bind_lists.hpp"
 
 #include <cstring>
 #include <memory>

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import errors
 from ..plans import apply
-from ..shapes import resolve_axis
+from ..shape_limits import resolve_axis
 from .operators import Array, VersionedOp
 from .strings import apply_to_strings, is_string
 

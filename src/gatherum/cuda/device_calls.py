@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 
 from .. import conversion, errors, native
 from ..call import ArraySpec, Attributes, Call
-from ..callbacks import check_out
+from ..callbacks import check_out_memory
 from ..checks import check_before_updates
 from ..dtypes import AnyDType
 from ..plans import Plan, build
-from ..shapes import contiguous_strides
+from ..shape_limits import contiguous_strides
 from . import errors as cuda_errors
-from . import run
+from . import plan_launches
 from .device import Device
+from .device_views import DeviceFramework, View
 from .driver import open_driver
 from .loops import unaddressable, work_of
 from .nvidia import Nvidia
-from .views import DeviceFramework, View
 
 # Takes the dtype of the data, returns what a gather stores for an invalid index, b"" for zeros.
 Fill: TypeAlias = Callable[[AnyDType], bytes]
 
 
-class Values(NamedTuple):
+class HostOperand(NamedTuple):
     """An operand in the host's memory, and its spec on the device.
 
     Dimensions that repeat one value are copied once: `array` has them with size 1.
@@ -39,7 +39,7 @@ class Values(NamedTuple):
     spec: ArraySpec
 
 
-Given: TypeAlias = View | Values
+Given: TypeAlias = View | HostOperand
 _planned = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 
@@ -91,7 +91,9 @@ def call(
     waits = attributes.mode == "raise"  # which no graph captures
     try:
         with nullcontext() if waits else framework.lasting(result, number, stream):
-            run.run(device, plan, at["data"], at["indices"], at["updates"], at["out"], item)
+            plan_launches.run(
+                device, plan, at["data"], at["indices"], at["updates"], at["out"], item
+            )
     finally:
         framework.keep(holders, number, stream)
     return result
@@ -150,7 +152,7 @@ def _given(
     return _values(array)
 
 
-def _values(array: NDArray[Any]) -> Values:
+def _values(array: NDArray[Any]) -> HostOperand:
     """Return an array of the host's memory with its spec on the device: in C order, and what
     repeats stays so.
     """
@@ -160,7 +162,7 @@ def _values(array: NDArray[Any]) -> Values:
     strides = tuple(
         0 if given == 0 else step for given, step in zip(array.strides, steps, strict=True)
     )
-    return Values(compact, ArraySpec(array.shape, array.dtype, strides))
+    return HostOperand(compact, ArraySpec(array.shape, array.dtype, strides))
 
 
 def _one_device(op: str, given: DeviceOperands) -> int:
@@ -183,7 +185,7 @@ def _check_capture(
     """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
     s = plan.call
     op, mode = s.operator.name, s.mode
-    copied = [name for name, operand in given.named() if isinstance(operand, Values)]
+    copied = [name for name, operand in given.named() if isinstance(operand, HostOperand)]
     nowhere = unaddressable(s, work_of(plan)) >= 0
     if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
@@ -242,4 +244,4 @@ def _check_overlaps(plan: Plan, given: DeviceOperands, addresses: dict[str, int]
         None if operand is None else np.asarray(_Interface(addresses[name], operand.spec))
         for name, operand in given.named()
     ]
-    check_out(plan, *ghosts)  # type: ignore[arg-type]  # data, indices and out are there
+    check_out_memory(plan.call.op, *ghosts)  # type: ignore[arg-type]  # data, indices and out are there

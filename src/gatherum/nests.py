@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from . import _core
 from .errors import Shape
-from .shapes import Layout
+from .shape_limits import OperandLayout
 
 
 class Loop(NamedTuple):
@@ -73,18 +73,18 @@ def collapse(loops: Iterable[Loop]) -> list[Loop]:
 
 
 def lower_numbers(
-    addressing: tuple[bool, bool, bool], axis: int, space: Shape, indices: Layout
+    addressing: tuple[bool, bool, bool], axis: int, space: Shape, indices: OperandLayout
 ) -> Nest:
     """Return the loops that number what entries address in a space, both in row-major order."""
     return Nest.of(_core.lower_numbers(addressing, axis, space, indices))
 
 
-def lower_checks(entries: Layout, components: Sequence[Component]) -> Nest:
+def lower_checks(entries: OperandLayout, components: Sequence[Component]) -> Nest:
     """Return the index space alone, in row-major order: what a check of every index walks."""
     return Nest.of(_core.lower_checks(entries, components))
 
 
-def lower_copy(source: Layout, target: Layout, item: int) -> Nest:
+def lower_copy(source: OperandLayout, target: OperandLayout, item: int) -> Nest:
     """Return ``target[...] = source[...]``: a gather without components, whose outermost loop is
     the line, so that it can be cut.
     """

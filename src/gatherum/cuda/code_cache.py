@@ -50,7 +50,9 @@ def _folder() -> Path:
     return (root if root.is_absolute() else Path("~/.cache").expanduser()) / "gatherum" / "cuda"
 
 
-def compiled(parts: Iterable[str], compile_: Callable[[], bytes], suffix: str = ".cubin") -> bytes:
+def cached_code(
+    parts: Iterable[str], compile_: Callable[[], bytes], suffix: str = ".cubin"
+) -> bytes:
     """Return what `compile_` returns, from disk where it is there.
 
     Parameters

@@ -5,11 +5,11 @@
 #include <new>
 #include <string>
 
-#include "calls.hpp"
 #include "dtypes.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
 #include "interface.hpp"
+#include "shape_rules.hpp"
 
 namespace gatherum {
 namespace {

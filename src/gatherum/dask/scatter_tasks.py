@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from . import block_kernels, private
-from .layout import Place, groups
+from .layout import Place, runs_within
 from .partials import cut_out, finish_whole, fold_apart, merged
 from .strategy import FOLD_STEP, MERGED
 from .tasks import Ref, Tasks
@@ -43,7 +43,7 @@ def scatter_tasks(tasks: Tasks) -> None:
 def _fold_blocks(tasks: Tasks) -> Ref:
     """Fold into blocks that hold all rows of their columns; return what waits for the check."""
     layout, checked = tasks.layout, tasks.check()
-    steps = groups(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
+    steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
     for shared in layout.shared_places():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
         for free in layout.free_places():
@@ -126,7 +126,7 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
                     )
                 for n, place in enumerate(places):
                     shape = tasks.layout.data_shape(place)
-                    tasks.result(place, block_kernels.finished, held, n, shape)
+                    tasks.result(place, block_kernels.finished_of, held, n, shape)
     return checked
 
 
@@ -142,7 +142,7 @@ def _fold_steps(
 ) -> Ref:
     """Fold what all routes bring to a run of owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
-    for step, members in enumerate(groups(sizes, FOLD_STEP * tasks.strategy.chunk)):
+    for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.strategy.chunk)):
         parts = []
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
@@ -160,4 +160,6 @@ def _cut(
     shapes = [tasks.layout.moved_shape(place) for place in places]
     blocks = private.List(*(tasks.update(place) for place in places))
     at = (*column[0], *column[1], number)
-    return tasks.add("cut", at, block_kernels.cut, tasks.call, checked, route, shapes, blocks)
+    return tasks.add(
+        "cut", at, block_kernels.routed_updates, tasks.call, checked, route, shapes, blocks
+    )

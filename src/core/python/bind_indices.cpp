@@ -1,4 +1,4 @@
-#include "indices.hpp"
+#include "bind_indices.hpp"
 
 #include "programs.hpp"
 #include "runs.hpp"

@@ -32,7 +32,7 @@ class Lowered:
     ranks: Mapping[str, int]
 
 
-def lower(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
+def lower_desc(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
     """Return what an accepted desc stands for.
 
     Reads are clamped and writes dropped where an index is invalid, and negative indices count

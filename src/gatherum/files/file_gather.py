@@ -15,7 +15,7 @@ from gatherum.files.tables.table import Panel, RowTable
 from gatherum.files.tables.writer import Writer
 from gatherum.files.windows import Windows, valid
 
-__all__ = ["Gather"]
+__all__ = ["FileGather"]
 
 Ints = NDArray[np.int64]
 CHECKED = 1 << 16  # indices checked together, few enough to stay in the cache
@@ -33,7 +33,7 @@ class Survey:
     cached: float  # the share of the wanted rows that is in the page cache
 
 
-class Gather:
+class FileGather:
     """One gather: `table` rows to `out`, through windows of the output.
 
     Two strategies give the same bytes: window by window, or in one pass over the table, if windows

@@ -1,4 +1,4 @@
-#include "row_caches.hpp"
+#include "bind_row_caches.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -12,19 +12,19 @@ import numpy as np
 from gatherum.call import Attributes, FoldRule
 from gatherum.operators import OPERATORS
 
-from .case import Array, Call, Case, answer
+from .case import Array, Case, RuleCall, answer
 
 INDEX = "cases.json"
 
 
-def is_plain(call: Call) -> bool:
+def is_portable(call: RuleCall) -> bool:
     """Whether the call has no mode, sign rule or start that only this package has."""
     usual, free = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
     how = call.attributes
     return all(how.get(name, usual[name]) == usual[name] for name in usual.keys() - free)
 
 
-def moved_shape(call: Call) -> tuple[int, ...]:
+def moved_shape(call: RuleCall) -> tuple[int, ...]:
     """Return the shape of a gather's result, or of updates that do not broadcast."""
     row = OPERATORS[call.operator]
     data, indices = call.operands["data"].shape, call.operands["indices"].shape
@@ -32,13 +32,13 @@ def moved_shape(call: Call) -> tuple[int, ...]:
     return row.moved(data, indices, row.resolve(data, indices, given))
 
 
-def reduction(call: Call) -> str:
+def reduction(call: RuleCall) -> str:
     """Return how updates combine."""
     found: str = call.attributes.get("reduction", "none")
     return found
 
 
-def meet(call: Call) -> bool:
+def meet(call: RuleCall) -> bool:
     """Whether two updates go to the same place, or it is not known because an index is wrong."""
     data, updates = call.operands["data"], call.operands.get("updates")
     if updates is None:
@@ -46,12 +46,12 @@ def meet(call: Call) -> bool:
     ones = np.ones(updates.shape, np.int64)
     operands = {**call.operands, "data": np.zeros(data.shape, np.int64), "updates": ones}
     counts, _ = answer(
-        Call(call.operator, {**call.attributes, **FoldRule("add")._asdict()}, operands)
+        RuleCall(call.operator, {**call.attributes, **FoldRule("add")._asdict()}, operands)
     )
     return counts is None or bool((counts > 1).any())
 
 
-def order_shows(call: Call) -> bool:
+def order_shows(call: RuleCall) -> bool:
     """Whether another order of the updates, the opposite one, has another result."""
     backward = dict(call.operands)
     for name in ("indices", "updates"):
@@ -61,23 +61,23 @@ def order_shows(call: Call) -> bool:
     return result is None or other is None or result.tobytes() != other.tobytes()
 
 
-def arrays_of(call: Call) -> Iterable[Array]:
+def arrays_of(call: RuleCall) -> Iterable[Array]:
     """Return the values that move."""
     return [array for name, array in call.operands.items() if name != "indices"]
 
 
-def is_finite(call: Call) -> bool:
+def is_finite(call: RuleCall) -> bool:
     """Whether JSON can write every number."""
     with np.errstate(all="ignore"):
         return all(bool(np.isfinite(array).all()) for array in arrays_of(call))
 
 
-def has_size(call: Call) -> bool:
+def has_size(call: RuleCall) -> bool:
     """Whether no dimension is empty and no operand a scalar."""
     return all(array.ndim and array.size for array in call.operands.values())
 
 
-def described(case: Case, **more: Any) -> dict[str, Any]:
+def case_record(case: Case, **more: Any) -> dict[str, Any]:
     """Return what an index of cases says of one."""
     shown = {"name": case.name, "operator": case.operator, "attributes": dict(case.attributes)}
     shown |= {"rule": case.rule, "source": case.source}
@@ -92,7 +92,7 @@ def write_index(folder: str, rows: list[dict[str, Any]]) -> None:
 
 
 __all__ = [
-    "arrays_of", "described", "has_size", "is_finite", "is_plain", "meet", "moved_shape",
+    "arrays_of", "case_record", "has_size", "is_finite", "is_portable", "meet", "moved_shape",
     "order_shows",
     "reduction", "write_index",
 ]  # fmt: skip

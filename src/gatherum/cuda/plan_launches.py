@@ -21,13 +21,13 @@ from ..plans import Plan
 from . import folds, movement
 from .checks import (
     RECORD_BYTES,
-    check,
+    check_indices,
     new_record,
     raise_found,
     refuse_unaddressable,
 )
 from .device import Buffer, Device
-from .launches import Execution
+from .execution import Execution
 from .loops import Work, work_of
 
 # A table of winners may be this large, however small the call is.
@@ -78,7 +78,7 @@ def _gather(run: Execution, fill: bytes) -> None:
     if run.work.block:
         movement.gather(run, record, fill)
     elif record:
-        check(run, record)
+        check_indices(run, record)
     raise_found(run, record)
 
 
@@ -86,9 +86,9 @@ def _scatter(run: Execution, source: int) -> None:
     refuse_unaddressable(run)
     record = new_record(run)
     if record:
-        check(run, record)
+        check_indices(run, record)
     if run.work.copy_block and not _is_in_place(run, source):
-        movement.copy(run, source, record)
+        movement.copy_data(run, source, record)
     if run.work.block and run.work.destinations:
         _write(run, record)
     raise_found(run, record)
@@ -102,7 +102,7 @@ def _is_in_place(run: Execution, source: int) -> bool:
 def _write(run: Execution, record: Buffer | None) -> None:
     """Write the updates, unless the record says that an index is invalid."""
     if run.plan.call.reduction != "none":
-        (folds.fold_atomic if folds.is_atomic(run) else folds.fold)(run, record)
+        (folds.fold_atomic if folds.is_atomic(run) else folds.fold_updates)(run, record)
     elif run.work.positions <= 1:
         movement.scatter(run, record, None)
     elif _has_table(run.plan.call, run.work):

@@ -1,4 +1,4 @@
-#include "calls.hpp"
+#include "shape_rules.hpp"
 
 #include <cstdint>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "elementary.hpp"
+#include "bind_elementary.hpp"
 
 #include <stdexcept>
 

@@ -12,18 +12,18 @@ from gatherum.conversion import as_narrow, is_integer_zero
 from gatherum.dtypes import Extension
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import BlockStore, Target
+from gatherum.files.durable.stores import BlockStore, ScatterTarget
+from gatherum.files.file_scatter import FileScatter, Updates
 from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.row_requests import Requests
-from gatherum.files.scattering import Scatter, Updates
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.table import (
     Block,
-    Layout,
     Panel,
     RowTable,
+    TableLayout,
     changed_rows,
     stretches,
     taken,
@@ -207,7 +207,7 @@ class Inputs:
         self.meter.advance(array.nbytes)
         return found
 
-    def scatter(self, context: Context, target: Target, *, in_place: bool = False) -> None:
+    def scatter(self, context: Context, target: ScatterTarget, *, in_place: bool = False) -> None:
         """Give every changed block of the table to a target."""
         layout = target.layout
         parts = tuple(layout.panels())
@@ -248,7 +248,7 @@ class Inputs:
         store.finish(part, stored)
 
     def _scatter_panel(
-        self, context: Context, layout: Layout, panel: Panel, store: BlockStore
+        self, context: Context, layout: TableLayout, panel: Panel, store: BlockStore
     ) -> None:
         requests = context.requests
         if requests.count == 0 or math.prod(layout.row_shape) == 0:
@@ -256,7 +256,7 @@ class Inputs:
             store.prepare()
             return
         updates = Updates(self.flat("updates"), requests.shape, layout.row_shape, panel)
-        Scatter(
+        FileScatter(
             context,
             layout.rows(panel),
             updates,

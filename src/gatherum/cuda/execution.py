@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..plans import Plan
-from . import tables
+from . import kernel_tables
 from .device import Buffer, Device, Kernel
+from .kernel_tables import Fields, Parts, Steps
 from .loops import Work, index_strides
-from .tables import Fields, Parts, Steps
 
 # Macros of a kernel by their names.
 Macros: TypeAlias = dict[str, object]
@@ -43,7 +43,7 @@ class Execution:
         kind = "int" if dtype.kind == "i" else "uint"
         return {
             "INDEX": f"{kind}{8 * dtype.itemsize}",
-            "INDEX_ALIGN": tables.alignment(
+            "INDEX_ALIGN": kernel_tables.alignment(
                 dtype.itemsize, self.indices, *index_strides(self.work)
             ),
             "SWAPPED": int(not dtype.isnative),
@@ -54,7 +54,7 @@ class Execution:
         """Return what data and the other operand, and all steps in them, are aligned to."""
         work = self.work
         steps = (*work.tuples, *work.row)
-        return tables.alignment(
+        return kernel_tables.alignment(
             most,
             self.data,
             self.other,
@@ -74,13 +74,13 @@ class Execution:
         each: int = 1,
     ) -> None:
         """Launch a kernel whose arguments are `first`, the total, the loops and the components."""
-        bits = 32 if tables.reach(steps, parts, 16) < NARROW else 64
-        size = tables.table_size((steps,))
-        few = len(parts) <= tables.FEW_COMPONENTS
-        components = tables.FEW_COMPONENTS if few else tables.MOST_COMPONENTS
-        total = tables.points(steps)
-        fields = [*first, total, *tables.loops(steps, bits, size)]
-        fields += tables.tuple_of(parts, components)
+        bits = 32 if kernel_tables.reach(steps, parts, 16) < NARROW else 64
+        size = kernel_tables.table_size((steps,))
+        few = len(parts) <= kernel_tables.FEW_COMPONENTS
+        components = kernel_tables.FEW_COMPONENTS if few else kernel_tables.MOST_COMPONENTS
+        total = kernel_tables.count_points(steps)
+        fields = [*first, total, *kernel_tables.loops(steps, bits, size)]
+        fields += kernel_tables.tuple_of(parts, components)
         own = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": components}
         self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
 
@@ -103,4 +103,4 @@ def launch(
     """Launch a kernel over so many flat numbers, as blocks of `threads` that take `each`."""
     blocks = -(-total // (threads * each))
     most = device.processors * BLOCKS
-    device.launch(kernel, min(blocks, most), threads, tables.packed(fields))
+    device.launch(kernel, min(blocks, most), threads, kernel_tables.struct_bytes(fields))

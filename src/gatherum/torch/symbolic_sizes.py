@@ -57,7 +57,7 @@ def is_scripted() -> bool:
     return not torch.compiler.is_compiling() and bool(torch.jit.is_tracing())
 
 
-def whole(op: str, name: str, value: object) -> int:
+def as_size(op: str, name: str, value: object) -> int:
     """Return a size that is given as an argument."""
     if isinstance(value, (int, torch.SymInt)) or (is_scripted() and isinstance(value, Tensor)):
         size = cast(int, value)

@@ -29,7 +29,7 @@ class Step(NamedTuple):
     position: int = 0
 
 
-class Part(NamedTuple):
+class IndexComponent(NamedTuple):
     """A component of an index tuple; `from_end` is added to a negative index, where one counts
     from the end.
     """
@@ -42,10 +42,10 @@ class Part(NamedTuple):
 
 
 Steps: TypeAlias = tuple[Step, ...]
-Parts: TypeAlias = tuple[Part, ...]
+Parts: TypeAlias = tuple[IndexComponent, ...]
 
 
-def points(steps: Iterable[Step]) -> int:
+def count_points(steps: Iterable[Step]) -> int:
     """Return how many places loops go through."""
     return prod(step.extent for step in steps)
 
@@ -72,7 +72,7 @@ def tuple_of(parts: Parts, size: int) -> Fields:
     return fields + [0] * (5 * (size - len(parts)))
 
 
-def packed(fields: Sequence[int]) -> bytes:
+def struct_bytes(fields: Sequence[int]) -> bytes:
     """Return the bytes of a struct of 64-bit fields, signed and unsigned ones alike."""
     mask = (1 << 64) - 1
     return struct.pack(f"={len(fields)}Q", *(field & mask for field in fields))
@@ -80,7 +80,7 @@ def packed(fields: Sequence[int]) -> bytes:
 
 def reach(steps: Steps, parts: Parts, width: int) -> int:
     """Return a bound of all intermediate numbers of a place, in any of its fields."""
-    most = points(steps)
+    most = count_points(steps)
     for field in range(1, len(Step._fields)):
         most = max(most, sum(abs(step[field]) * (step.extent - 1) for step in steps))
     data = sum(abs(step.data) * (step.extent - 1) for step in steps)

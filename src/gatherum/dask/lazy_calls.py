@@ -13,19 +13,19 @@ from ..call import Attributes
 from .graphs import CallLayer
 from .operands import normalise
 from .strategy import choose
-from .tasks import Source
+from .tasks import RechunkedOperand
 
 # A dask.array.Array.
 Array: TypeAlias = Any
 
 
-def lazy(
+def lazy_call(
     attributes: Attributes, data: Any, indices: Any, updates: Any, fill_value: object
 ) -> Array:
     """Return the lazy array of a call, checked and lowered."""
     call, arrays, layout = normalise(attributes, data, indices, updates, fill_value)
     strategy = choose(call, layout)
-    sources = [Source(*each) for each in zip(arrays, layout.operands, strict=True)]
+    sources = [RechunkedOperand(*each) for each in zip(arrays, layout.operands, strict=True)]
     token = tokenize(repr(call), [array.name for array in arrays], layout, strategy)
     name = f"{attributes.op}-{token}"
     layer = CallLayer(name, token, call, layout, strategy, sources)

@@ -20,10 +20,10 @@ from .._core import dtype_of_dlpack
 from ..call import ArraySpec
 from ..dtypes import AnyDType, Extension, dtype_of
 from ..errors import Shape
-from ..shapes import contiguous_strides
+from ..shape_limits import contiguous_strides
 from . import errors as cuda_errors
+from .device_views import View
 from .driver import LEGACY_STREAM, Driver, Kept, open_driver
-from .views import View
 
 # Devices of DLPack whose memory a CUDA device reads at its address: its own, and managed memory.
 _DLPACK_CUDA = (2, 13)

@@ -1,8 +1,8 @@
-#include "lowering.hpp"
+#include "bind_lowering.hpp"
 
 #include <utility>
 
-#include "../calls.hpp"
+#include "../shape_rules.hpp"
 #include "guarded.hpp"
 #include "programs.hpp"
 
@@ -21,7 +21,7 @@ nb::tuple as_tuple(const std::vector<int64_t>& numbers) {
   return nb::tuple(items);
 }
 
-// (shape, strides), as Python's `shapes.Layout`.
+// (shape, strides), as Python's `shape_limits.OperandLayout`.
 OperandLayout read_layout(nb::handle pair) {
   const auto parts = nb::cast<nb::tuple>(pair);
   if (parts.size() != 2) throw nb::type_error("gatherum: not a layout");

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Format(NamedTuple):
+class FloatFormat(NamedTuple):
     """How one type stores a number: by sign, exponent and fraction, as IEEE 754 does.
 
     Attributes
@@ -45,12 +45,12 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "bfloat16": Format(np.uint16, 7, -126, 0x7F7F, 0x7F80, 0x7FC0),
-    "float8_e4m3fn": Format(np.uint8, 3, -6, 0x7E, None, 0x7F),
-    "float8_e4m3fnuz": Format(np.uint8, 3, -7, 0x7F, None, 0x80),
-    "float8_e5m2": Format(np.uint8, 2, -14, 0x7B, 0x7C, 0x7E),
-    "float8_e5m2fnuz": Format(np.uint8, 2, -15, 0x7F, None, 0x80),
-    "float8_e8m0fnu": Format(np.uint8, 0, -127, 0xFE, None, 0xFF, 1),
+    "bfloat16": FloatFormat(np.uint16, 7, -126, 0x7F7F, 0x7F80, 0x7FC0),
+    "float8_e4m3fn": FloatFormat(np.uint8, 3, -6, 0x7E, None, 0x7F),
+    "float8_e4m3fnuz": FloatFormat(np.uint8, 3, -7, 0x7F, None, 0x80),
+    "float8_e5m2": FloatFormat(np.uint8, 2, -14, 0x7B, 0x7C, 0x7E),
+    "float8_e5m2fnuz": FloatFormat(np.uint8, 2, -15, 0x7F, None, 0x80),
+    "float8_e8m0fnu": FloatFormat(np.uint8, 0, -127, 0xFE, None, 0xFF, 1),
 }
 
 

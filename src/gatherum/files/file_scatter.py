@@ -17,7 +17,7 @@ from gatherum.files.tables.partition import Buckets, Partition
 from gatherum.files.tables.table import Block, Panel, RowTable, blocks, taken
 from gatherum.plans import apply
 
-__all__ = ["Scatter", "Updates"]
+__all__ = ["FileScatter", "Updates"]
 
 Ints = NDArray[np.int64]
 Slices = Iterator[tuple[Ints, NDArray[Any]]]
@@ -82,7 +82,7 @@ class Updates:
         return taken(block.rows, block.locate(wanted)[where])
 
 
-class Scatter:
+class FileScatter:
     """One scatter: `updates` into `table` rows, handed block by block to a store."""
 
     def __init__(
