@@ -23,6 +23,7 @@ PEERS = {
     "onnxruntime": "ONNX Runtime",
     "jax": "JAX",
     "numba": "numba",
+    "torch_scatter": "torch_scatter",
     "scipy": "SciPy",
     "numpy_groupies": "numpy_groupies",
     "polars": "Polars",
@@ -32,13 +33,13 @@ PEERS = {
 # Who takes part in what: in calls of operators, and in each job.
 OPERATOR_PEERS = ("numpy", "torch", "onnxruntime", "jax", "numba")
 JOB_PEERS = {
-    "messages": ("numpy", "torch", "jax", "scipy"),
-    "maxima": ("numpy", "torch", "jax"),
+    "messages": ("numpy", "torch", "torch_scatter", "jax", "scipy"),
+    "maxima": ("numpy", "torch", "torch_scatter", "jax"),
     "product": ("numpy", "torch", "scipy"),
-    "bags": ("numpy", "torch", "scipy"),
+    "bags": ("numpy", "torch", "torch_scatter", "scipy"),
     "permute": ("numpy", "torch"),
     "combine": ("numpy", "torch"),
-    "groups": ("numpy", "torch", "numpy_groupies", "polars", "pandas", "pyarrow"),
+    "groups": ("numpy", "torch", "torch_scatter", "numpy_groupies", "polars", "pandas", "pyarrow"),
     "query": ("numpy", "numpy_groupies", "polars", "pandas", "pyarrow"),
     "counts": ("numpy", "torch", "numpy_groupies", "polars", "pandas", "pyarrow"),
     "take": ("numpy", "torch", "polars", "pandas", "pyarrow"),

@@ -1,0 +1,46 @@
+"""torch_scatter, which is built from its source package beside PyTorch."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ..jobs import Job
+from . import Methods
+
+torch: Any = import_module("torch")
+torch_scatter: Any = import_module("torch_scatter")
+
+
+def _edges(job: Job) -> Methods:
+    table, sources, targets = (
+        torch.from_numpy(job[name]) for name in ("table", "sources", "targets")
+    )
+
+    def scattered() -> Any:
+        rows = table[sources]
+        return torch_scatter.scatter(rows, targets, 0, dim_size=job.size, reduce=job.func)
+
+    return {"table[sources], torch_scatter.scatter": scattered}
+
+
+def _bags(job: Job) -> Methods:
+    table, rows, indptr = (torch.from_numpy(job[name]) for name in ("table", "rows", "indptr"))
+    return {
+        "table[rows], torch_scatter.segment_csr": lambda: torch_scatter.segment_csr(
+            table[rows], indptr
+        )
+    }
+
+
+def _groups(job: Job) -> Methods:
+    groups, values = torch.from_numpy(job["groups"]), torch.from_numpy(job["values"])
+    scatter = torch_scatter.scatter
+    return {
+        "torch_scatter.scatter": lambda: scatter(
+            values, groups, 0, dim_size=job.size, reduce=job.func
+        )
+    }
+
+
+JOBS = {"messages": _edges, "maxima": _edges, "bags": _bags, "groups": _groups}
