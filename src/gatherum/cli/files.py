@@ -307,7 +307,7 @@ def _run_alone(
 
     def operand(role: str, given: str | list[int]) -> Any:
         if given == DASH:
-            return received(folder, operator, role, components)
+            return received(folder, operator, role)
         if role == "INDICES":
             return as_operand(operator, given, components=components)
         return locate(str(given), form) if role == "TABLE" else given

@@ -60,16 +60,17 @@ def as_operand(
 ) -> str | Array:
     """Return an array of numbers, or the path of an array file.
 
-    `components` is how many a tuple has where it is known: numbers in one line are such tuples.
+    `components` is how many numbers after ``--values`` make a tuple.
     """
     from ..files.formats import UnknownKind, locate
     from ..files.remote import refuse_url
 
     if not isinstance(given, str):
-        return _shaped(operator, _array("--values", [given]), components)
+        width = components if len(given) % components == 0 else len(given)
+        return _array("--values", [given]).reshape((-1, width) if operator.tuples else -1)
     if is_text(given):
         refuse_url(given, "numbers as text are not read from URLs; download it")
-        return from_text(operator, given, read_regular(given, LARGEST), components=components)
+        return from_text(operator, given, read_regular(given, LARGEST))
     try:
         locate(given)
     except UnknownKind as error:
@@ -79,9 +80,10 @@ def as_operand(
     return given
 
 
-def from_text(operator: Operator, name: str, content: bytes, *, components: int = 1) -> Array:
+def from_text(operator: Operator, name: str, content: bytes) -> Array:
     """Return the numbers in a text, a row a line; commas, tabs or blanks stand between them.
 
+    Where indices are tuples, each line is one. Else one line or one column is a plain list.
     As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
     spreadsheets write one before UTF-8, and PowerShell before UTF-16. A first line without any
     number is a header.
@@ -106,7 +108,8 @@ def from_text(operator: Operator, name: str, content: bytes, *, components: int 
                 f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
             )
         rows += [row] if row else []
-    return _shaped(operator, _array(name, rows), components)
+    found = _array(name, rows)
+    return found.ravel() if 1 in found.shape and not operator.tuples else found
 
 
 def _is_header(line: str) -> bool:
@@ -121,17 +124,6 @@ def _is_number(entry: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _shaped(operator: Operator, rows: Array, components: int) -> Array:
-    """Return rows of numbers as indices: one column, or one line, as a plain list of tuples of
-    `components` numbers.
-    """
-    if rows.shape[0] == 1 and rows.shape[1] % components == 0 and components > 1:
-        return rows.reshape(-1, components)
-    if rows.shape[0] == 1 or rows.shape[1] == 1:
-        return rows.reshape(-1, 1) if operator.tuples else rows.ravel()
-    return rows
 
 
 def _array(where: str, rows: list[list[int]]) -> Array:

@@ -35,7 +35,7 @@ def stream_folder(spill_dir: str | None) -> Iterator[str]:
         yield folder
 
 
-def received(folder: str, operator: Operator, role: str, components: int = 1) -> Location | Array:
+def received(folder: str, operator: Operator, role: str) -> Location | Array:
     """Return the array that standard input has: a .npy file of it, or the numbers of a text."""
     stream = opened(role)
     with naming(INPUT):
@@ -49,7 +49,7 @@ def received(folder: str, operator: Operator, role: str, components: int = 1) ->
         content = start + stream.read(LARGEST + 1 - len(start))
     if len(content) > LARGEST:
         raise errors.file_too_big(INPUT, LARGEST)
-    return from_text(operator, INPUT, content, components=components)
+    return from_text(operator, INPUT, content)
 
 
 def array_input(operator: Operator, role: str) -> Array:
