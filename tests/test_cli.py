@@ -613,7 +613,7 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
         (["gather", "--data", "9", "--values", "1,2,3", "--indices", "2x2"], 1,
          "explain: --values must be 4 numbers for indices of shape (2, 2), got 3"),
         (["gather", "--data", "9", "--indices", "3", "--mode", "wrap", "--fill-value", "1"], 2,
-         "--fill-value is for --mode fill, got --mode wrap."),
+         "--fill-value is for --mode fill or drop, got --mode wrap."),
         (["gather", "--data", "none.npy", "--indices", "3"], 1,
          "none.npy: No such file or directory"),
         (["gather", "--data", "empty.npy", "--indices", "3"], 1,

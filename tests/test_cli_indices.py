@@ -136,7 +136,7 @@ def test_a_text_file_of_something_else(run, tmp_path, text, message):
         ),
         (
             "gather table.npy rows.npy -o o.npy --fill-value 0",
-            "--fill-value is for --mode fill, got --mode raise.",
+            "--fill-value is for --mode fill or drop, got --mode raise.",
         ),
         ("check x.json --size n=1", "--size is for ONNX models."),
         ("gather - - -o o.npy", "TABLE and INDICES cannot both be standard input."),

@@ -174,7 +174,7 @@ def test_statistics_and_progress(tmp_path: Path) -> None:
 def test_chunks_are_counted_where_there_are_some(tmp_path: Path) -> None:
     table = put_zarr(str(tmp_path / "t.zarr"), np.arange(12.0).reshape(6, 2))
     indices = put(tmp_path, "i", np.array([5]))
-    assert ", 1 chunks touched, " in str(files.gather_file(table, indices, tmp_path / "o.npy"))
+    assert ", 1 chunk touched, " in str(files.gather_file(table, indices, tmp_path / "o.npy"))
 
 
 @pytest.mark.parametrize("in_place", [False, True])

@@ -94,12 +94,12 @@ def check_fill_value(mode: str) -> None:
     """Refuse a value to fill with where nothing is filled."""
     source = click.get_current_context().get_parameter_source("fill_value")
     if source not in (None, ParameterSource.DEFAULT) and mode not in ("fill", "drop"):
-        raise click.UsageError(f"--fill-value is for --mode fill, got --mode {mode}.")
+        raise click.UsageError(f"--fill-value is for --mode fill or drop, got --mode {mode}.")
 
 
 fill_value = click.option(
     "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
-    help="The value that an out-of-bounds index gives with --mode fill.",
+    help="The value that an out-of-bounds index gives with --mode fill or drop.",
 )  # fmt: skip
 reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,

@@ -44,7 +44,8 @@ class Stats:
     _in_chunks: bool = field(default=True, repr=False)
 
     def __str__(self) -> str:
-        touched = f"{self.chunks_touched:,} chunks touched, " if self._in_chunks else ""
+        chunks = "1 chunk" if self.chunks_touched == 1 else f"{self.chunks_touched:,} chunks"
+        touched = f"{chunks} touched, " if self._in_chunks else ""
         asked = f", {self.requests:,} requests for {size_text(self.bytes_requested)}"
         return (
             f"{self.rows:,} rows, read {size_text(self.bytes_read)}, "
