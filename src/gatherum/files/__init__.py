@@ -1,4 +1,4 @@
-"""The operators run on tables larger than memory, in .npy, .npz, .safetensors, HDF5 and Zarr files."""
+"""The operators run on tables larger than memory: .npy, .npz, .safetensors, HDF5 and Zarr."""
 
 from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_file
 from gatherum.files.grouped import reduce_file

@@ -50,12 +50,12 @@ def gather_file(
     Parameters
     ----------
     table, indices : path or array
-        ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, ``x.h5:dataset``, ``x.parquet:column``
-        or a Zarr directory; a URL of one, such as ``https://host/x.npy``; or what `gatherum.gather`
-        takes, in this processor's memory; or an array object of Zarr or h5py.
+        ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, ``x.h5:dataset``,
+        ``x.parquet:column`` or a Zarr directory; a URL of one, such as ``https://host/x.npy``; or
+        what `gatherum.gather` takes, in this processor's memory; or an array of Zarr or h5py.
     out : path, optional
-        ``x.npy``, ``x.safetensors:tensor``, ``x.h5:dataset`` or a Zarr directory. It appears, or replaces the old
-        one, only when it is complete. Without it, the result is returned.
+        ``x.npy``, ``x.safetensors:tensor``, ``x.h5:dataset`` or a Zarr directory. It appears, or
+        replaces the old one, only when it is complete. Without it, the result is returned.
     axis : int
         The dimension of the table that is indexed.
     memory : str or int
