@@ -13,7 +13,7 @@ import gatherum
 from c_calls import NEEDS_LIBRARY, OK, core  # noqa: F401
 from cases import CASES
 from gatherum import _core
-from gatherum.dtypes import MODES
+from gatherum.modes import MODES
 from gatherum.operators import GATHERS, OPERATORS
 from gatherum.reductions import REDUCTIONS
 

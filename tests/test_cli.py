@@ -15,7 +15,7 @@ import pytest
 
 import gatherum
 from gatherum import verify_cases
-from gatherum.dtypes import MODES
+from gatherum.modes import MODES
 
 click = pytest.importorskip("click", reason="install the command line: pip install click rich")
 pytest.importorskip("rich", reason="install the command line: pip install click rich")

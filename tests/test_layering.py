@@ -37,7 +37,7 @@ ROWS = [
     {"dtypes"},
     {"regular_files"},
     {"errors", "private_names"},
-    {"reductions"},
+    {"modes", "reductions"},
     {
         "version",
         "bandwidth",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import call_types, dtypes, operators, reductions
+from gatherum import call_types, modes, operators, reductions
 from gatherum.operators import OPERATORS
 
 ROOT = Path(__file__).parent.parent
@@ -179,7 +179,7 @@ def test_type_checkers_know_the_words():
     assert set(get_args(call_types.OperatorName)) == {
         n for row in rows for n in (row.name, row.command)
     }
-    assert get_args(call_types.ModeName) == dtypes.MODES
+    assert get_args(call_types.ModeName) == modes.MODES
     assert get_args(call_types.ReductionName) == reductions.REDUCTIONS
     assert get_args(call_types.FoldName) == reductions.FOLDS
     assert get_type_hints(gatherum.scatter_nd)["reduction"] == call_types.ReductionName

@@ -114,15 +114,12 @@ int read_choice(const char* attribute, const char* given, int count, const NameO
               quoted(attribute) + " must be one of " + choices + ", got '" + given + "'");
 }
 
-constexpr const char* kModes[] = {"raise", "clip", "wrap", "fill", "drop"};
-
 void read_attributes(const gatherum_attributes& given, Program& p) {
   if (p.scatter)
     p.combine.reduction =
         static_cast<Reduction>(read_choice("reduction", given.reduction, kCount<Reduction>,
                                            [](int i) { return name_of(static_cast<Reduction>(i)); }));
-  const int mode = read_choice("mode", given.mode, 5, [](int i) { return kModes[i]; });
-  p.mode = static_cast<Mode>(std::min(mode, static_cast<int>(Mode::drop)));
+  p.mode = kModes[read_choice("mode", given.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;
   p.negative = given.negative != 0;
   p.combine.include_self = !p.scatter || given.include_self != 0;
 }

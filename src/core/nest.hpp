@@ -12,8 +12,8 @@
 //   slab   accumulators in cache, for the destinations of a unit or for a range of them
 //
 // D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a
-// scatter's updates). All strides are bytes. Python makes the nest (gatherum/nests.py) and
-// guarantees its form; nothing here depends on the element type.
+// scatter's updates). All strides are bytes. lowering.cpp makes the nest and guarantees
+// its form; nothing here depends on the element type.
 #pragma once
 
 #include <algorithm>

@@ -7,8 +7,20 @@
 
 namespace gatherum {
 
-// What an invalid index means. `drop` serves "fill" and "drop": a gather has a fill item, a scatter skips.
+// What an invalid index means to kernels: where they drop one, a gather has a fill item and a scatter skips.
 enum class Mode : uint8_t { raise, clip, wrap, drop };
+
+// The modes as callers name them; Python has them from here.
+struct ModeRow {
+  const char* name;
+  Mode mode;
+};
+constexpr ModeRow kModes[] = {{"raise", Mode::raise},
+                              {"clip", Mode::clip},
+                              {"wrap", Mode::wrap},
+                              {"fill", Mode::drop},
+                              {"drop", Mode::drop}};
+constexpr int kModeCount = sizeof(kModes) / sizeof(ModeRow);
 
 enum class Value : uint8_t {
   none,  // moves, but has no arithmetic
@@ -33,17 +45,10 @@ enum class Value : uint8_t {
 enum class Reduction : uint8_t { none, add, mul, max, min, mean, fsum, fmean };
 
 constexpr const char* name_of(Mode m) {
-  switch (m) {
-    case Mode::raise:
-      return "raise";
-    case Mode::clip:
-      return "clip";
-    case Mode::wrap:
-      return "wrap";
-    case Mode::drop:
-      return "drop";
-  }
-  return nullptr;
+  const char* name = nullptr;
+  for (const ModeRow& row : kModes)
+    if (row.mode == m) name = row.name;  // the last: "drop"
+  return name;
 }
 
 constexpr const char* name_of(Value v) {

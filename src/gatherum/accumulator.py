@@ -25,9 +25,10 @@ from .accumulator_state import (
     state_of,
 )
 from .call import Array, ArraySpec, Attributes, Call, FoldRule
-from .call_types import ModeName, ReductionName
+from .call_types import ReductionName
 from .checks import check_out_spec
 from .dtypes import DType, accumulator_dtype, value_of
+from .modes import ModeName
 from .plans import Plan, apply, build
 
 # The accumulators of this process, for a forked child to check.

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, frameworks, native, shape_limits, sparse_edges
 from .call import Array, ArraySpec, FoldRule
-from .call_types import FoldName, Foreign, ModeName, SparseMatrix
+from .call_types import FoldName, Foreign, SparseMatrix
 from .callbacks import shares_memory
 from .checks import check_out_spec
-from .dtypes import MODES, check_movable, is_index, is_reducible
+from .dtypes import check_movable, is_index, is_reducible
 from .edge_folds import NAME, AggregateOptions, Pointer
 from .edge_lists import EdgeEnd, EdgeLoops
+from .modes import MODES, ModeName
 from .reductions import FOLDS, ROWS
 from .torch_compile import follow_tensors
 

@@ -16,6 +16,7 @@ from . import _core, shape_limits
 from ._core import Reduction
 from .dtypes import AnyDType, DType, code_of, value_of
 from .errors import Shape
+from .modes import FILLING
 from .operators import OPERATORS, Operator
 from .shape_limits import OperandLayout
 
@@ -144,7 +145,7 @@ class Attributes(NamedTuple):
     @property
     def fills(self) -> bool:
         """Whether a gather stores `fill` for an invalid index."""
-        return self.mode in ("fill", "drop") and not self.operator.scatters
+        return self.mode in FILLING and not self.operator.scatters
 
     @property
     def fold(self) -> FoldRule:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 
+from .modes import ModeName
 from .operators import OperatorName
 from .reductions import FoldName, ReductionName
 
@@ -11,8 +12,6 @@ __all__ = [
     "FoldName", "Foreign", "IndexAttributes", "ModeName", "OperatorName", "PlanAttributes",
     "PrepareAttributes", "ReductionName", "SparseMatrix",
 ]  # fmt: skip
-
-ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
 
 
 class _OnDevice(Protocol):

@@ -17,6 +17,7 @@ from .checks import check_before_updates, check_dtypes
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .indices import first_invalid
+from .modes import FILLING
 from .operators import OPERATORS
 from .plans import Plan, build
 
@@ -170,7 +171,7 @@ def invalid_index(
 def find_refusal(s: Call, indices: Array) -> IndexError | None:
     """Return what a call raises for its first invalid index, or None."""
     sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
-    if s.mode in ("fill", "drop"):
+    if s.mode in FILLING:
         return None
     found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
     return found and invalid_index(s, found.component, found.value, found.where)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from . import errors, shape_limits
 from .call import ArraySpec, Call
-from .dtypes import (
-    MODES,
-    AnyDType,
-    check_movable,
-    check_units,
-    is_index,
-    is_reducible,
-)
+from .dtypes import AnyDType, check_movable, check_units, is_index, is_reducible
 from .errors import Shape
+from .modes import MODES
 from .operators import OPERATORS, Operator
 from .reductions import REDUCTIONS
 
@@ -85,7 +79,12 @@ def shape_error(call: Call, found: shape_limits.Fault) -> ValueError:
         return shape_limits.misfit(op, found, call.data.shape, call.indices.shape)
     if operand == "updates":
         return _other_updates(call, call.resolved_axis, wanted, spec.shape)
-    return _wrong_out(op, wanted, spec)
+    overlaps = fault == "overlaps_itself"
+    return (
+        errors.out_overlaps_itself(op, wanted, spec.strides)
+        if overlaps
+        else errors.other_shape(op, operand, wanted, spec.shape)
+    )
 
 
 def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
@@ -109,16 +108,19 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
     return errors.other_shape(call.op, "updates", moved, updates)
 
 
-def _wrong_out(op: str, shape: Shape, out: ArraySpec) -> ValueError:
-    if out.shape != shape:
-        return errors.other_shape(op, "out", shape, out.shape)
-    return errors.out_overlaps_itself(op, shape, out.strides)
+def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
+    """Raise TypeError if a result of this dtype cannot go to an `out` of that one."""
+    check_units(op, "out", out)
+    if out != dtype:
+        raise errors.other_dtype(op, "out", dtype, out)
 
 
 def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
-    """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`."""
-    check_units(op, "out", out.dtype)
-    if out.dtype != dtype:
-        raise errors.other_dtype(op, "out", dtype, out.dtype)
-    if out.shape != shape or shape_limits.overlaps_itself(shape, out.strides, dtype.itemsize):
-        raise _wrong_out(op, shape, out)
+    """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`, where
+    no program is made with it: of one, the core checks the shape.
+    """
+    check_out_dtype(op, dtype, out.dtype)
+    if out.shape != shape:
+        raise errors.other_shape(op, "out", shape, out.shape)
+    if shape_limits.overlaps_itself(shape, out.strides, dtype.itemsize):
+        raise errors.out_overlaps_itself(op, shape, out.strides)

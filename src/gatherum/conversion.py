@@ -28,8 +28,9 @@ from .casting import (
     stays_infinite,
 )
 from .checks import check_before_updates
-from .dtypes import MODES, AnyDType, DType, Extension, check_units
+from .dtypes import AnyDType, DType, Extension, check_units
 from .errors import Shape
+from .modes import MODES
 from .operators import OPERATORS
 from .reductions import ALIASES, REDUCTIONS
 from .shape_limits import MAX_BYTES

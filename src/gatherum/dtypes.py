@@ -8,7 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from . import _core, errors
-from ._core import Mode, Reduction, Value
+from ._core import Reduction, Value
+from .modes import CORE_MODES
 
 DType = np.dtype[Any]
 
@@ -32,7 +33,6 @@ class Extension:
 
 
 AnyDType: TypeAlias = DType | Extension
-MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 
 def code_of(dtype: AnyDType) -> _core.DType | None:
@@ -72,15 +72,10 @@ def is_reducible(dtype: AnyDType, reduction: str) -> bool:
     return _core.has_meaning(value_of(dtype), Reduction[reduction])
 
 
-def core_mode(mode: str) -> Mode:
-    """Return what the core does with an invalid index in a mode: it drops for "fill", too."""
-    return Mode["drop" if mode == "fill" else mode]
-
-
 def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
     """Return the fields of a program that say how the core reads and resolves indices."""
     return {
-        "mode": core_mode(mode),
+        "mode": CORE_MODES[mode],
         "negative": negative,
         "index_width": dtype.itemsize,
         "index_signed": dtype.kind == "i",

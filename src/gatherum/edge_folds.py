@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from . import errors, shape_limits
 from .call import Attributes
 from .dtypes import is_index, is_reducible
+from .modes import FILLING
 from .reductions import ROWS
 
 Array: TypeAlias = Any  # a framework's
@@ -37,7 +38,7 @@ class AggregateOptions(NamedTuple):
     @property
     def skips(self) -> bool:
         """Whether edges with an invalid index are left out."""
-        return self.mode in ("fill", "drop")
+        return self.mode in FILLING
 
     @property
     def gather(self) -> Attributes:
@@ -62,9 +63,9 @@ def check_edges(
     edges = tuple(sources.shape)
     if len(targets.shape) != len(edges) or not _may_be(tuple(targets.shape), edges):
         raise errors.other_shape(NAME, "scatter_indices", edges, tuple(targets.shape))
-    if weights is not None and all(type(n) is int for n in (*edges, *weights.shape)):
-        steps = (0,) * len(weights.shape)
-        shape_limits.broadcast_strides(NAME, "weights", tuple(weights.shape), steps, edges)
+    found = () if weights is None else tuple(weights.shape)
+    if all(type(n) is int for n in (*edges, *found)) and not shape_limits.broadcasts(found, edges):
+        raise errors.other_shape(NAME, "weights", edges, found)
 
 
 def _may_be(one: Sequence[Any], other: Sequence[Any]) -> bool:

@@ -1,5 +1,8 @@
 """The messages of all errors, each worded once in Python; `interface_make.cpp` has those of C.
 
+Neither can serve for both: C programs have no Python, and here sizes may be the symbols of a traced
+graph, and advice follows. `tests/test_c_programs.py` holds them against each other.
+
 The messages of one framework alone are in its folder's `errors.py`. Each function returns the
 exception to raise. Its message names the operator, the operand, what was expected, what was found,
 and where.
@@ -15,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ._core import Reduction, is_exact
+from .modes import MOVING
 from .reader_advice import advice, for_tensors, hint
 from .reductions import ALIASES
 
@@ -515,7 +519,7 @@ def index_out_of_bounds(
     """Name the first bad index; `position` is None when another thread changed it meanwhile."""
     if position is None:
         return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
-    if mode in ("clip", "wrap"):
+    if mode in MOVING:
         problem = f"cannot be brought into axis {axis} of size {size} by mode {mode!r}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"

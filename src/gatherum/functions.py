@@ -7,7 +7,8 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
-from .call_types import ModeName, ReductionName
+from .call_types import ReductionName
+from .modes import ModeName
 from .operators import OPERATORS, Operator
 
 Array = TypeVar("Array")

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
-from .call_types import Foreign, ModeName
+from .call_types import Foreign
+from .modes import ModeName
 from .native import accelerate, call
 from .operators import GATHERS
 from .torch_compile import follow_tensors

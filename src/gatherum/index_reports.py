@@ -15,6 +15,7 @@ from .checks import check_range
 from .dtypes import is_index
 from .errors import Shape
 from .indices import number_entries
+from .modes import MOVING
 from .operators import Operator, find_operator
 from .shape_limits import OperandLayout
 
@@ -134,7 +135,7 @@ def reported(
     entries = operator.entries(OperandLayout(array.shape, array.strides)).shape
     numbers = number_entries(operator, space, array, axis, "drop", a.negative)
     invalid = numbers < 0
-    if a.mode in ("clip", "wrap") and invalid.any():
+    if a.mode in MOVING and invalid.any():
         numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
     del pins
     duplicates = _duplicates(numbers)

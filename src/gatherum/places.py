@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from .call import Attributes, FoldRule
 from .dimensions import Dimensions
+from .modes import FILLING
 from .operators import Operator, inverse
 
 Array: TypeAlias = Any  # a framework's
@@ -125,7 +126,7 @@ class Places(NamedTuple):
     @property
     def skips(self) -> bool:
         """Whether invalid indices address nothing."""
-        return self.attributes.mode in ("fill", "drop")
+        return self.attributes.mode in FILLING
 
     def take(self, table: Array, fill_value: Any = 0) -> Array:
         """Gather from an array of the data's shape; skipped entries take a number."""

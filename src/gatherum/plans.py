@@ -19,6 +19,7 @@ from .call_types import OperatorName, PlanAttributes
 from .checks import check_before_updates
 from .dtypes import AnyDType, read_dtype
 from .errors import Shape
+from .modes import FILLING
 from .nests import Nest
 from .operators import Operator, find_operator
 from .programs import compile_call
@@ -286,7 +287,7 @@ def _planned_again(
 
 def check_fill(s: Call, fill_value: object) -> None:
     """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
-    if s.updates is None and s.mode in ("fill", "drop"):
+    if s.updates is None and s.mode in FILLING:
         value = frameworks.spec(s.op, "fill_value", fill_value)
         if not is_spec(value):
             conversion.fill_item(s.op, s.data.dtype, value)

@@ -17,6 +17,7 @@ from .callbacks import check_out_memory, find_refusal
 from .checks import check_out_spec
 from .edge_lists import EdgeEnd, EdgeLoops
 from .indices import resolve
+from .modes import FILLING
 from .nests import Loop
 from .operators import Operator, find_operator
 from .plans import apply, planned
@@ -75,7 +76,7 @@ class Prepared:
     def _resolved(self) -> Attributes:
         """The attributes of a call with indices that have been checked."""
         s = self._call
-        mode = s.mode if s.mode in ("fill", "drop") else "raise"
+        mode = s.mode if s.mode in FILLING else "raise"
         return s.attributes._replace(mode=mode, negative=False)
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from . import _core, native
 from .call import Call
-from .checks import check_attributes, check_dtypes, check_out_spec, shape_error
+from .checks import check_attributes, check_dtypes, check_out_dtype, shape_error
 from .dtypes import index_fields
 from .errors import Shape
 from .nests import Nest
@@ -42,7 +42,7 @@ def compile_call(call: Call) -> Compiled:
         raise shape_error(call, found)
     program, moved = found
     if call.out is not None and not same:
-        check_out_spec(call.op, program.shape, call.data.dtype, call.out)
+        check_out_dtype(call.op, call.data.dtype, call.out.dtype)
     nest = Nest.of(program.nest)
     kernel, moved_bytes = _kernel(call, nest), _bytes_moved(call, moved)
     return Compiled(program.shape, kernel, nest, moved_bytes, program)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
-from .call_types import Foreign, ModeName, ReductionName
+from .call_types import Foreign, ReductionName
+from .modes import ModeName
 from .native import accelerate, call
 from .operators import SCATTERS
 from .torch_compile import follow_tensors

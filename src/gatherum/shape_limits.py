@@ -6,7 +6,7 @@ ScatterElements 18 and ScatterND 18; what they leave open is ruled in the docume
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -108,11 +108,15 @@ def check_result(op: str, shape: Shape, dtype: Any) -> None:
         raise errors.result_too_big(op, shape, dtype)
 
 
-def broadcasts(shape: Shape, expected: Shape) -> bool:
-    """Whether a shape stretches to another one, by NumPy's rule."""
+def broadcasts(
+    shape: Sequence[Any], expected: Sequence[Any], decide: Callable[[Any], bool] = holds
+) -> bool:
+    """Whether a shape stretches to another one, by NumPy's rule. The core has the same for calls
+    (shape_rules.cpp); sizes may be symbols here, and Dynamo follows no call of the core.
+    """
     missing = len(expected) - len(shape)
     return missing >= 0 and all(
-        holds(extent == want) or holds(extent == 1)
+        decide(extent == want) or decide(extent == 1)
         for extent, want in zip(shape, expected[missing:], strict=True)
     )
 

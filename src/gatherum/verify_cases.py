@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .call import FoldRule
-from .dtypes import MODES, DType, is_reducible
+from .dtypes import DType, is_reducible
+from .modes import MODES
 from .operators import OPERATORS
 from .reductions import FOLDS
 

@@ -7,7 +7,11 @@
 namespace gatherum {
 namespace {
 
-constexpr std::array kModes = {"raise", "clip", "wrap", "fill", "drop"};
+constexpr auto kModeNames = [] {
+  std::array<const char*, kModeCount> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kModes[i].name;
+  return names;
+}();
 constexpr auto kReductions = [] {
   std::array<const char*, kCount<Reduction>> names{};
   for (size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<Reduction>(i));
@@ -54,7 +58,7 @@ bool read_attributes(const nb::handle* a, Attributes& attributes) {
   attributes.op = a[kOp];
   static PyObject* const zero = PyLong_FromLong(0);  // as most are, and there is one in all of Python
   attributes.axis = axis == zero ? 0 : PyLong_AsLongLongAndOverflow(axis, &overflow);
-  attributes.mode = number_of(mode, kModes);
+  attributes.mode = number_of(mode, kModeNames);
   const int number = number_of(reduction, kReductions);
   attributes.reduction = static_cast<Reduction>(number);
   attributes.include_self = include_self == Py_True;
@@ -76,7 +80,7 @@ Attributes attributes_of(const nb::handle* a) {
 }
 
 nb::handle mode_name(const Attributes& attributes) {
-  return texts_of(kModes)[static_cast<size_t>(attributes.mode)];
+  return texts_of(kModeNames)[static_cast<size_t>(attributes.mode)];
 }
 
 nb::handle reduction_name(const Attributes& attributes) {

@@ -31,7 +31,7 @@ inline OperandHandles operands_of(const nb::handle* a) {
 struct Attributes {
   nb::handle op;  // the operator's name, interned
   int64_t axis = 0;
-  int mode = 0;  // see mode_name
+  int mode = 0;  // the number of its row in kModes
   Reduction reduction = Reduction::none;
   bool include_self = true;
   bool negative = true;

@@ -205,6 +205,11 @@ void bind_programs(nb::module_& m) {
   bind_enum<Reduction>(m, "Reduction", "How updates combine with existing values.");
   bind_enum<Gradient>(m, "Gradient", "How kernels compute the gradients of a fold.");
 
+  m.def("modes", [] {
+    nb::dict modes;
+    for (const ModeRow& row : kModes) modes[row.name] = row.mode;
+    return modes;
+  });
   m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_bytes", &sum_bytes, nb::arg("value"), nb::arg("reduction"));

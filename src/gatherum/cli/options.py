@@ -11,7 +11,7 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from ..dtypes import MODES
+from ..modes import FILLING, MODES
 from ..reductions import REDUCTIONS
 from .numbers import Integer, number_or_text, short
 
@@ -93,7 +93,7 @@ negative = click.option(
 def check_fill_value(mode: str) -> None:
     """Refuse a value to fill with where nothing is filled."""
     source = click.get_current_context().get_parameter_source("fill_value")
-    if source not in (None, ParameterSource.DEFAULT) and mode not in ("fill", "drop"):
+    if source not in (None, ParameterSource.DEFAULT) and mode not in FILLING:
         raise click.UsageError(f"--fill-value is for --mode fill or drop, got --mode {mode}.")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gatherum.call import FoldRule
 from gatherum.dtypes import is_reducible
+from gatherum.modes import MOVING
 from gatherum.operators import Operator
 from gatherum.reductions import REDUCTIONS
 
@@ -92,7 +93,7 @@ def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 def _negative(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     yield made(op, table(dtype), pointing(op, -1, -3))
     yield made(op, table(dtype), pointing(op, -1), negative=False)
-    for mode in ("clip", "wrap"):
+    for mode in MOVING:
         yield made(op, table(dtype), pointing(op, -2, 1), negative=False, mode=mode)
 
 

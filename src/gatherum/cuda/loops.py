@@ -18,6 +18,7 @@ from math import prod
 from .. import native
 from ..call import Call
 from ..errors import Shape
+from ..modes import MOVING
 from ..nests import Component, Loop
 from ..plans import Plan
 from .kernel_tables import IndexComponent, Parts, Step, Steps, count_points
@@ -136,7 +137,7 @@ def with_chunks(steps: Steps, block: int, width: int) -> Steps:
 
 def unaddressable(s: Call, work: Work) -> int:
     """Return the first component that clip or wrap cannot resolve, for there is no place, or -1."""
-    if s.mode not in ("clip", "wrap") or not work.checks:
+    if s.mode not in MOVING or not work.checks:
         return -1
     empty = [c for c, part in enumerate(work.parts) if part.size == 0]
     return empty[0] if empty else -1

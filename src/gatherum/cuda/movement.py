@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import lcm
 
+from ..modes import FILLING
 from . import kernel_tables
 from .checks import address
 from .device import Buffer, Kernel
@@ -31,7 +32,7 @@ def gather(run: Execution, record: Buffer | None, fill: bytes) -> None:
 
 def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Buffer | None, int]:
     """Return what an invalid tuple's chunks are taken from, and how many there are."""
-    if run.plan.call.mode not in ("fill", "drop") or not any(fill):
+    if run.plan.call.mode not in FILLING or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), width)
     buffer = run.device.allocate(nbytes)

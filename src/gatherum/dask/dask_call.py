@@ -13,6 +13,7 @@ from ..call import Array, Call
 from ..dimensions import Dimensions
 from ..dtypes import DType
 from ..errors import Shape
+from ..modes import MOVING
 from ..operators import Operator
 from .errors import other_block
 
@@ -57,7 +58,7 @@ class DaskCall:
     def refuses(self) -> bool:
         """Whether some index can be invalid: its mode raises, or its dimension has size 0."""
         s = self.call
-        if s.mode in ("clip", "wrap"):
+        if s.mode in MOVING:
             return any(s.data.shape[d] == 0 for d in self.dimensions.indexed)
         return s.mode == "raise"
 

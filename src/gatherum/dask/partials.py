@@ -15,6 +15,7 @@ from ..accumulator import Accumulator, begin, can_merge
 from ..accumulator_state import ALL
 from ..call import Array
 from ..errors import Shape
+from ..modes import MOVING
 from ..plans import apply
 from .dask_call import DaskCall
 
@@ -33,7 +34,7 @@ def fold_apart(
     Invalid entries are dropped; the table is used only after all entries have been checked.
     """
     s = call.call
-    mode = s.mode if s.mode in ("clip", "wrap") and not call.refuses else "drop"
+    mode = s.mode if s.mode in MOVING and not call.refuses else "drop"
     start = np.broadcast_to(np.zeros((), call.dtype), shape)
     found = begin(start, s.attributes._replace(mode=mode))
     for where, values in zip(indices, updates, strict=True):

@@ -15,7 +15,7 @@ from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
 from ..call import Array
-from ..call_types import ModeName, ReductionName
+from ..call_types import ReductionName
 from ..files.durable.build import Build
 from ..files.durable.interrupt import uninterrupted
 from ..files.durable.marker import is_completed, mark
@@ -23,6 +23,7 @@ from ..files.formats.zarr.arrays import ZarrArray
 from ..files.formats.zarr.stores import lay_chunks
 from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes
+from ..modes import ModeName
 from ..operators import OPERATORS
 from . import errors as dask_errors
 from .adapter import FUNCTIONS

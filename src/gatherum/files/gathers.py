@@ -5,12 +5,12 @@ from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
 
-from gatherum.call_types import ModeName
 from gatherum.files.file_call import FileCall
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import GatherOptions, TupleOptions
 from gatherum.files.reordered import Axes
 from gatherum.files.stats import Progress, Stats
+from gatherum.modes import ModeName
 
 __all__ = ["gather_elements_file", "gather_file", "gather_nd_file"]
 

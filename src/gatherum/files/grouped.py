@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from gatherum import conversion, shape_limits
 from gatherum.call import Attributes, FoldRule
-from gatherum.call_types import ModeName
-from gatherum.dtypes import MODES, is_index
+from gatherum.dtypes import is_index
 from gatherum.errors import not_an_index_dtype, renamed
 from gatherum.files.budget import Budget
 from gatherum.files.file_call import FileCall
@@ -28,6 +27,7 @@ from gatherum.groups import errors
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.reducing import ALIASES, check_defined, start_of
+from gatherum.modes import MODES, ModeName
 
 __all__ = ["reduce_file"]
 

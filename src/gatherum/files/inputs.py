@@ -28,6 +28,7 @@ from gatherum.files.tables.table import (
     stretches,
     taken,
 )
+from gatherum.modes import FILLING
 from gatherum.operators import OPERATORS
 from gatherum.plans import apply, plan
 
@@ -134,7 +135,7 @@ class Inputs:
         return self._panels
 
     def _checked_fill(self) -> NDArray[Any]:
-        if self.attributes["mode"] not in ("fill", "drop") or self.row.scatters:
+        if self.attributes["mode"] not in FILLING or self.row.scatters:
             return np.zeros(1, self.table.dtype)
         beyond = np.array([[1]] if self.row.tuples else [1])
         name = named_bytes(self.table.dtype)

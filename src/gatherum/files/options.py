@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from gatherum.call_types import FoldAttributes, ModeName
+from gatherum.call_types import FoldAttributes
 from gatherum.files.operands import Path
 from gatherum.files.reordered import Axes
 from gatherum.files.stats import Progress
+from gatherum.modes import ModeName
 
 __all__ = ["GatherOptions", "ScatterOptions", "TupleOptions"]
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gatherum import errors
 from gatherum.files.tables.flat import FlatArray
 from gatherum.indices import first_invalid, resolve
+from gatherum.modes import FILLING
 from gatherum.operators import OPERATORS
 
 __all__ = ["Requests"]
@@ -150,7 +151,7 @@ class Requests:
 
     def _refuse_invalid(self, start: int, values: NDArray[Any]) -> None:
         """Raise IndexError for the first invalid index of requests, unless the mode skips them."""
-        if self.mode in ("fill", "drop"):
+        if self.mode in FILLING:
             return
         sizes = [self.keyed[dim] for dim in self.indexed]
         found = first_invalid(values, sizes, self.mode, self.negative, tuples=True)

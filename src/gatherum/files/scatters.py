@@ -5,11 +5,12 @@ from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
 
-from gatherum.call_types import ModeName, ReductionName
+from gatherum.call_types import ReductionName
 from gatherum.files.file_call import FileCall
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import ScatterOptions
 from gatherum.files.stats import Progress, Stats
+from gatherum.modes import ModeName
 
 __all__ = ["scatter_elements_file", "scatter_nd_file", "scatter_slices_file"]
 

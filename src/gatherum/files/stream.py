@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.call_types import ModeName
 from gatherum.files.batches import Batches
 from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
@@ -25,6 +24,7 @@ from gatherum.files.remote import checked_options
 from gatherum.files.results import as_items
 from gatherum.files.stats import Meter
 from gatherum.files.tables.table import stopped_early
+from gatherum.modes import ModeName
 
 __all__ = ["rows", "rows_of"]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gatherum.errors import Shape, _short
+from gatherum.modes import MOVING
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
@@ -25,7 +26,7 @@ def no_group(
     """Name the first entry that is no group; `position` is None when another thread changed it."""
     if position is None:
         return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
-    if mode in ("clip", "wrap"):
+    if mode in MOVING:
         problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
     else:
         problem = f"is not in [{valid[0]}, {valid[1]})"

@@ -11,6 +11,7 @@ from gatherum.call import Array, Attributes
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, DType, check_movable
 from gatherum.errors import Shape
+from gatherum.modes import MOVING
 
 where = np.where
 isnan = np.isnan
@@ -138,6 +139,6 @@ def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
     numbers, invalid = indices.resolve(entries, size, attributes.mode, attributes.negative)
     if invalid is None:
         return numbers
-    if attributes.mode == "raise" or (size == 0 and attributes.mode in ("clip", "wrap")):
+    if attributes.mode == "raise" or (size == 0 and attributes.mode in MOVING):
         raise IndexError(attributes.op)  # `Grouping` says which
     return np.where(invalid, -1, numbers)

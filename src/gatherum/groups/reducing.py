@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gatherum import conversion, frameworks, shape_limits
-from gatherum.call_types import Foreign, ModeName
+from gatherum.call_types import Foreign
 from gatherum.casting import has_nan
-from gatherum.dtypes import MODES, AnyDType, is_index
+from gatherum.dtypes import AnyDType, is_index
 from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
+from gatherum.modes import MODES, ModeName
 from gatherum.places import Array
 from gatherum.shape_limits import MAX_BYTES
 

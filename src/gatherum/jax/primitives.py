@@ -19,6 +19,7 @@ from jax.interpreters import mlir
 from .. import native
 from ..call import ArraySpec, Attributes, Call
 from ..callbacks import invalid_index
+from ..modes import FILLING
 from ..plans import Plan, build
 from . import dtypes, private
 from . import errors as jax_errors
@@ -122,7 +123,7 @@ def evaluate(*operands: Array, attributes: Attributes) -> Array:
 def eager(attributes: Attributes) -> Callable[..., Array]:
     """Return what runs a call outside of any transform, and waits where it may still raise."""
     run = compiled_call(attributes)
-    always, never = attributes.mode == "raise", attributes.mode in ("fill", "drop")
+    always, never = attributes.mode == "raise", attributes.mode in FILLING
 
     def evaluated(*operands: Array) -> Array:
         try:

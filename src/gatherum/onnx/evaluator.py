@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from ..call_types import ModeName
 from ..conversion import as_choice
-from ..dtypes import MODES
+from ..modes import MODES, ModeName
 from .reference_ops import reference_ops
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..call import Array, Call
 from ..conversion import fill_item
 from ..errors import Shape
+from ..modes import FILLING
 from ..plans import apply
 from ..reductions import ROWS
 from .model import Link, Scene
@@ -167,7 +168,7 @@ def _gathered(scene: Scene, links: list[Link], data: list[Cell], fill_value: obj
 
 def _fill_text(s: Call, fill_value: object) -> str:
     """Write what an invalid index gives: of strings, 0 is the empty one."""
-    if s.mode not in ("fill", "drop"):
+    if s.mode not in FILLING:
         return ""
     return (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
 

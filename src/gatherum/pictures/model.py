@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..call import Array, Call
 from ..errors import Shape
 from ..indices import number_entries, resolve
+from ..modes import MOVING
 from .example import example_indices
 from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
 
@@ -205,7 +206,7 @@ def _entries(s: Call, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[E
     space, axis = form.operator.space(drawn, form.indices, form.axis)
     numbers = number_entries(form.operator, space, indices, axis, "drop", s.negative)
     wrong = _wrong(form, space[axis:], indices, s.negative)
-    if s.mode in ("clip", "wrap"):
+    if s.mode in MOVING:
         numbers = number_entries(form.operator, space, indices, axis, s.mode, s.negative)
     entries, met = [], set()
     for number, where in enumerate(np.ndindex(form.entries)):

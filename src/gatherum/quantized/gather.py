@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .. import conversion, errors, frameworks, native, shape_limits
 from .. import indices as resolved
 from ..call import Array
-from ..call_types import Foreign, ModeName
+from ..call_types import Foreign
 from ..dtypes import DType, is_index
 from ..errors import Shape
+from ..modes import FILLING, ModeName
 from ..plans import apply
 from ..torch_compile import follow_tensors
 from .formats import NAME, ResultName, name_of, result_dtype
@@ -247,7 +248,7 @@ def resolve_rows(
     """Return the row of each index in an array of its own, -1 where there is none, or raise
     IndexError.
     """
-    if size == 0 and indices.size and mode not in ("fill", "drop"):
+    if size == 0 and indices.size and mode not in FILLING:
         value = int(indices.flat[0])
         raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)
     rows, invalid = resolved.number_rows(indices, size, mode, negative)

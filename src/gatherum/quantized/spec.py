@@ -6,8 +6,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from .. import conversion, shape_limits
-from ..dtypes import MODES
 from ..errors import Shape, other_dtype, out_of_range
+from ..modes import MODES
 from ..operators import OPERATORS
 from . import errors
 from .formats import BITS, CODES, NAME, PACKS, SCALES, Codes, result_name

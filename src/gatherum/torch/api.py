@@ -10,9 +10,10 @@ from torch import Tensor
 
 from .. import conversion, errors
 from ..call import Attributes
-from ..call_types import ModeName, ReductionName
+from ..call_types import ReductionName
 from ..checks import check_range
 from ..functions import function_of
+from ..modes import ModeName
 from ..native import call as call_core
 from ..operators import OPERATORS
 from . import checks, operands, traced_operands

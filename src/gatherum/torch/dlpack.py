@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .. import native
 from ..call import ArraySpec, Attributes
+from ..modes import FILLING
 from . import addresses, dtypes, private
 from .checks import check_dense, check_storage, check_storages, is_batched
 from .operands import fill_item
@@ -20,7 +21,7 @@ from .operands import fill_item
 
 def fills(mode: str, fill: Any) -> bool:
     """Whether a call needs an item to fill with: not where it is all zero bits, as -0.0 is not."""
-    return mode in ("fill", "drop") and not (isinstance(fill, int) and fill == 0)
+    return mode in FILLING and not (isinstance(fill, int) and fill == 0)
 
 
 def run(

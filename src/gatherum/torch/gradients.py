@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from .. import derivatives, native
 from ..call import Attributes
 from ..derivatives import ScatterValues
-from ..dtypes import MODES
+from ..modes import MODES
 from ..operators import OPERATORS, Operator, inverse
 from ..places import Places
 from . import errors as torch_errors

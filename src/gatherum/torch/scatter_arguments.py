@@ -20,6 +20,7 @@ from ..call import Attributes, FoldRule
 from ..operators import OPERATORS
 from ..places import Places
 from ..reductions import ROWS
+from ..shape_limits import broadcasts
 from . import checks, namespace, operands, symbolic_sizes
 from . import errors as torch_errors
 
@@ -184,7 +185,7 @@ def cheapest_places(op: str, index: Tensor, moved: Any, dim: int, size: int, mod
         return Places(namespace, Attributes("scatter_slices", dim, mode, False), index, shape)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
-    if len(whole) > len(moved) or not symbolic_sizes.stretch(whole, moved):
+    if not broadcasts(whole, moved, symbolic_sizes.may_hold):
         has_dim = not op.startswith("segment")
         fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(given, (moved[n],)))
         raise torch_errors.no_broadcast(op, "index", given, "src", tuple(moved), next(fits, None))

@@ -326,7 +326,7 @@ def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
         raise torch_errors.not_a_pointer(op, kind)
     _check_rank(op, "indptr", indptr, src)
     dim = indptr.dim() - 1
-    if not symbolic_sizes.stretch(indptr.shape[:-1], src.shape[:dim]):
+    if not shape_limits.broadcasts(indptr.shape[:-1], src.shape[:dim], symbolic_sizes.may_hold):
         expected = (*src.shape[:dim], indptr.shape[-1])
         raise torch_errors.no_broadcast(op, "indptr", tuple(indptr.shape), "src", expected, None)
     return src, indptr

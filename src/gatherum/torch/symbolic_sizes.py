@@ -45,11 +45,6 @@ def same(one: Any, other: Any) -> bool:
     return all(may_hold(n == m) for n, m in zip(one, other, strict=True))
 
 
-def stretch(shape: Any, wanted: Any) -> bool:
-    """Whether a shape may broadcast to another one of as many dimensions."""
-    return all(may_hold(n == m) or may_hold(n == 1) for n, m in zip(shape, wanted, strict=True))
-
-
 def is_scripted() -> bool:
     """Whether ``torch.jit.trace`` records what is done. Sizes of tensors are tensors then; made
     integers, those of the first call would be constants of the graph.

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import conversion, errors, frameworks, native
-from gatherum.dtypes import MODES
 from gatherum.files.budget import Budget
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.handle.row_cache import cache_of
@@ -22,6 +21,7 @@ from gatherum.files.operands import Held, Operand, open_all
 from gatherum.files.receivers import Receiver
 from gatherum.files.stats import Meter
 from gatherum.indices import first_invalid, resolve
+from gatherum.modes import FILLING, MODES
 from gatherum.plans import plan
 
 __all__ = ["FEW", "RELOAD", "Settings", "State"]
@@ -33,7 +33,6 @@ SOON, SOON_BYTES = 256, 256 << 10  # of rows in memory, for which no thread is a
 FILLED = 8 << 20  # bytes of rows that are put into the cache together
 NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: here, at a URL
 INT64 = np.dtype(np.int64)
-FILLING = ("fill", "drop")
 RELOAD = "Table.reload opens it again"
 
 

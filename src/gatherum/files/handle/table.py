@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.call_types import ModeName
 from gatherum.files.handle.counts import TableStats
 from gatherum.files.handle.lifetime import Handle
 from gatherum.files.handle.state import FEW, State
 from gatherum.files.operands import Held, Operand, find_operand
 from gatherum.files.stream import rows_of
+from gatherum.modes import ModeName
 
 __all__ = ["Table"]
 
