@@ -31,7 +31,7 @@ _WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cann
 
 # How values fold into a number that all places hold before; it takes part in a sum alone.
 FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
-_INTO_ZEROS = {word: FOLDS[name] for word, name in _WORDS.items() if not ROWS[name].empty}
+_INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
 
 # What the operands of operators are called here.
 OPERANDS = {"data": "out", "indices": "index", "updates": "src"}
@@ -66,8 +66,9 @@ def known_call(
     fold = _INTO_ZEROS.get(reduce) if type(reduce) is str else None
     if fold is None or torch.compiler.is_dynamo_compiling():
         return None
+    reduction, include_self = fold  # spread among the arguments: 0.1 us more
     found: Tensor | None = native.scatter_into_zeros(
-        "scatter_slices", size, index, src, dim, *fold, mode, False, pointer
+        "scatter_slices", size, index, src, dim, reduction, include_self, mode, False, pointer
     )
     return found
 
