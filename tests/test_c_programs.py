@@ -223,6 +223,10 @@ def test_what_python_cannot_be_given(core):
     for wrong, message in (
         (Spec(b"float", 0), "`data` must have a dtype that is known here, got 'float'"),
         (Spec(None, 0, None, None, -1), "`data` must have items of at least 0 bytes, got -1"),
+        (
+            Spec(None, 0, None, None, 2**63 - 1),
+            f"`data` must have items of at most 2^60 bytes, got {2**63 - 1}",
+        ),
     ):
         assert make(core, "gather", wrong, indices) == (DTYPE, "data", f"gather: {message}")
     message = "gather: `data` must have at least 0 dimensions, got -1"

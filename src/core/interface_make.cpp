@@ -56,9 +56,10 @@ bool is_past_memory(const std::vector<int64_t>& shape, const std::vector<int64_t
 
 void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) {
   if (spec.dtype == nullptr) {
-    if (spec.item < 0)
+    if (spec.item < 0 || spec.item > kMany)
       refuse_call(GATHERUM_FAULT_DTYPE, operand,
-                  quoted(operand) + " must have items of at least 0 bytes, got " + std::to_string(spec.item));
+                  quoted(operand) + " must have items of " + (spec.item < 0 ? "at least 0" : "at most 2^60") +
+                      " bytes, got " + std::to_string(spec.item));
     read.name = "bytes";
     read.item = spec.item;
     return;
