@@ -24,10 +24,15 @@ pytestmark = [
         reason="compiles the core: install a C++ compiler, or name it in CXX",
     ),
 ]
-needs_cmake = pytest.mark.skipif(
-    not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind")),
-    reason="builds the core: install cmake, ninja and nanobind",
-)
+
+
+def needs_cmake(test):
+    """Build the core, before a release; that each part is asked for is tested on each change."""
+    missing = not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind"))
+    reason = "builds the core: install cmake, ninja and nanobind"
+    return pytest.mark.release(pytest.mark.skipif(missing, reason=reason)(test))
+
+
 MACROS = ["LEVEL=level_portable", "KERNELS=kernels_portable", "SLABS=level_portable"]
 KERNELS = ["-std=c++20", "-fsyntax-only", "-Wno-psabi", "-Werror=switch"]
 KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"')]

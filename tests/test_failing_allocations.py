@@ -37,10 +37,11 @@ def library(tmp_path_factory):
     return made
 
 
-def assert_nothing_fails(library, names, allocator):
+def assert_nothing_fails(library, names, allocator, step=1):
     path = os.pathsep.join([SOURCE, str(HERE)])
     # Python's own allocator asks the system only for a page at a time.
     settings = {"PYTHONPATH": path, "LD_PRELOAD": str(library), "PYTHONMALLOC": allocator}
+    settings["FAILING_STEP"] = str(step)
     done = subprocess.run(
         [sys.executable, HERE / "failing_calls.py", *names],
         capture_output=True, text=True, check=False, env=os.environ | settings,
@@ -58,6 +59,7 @@ def test_what_the_core_allocates_in_small_calls(library):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.release)])
 @pytest.mark.parametrize("names", [SMALL, OPERATORS, FOLDS, FILES], ids=" ".join)
-def test_what_it_has_python_allocate_too(library, names):
-    assert_nothing_fails(library, names, "malloc")
+def test_what_it_has_python_allocate_too(library, names, step):
+    assert_nothing_fails(library, names, "malloc", step)

@@ -92,7 +92,9 @@ assert np.load("out.npy").sum() == 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("uses", [True, False], ids=["used", "unused"])
+@pytest.mark.parametrize(
+    "uses", [True, pytest.param(False, marks=pytest.mark.release)], ids=["used", "unused"]
+)
 @pytest.mark.parametrize("framework", USE_OF)
 def test_one_framework(python, framework, uses):
     if not has(framework):
@@ -104,7 +106,14 @@ def test_one_framework(python, framework, uses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("modules", list(permutations(USE_OF)), ids=" ".join)
+@pytest.mark.parametrize(
+    "modules",
+    [  # one order and its reverse on each change
+        pytest.param(order, marks=pytest.mark.release if 0 < turn < 5 else ())
+        for turn, order in enumerate(permutations(USE_OF))
+    ],
+    ids=" ".join,
+)
 def test_all_frameworks(python, modules):
     present = [module for module in modules if has(module)]
     ends_quietly(python, [*present, "gatherum.files"], USE + "\n".join(map(USE_OF.get, present)))
