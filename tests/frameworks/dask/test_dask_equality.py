@@ -54,7 +54,7 @@ def movement(request, monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_the_named_cases(case, data):
     operands = [case.data, case.indices, *([] if case.updates is None else [case.updates])]
@@ -68,7 +68,7 @@ def test_the_named_cases(case, data):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_random_calls(op, movement):
     @given(st.data())
-    @settings(max_examples=60)
+    @settings(max_examples=20)
     def run(data):
         call = data.draw(calls([op], data_dtypes=WHOLE, most_dimensions=6))
         expected = outcome(gatherum, call)

@@ -42,7 +42,12 @@ BEFORE = digest(whole(block, 0, WIDTH))
 
 @pytest.mark.parametrize(
     ("call", "strategy"),
-    [("gather", "tasks"), ("gather", "shuffle"), ("add", "shuffle"), ("into", "tasks")],
+    [
+        pytest.param("gather", "tasks", marks=pytest.mark.release),
+        ("gather", "shuffle"),
+        pytest.param("add", "shuffle", marks=pytest.mark.release),
+        ("into", "tasks"),
+    ],
 )
 def test_a_worker_is_killed(call, strategy, tmp_path):
     with session(strategy) as at:

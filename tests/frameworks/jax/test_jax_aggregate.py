@@ -17,6 +17,7 @@ from gatherum.reductions import FOLDS  # noqa: E402
 from strategies import MODES, same_bits  # noqa: E402
 
 pytestmark = pytest.mark.slow
+NAMES = ("int32", "bfloat16", "float32", "complex64")
 
 
 def drawn(name, mode="raise"):
@@ -28,10 +29,12 @@ def drawn(name, mode="raise"):
     return data, sources, targets, (rng.standard_normal(6) * 5).astype(jnp.dtype(name))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("turn", [0, 2])
 @pytest.mark.parametrize("reduction", FOLDS)
-@pytest.mark.parametrize("name", ["int32", "bfloat16", "float32", "complex64"])
-def test_the_bits_of_numpy(name, reduction, mode):
+@pytest.mark.parametrize("name", NAMES)
+def test_the_bits_of_numpy(name, reduction, turn):
+    """Each fold of each dtype in two of the modes, which resolve the indices of all alike."""
+    mode = MODES[(turn + NAMES.index(name) + FOLDS.index(reduction)) % len(MODES)]
     if not is_reducible(np.dtype(jnp.dtype(name)), reduction):
         return
     operands = drawn(name, mode)

@@ -70,7 +70,7 @@ def test_the_named_cases(case):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-@settings(max_examples=40)  # each compiles a program or two
+@settings(max_examples=20)  # each compiles a program or two
 @given(data=st.data())
 def test_random_calls(op, data):
     call = data.draw(calls([op], data_dtypes=KNOWN, most_dimensions=6))
