@@ -80,48 +80,45 @@ def test_extremes_of_integers(dtype, reduction):
 
 @pytest.mark.parametrize("reduction", ["max", "min"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_extremes_of_more_destinations_than_keys_fit(dtype, reduction):
-    """From two threads on, where eight indices are read at a time; else keys."""
+def test_extremes_of_floats(dtype, reduction):
     data, indices, updates = _operands(dtype)
-    updates[::50] = np.inf
-    updates[::70] = np.nan
+    updates[3::50], updates[4::50] = 0.0, -0.0
+    _check((data, indices, updates), reduction=reduction)
+    updates[::50] = np.inf if reduction == "max" else -np.inf
+    updates[-1_000::70] = np.nan
+    _check((data, indices, updates), reduction=reduction)
     updates[indices % 40 == 0] = -np.inf if reduction == "max" else np.inf
-    gatherum.set_num_threads(2)
-    _compare_far(data, indices, updates, reduction)
-    updates[:] = np.where(np.isfinite(updates), updates, 1)
-    _compare_far(data, indices, updates, reduction)
-
-
-def _compare_far(data, indices, updates, reduction):
-    how = {"reduction": reduction, "include_self": False}
-    expected = _counted(data, indices, updates, reduction=reduction)
-    for threads in (2, 3):
-        gatherum.set_num_threads(threads)
-        with chosen_from({"many": UPDATES // 16, "cache": 1, "own": 0}):
-            found = gatherum.scatter_slices(data, indices, updates, **how)
-        assert found.tobytes() == expected.tobytes()
+    _check((data, indices, updates), reduction=reduction)
 
 
 def _nan(bits, dtype="f8"):
     return np.array(bits, {"f8": "u8", "f4": "u4"}[dtype]).view(dtype)
 
 
-@pytest.mark.parametrize("old", [0.0, -0.0, 5.0, np.nan])
+@pytest.mark.parametrize("reduction", ["add", "max", "min"])
+@pytest.mark.parametrize("place", [0, -7])
+@pytest.mark.parametrize("old", [0.0, -0.0, np.inf, np.nan])
 @pytest.mark.parametrize(
     "alone",
     [
-        -0.0, 0.0, np.inf, np.nan, -np.nan,
+        -0.0, 0.0, np.inf, -np.inf, np.nan, -np.nan,
         _nan(0x7FF8_0000_0000_0001), _nan(0x7FF0_0000_0000_0001), _nan(0xFFF8_0000_0000_0000),
     ],
 )  # fmt: skip
-def test_an_update_that_is_alone_is_copied(old, alone):
+def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
     data, indices, updates = _operands("f8")
     data[:] = old
     updates[indices == 4] = 1
     indices[indices == 3] = 4
-    indices[-7], updates[-7] = 3, alone
-    with np.errstate(invalid="ignore"):
-        _check((data, indices, updates), reduction="add")
+    indices[place], updates[place] = 3, alone
+    how = {"reduction": reduction}
+    expected = _counted(data, indices, updates, **how)
+    assert expected[3].tobytes() == np.float64(alone).tobytes()
+    gatherum.set_num_threads(2)
+    with chosen_from({"many": UPDATES}):
+        assert _name(data, indices, updates, **how) == "uncounted_slabs"
+        found = gatherum.scatter_slices(data, indices, updates, include_self=False, **how)
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_what_becomes_nan_is_canonical():
@@ -176,17 +173,22 @@ def test_nothing_is_written_before_every_index_was_checked(dtype, place):
         assert out.tobytes() == data.tobytes()
 
 
-def test_ranges_of_destinations():
+@pytest.mark.parametrize("reduction", ["add", "max", "min"])
+@pytest.mark.parametrize("far", [False, True])
+def test_ranges_of_destinations(far, reduction):
     rng = np.random.default_rng(3)
-    bins = 200_001
-    indices, updates = rng.integers(0, bins - 9, 800_000), rng.standard_normal(800_000)
+    bins = 290_001 if far else 150_001  # of which slots are fetched ahead, or not
+    indices, updates = rng.integers(0, bins - 9, 1_200_000), rng.standard_normal(1_200_000)
+    indices[5::1_001] -= bins
+    updates[-9_000::70] = np.nan
     data = np.full(bins, 5.0)
-    expected = _counted(data, indices, updates, reduction="add")
+    expected = _counted(data, indices, updates, reduction=reduction)
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
-        with chosen_from({"many": 50_000}):
+        with chosen_from({"many": 75_000, "cache": 1 << 20}):
+            assert _name(data, indices, updates, reduction=reduction) == "uncounted_slabs"
             found = gatherum.scatter_slices(
-                data, indices, updates, reduction="add", include_self=False
+                data, indices, updates, reduction=reduction, include_self=False
             )
         assert found.tobytes() == expected.tobytes(), threads
 
@@ -200,16 +202,10 @@ def test_ranges_of_destinations():
         (1_048_577, 5_000_000, "add", "f8", {1: "partition"}),  # more than a cache holds
         (1_000, 262_144, "mul", "f8", {1: "one_slab"}),  # 1 comes from other values, too
         (1_000, 262_144, "mean", "f8", {1: "one_slab"}),
-        (1_000, 262_144, "max", "f8", {1: "private_slabs", 2: "private_slabs"}),  # by keys
-        (
-            1_000,
-            262_144,
-            "max",
-            "i8",
-            {1: "uncounted_slabs"},
-        ),  # a key for each value, and none left
+        (1_000, 262_144, "max", "f8", {1: "uncounted_slabs", 2: "uncounted_slabs"}),
         (1_000, 262_144, "max", "i4", {1: "uncounted_slabs"}),
-        (1_000, 262_144, "max", "i2", {1: "private_slabs"}),
+        (1_000, 262_144, "max", "i2", {1: "private_slabs"}),  # by keys
+        (1_000, 262_144, "max", "f2", {1: "private_slabs"}),
         (1_000, 262_144, "add", "?", {1: "one_slab"}),
     ],
 )

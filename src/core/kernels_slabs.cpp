@@ -123,7 +123,7 @@ int64_t uncounted_bytes(const Combine& how, int64_t slots) {
 }
 
 bool uncounted_in_any_order(const Combine& how) {
-  return by_uncounted(how, [](auto fold) { return decltype(fold)::kAnyOrder; });
+  return by_uncounted(how, [](auto fold) { return decltype(fold)::kAnyOrderOfFirsts; });
 }
 
 bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {

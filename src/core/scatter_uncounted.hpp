@@ -9,10 +9,10 @@
 // or NaN, the updates are searched for these; where there are any, nothing has been written, and the
 // fold is done with counters. Integers may add up to 0, so their old values must be 0 from the outset.
 //
-// Each task has accumulators of its own, where the order does not matter, or a range of the destinations. The
-// plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost: a load,
-// a step and a store an update; a counter would be as much again, and a branch (10M float64 into 100: 12.4
-// ms -> 8).
+// Each task has accumulators of its own, where the order does not matter (of extremes it does not: a NaN
+// becomes the canonical one), or a range of the destinations. The plan guarantees what it does for slabs; the
+// caller, that there is one unit, without columns. Cost: a load, a step and a store an update. A counter
+// would be as much again, and a branch (10M float64 into 100: 12.4 ms, so 6.8; into 1M: 48, so 23).
 #pragma once
 
 #include "scatter_apart.hpp"
@@ -97,9 +97,34 @@ void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int
   call.step == packed ? run(packed) : run(call.step);
 }
 
+// Whether no update of these units is a NaN other than the canonical one, nor `neutral` where those count.
+template <class F>
+bool are_plain(const PrivateScatter& call, const Operands& at, const Range& range, bool neutral) {
+  using Stored = typename F::Stored;
+  const Nest& ids = *call.ids;
+  const int64_t step = ids.line_loop().other;
+  bool plain = true;
+  Place place;
+  int n = 0;
+  for (Blocks blocks(ids, ids.line, range); blocks.next(place, n) && plain;)
+    for (int j = 0; j < n; ++j) {
+      const auto update = load_value<Stored>(at.other + place.other + j * step);
+      const auto sum = F::template widen<Selected>(update);
+      plain &=
+          same_bits(F::template narrow<Selected>(settled(sum)), update) && !(neutral && is_neutral<F>(sum));
+    }
+  return plain;
+}
+
+template <class F>
+bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  return are_plain<F>(call, at, units_of(call, piece), true);
+}
+
+// Not where the first updates have rare NaN: then others do, and all would be folded twice.
 template <class F>
 bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  bool suits = true;
+  bool suits = begin > 0 || are_plain<F>(call, at, {call.chunk, 0, 1}, false);
   if constexpr (kComesBack<F>) {
     const char* const from = call.source != nullptr ? call.source : at.data;
     for (int64_t i = begin; i < end; ++i) suits &= load_value<typename F::Stored>(from + i * call.step) == 0;
@@ -123,7 +148,7 @@ bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task
 
 template <class F>
 bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  if constexpr (F::kAnyOrder)
+  if constexpr (F::kAnyOrderOfFirsts)
     for (int64_t piece = 1; piece < call.pieces && call.range_size == 0; ++piece)
       uncounted_slab<F>(call, at, 0).fold_in(uncounted_slab<F>(call, at, piece), begin, end);
   bool clear = true;
@@ -133,24 +158,6 @@ bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t beg
     clear &= is_neutral<F>(sum) ? keeps : !is_nan(sum);
   });
   return clear;
-}
-
-// Whether no update of a piece is neutral, or a NaN that is not the canonical one.
-template <class F>
-bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  using Stored = typename F::Stored;
-  const Nest& ids = *call.ids;
-  const int64_t step = ids.line_loop().other;
-  bool plain = true;
-  Place place;
-  int n = 0;
-  for (Blocks blocks(ids, ids.line, units_of(call, piece)); blocks.next(place, n) && plain;)
-    for (int j = 0; j < n; ++j) {
-      const auto update = load_value<Stored>(at.other + place.other + j * step);
-      const auto sum = F::template widen<Selected>(update);
-      plain &= !is_neutral<F>(sum) && same_bits(F::template narrow<Selected>(settled(sum)), update);
-    }
-  return plain;
 }
 
 template <class F>

@@ -36,9 +36,6 @@ bool applies_uncounted_slabs(const Program& p, int, std::string* why) {
   const int64_t bytes = uncounted_bytes(p);
   const bool pays = items_of(p).alone && p.tuples >= thresholds().many && are_few(p, 1);
   if (bytes == 0 || bytes > thresholds().far || !pays) return false;
-  // Keys are as good while each thread's stay in cache.
-  const bool keyed = chosen_kernels().private_bytes(p.combine, p.destinations, false) != 0;
-  if (keyed && bytes <= thresholds().cache) return false;
   append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values take no part: ");
   append(why, "an accumulator each, which counts nothing");
   return true;
