@@ -369,6 +369,11 @@ def test_an_explanation_of_standard_input(run, stdin):
         expected = run("explain", "gather", "--data", "table.npy", "--indices", "rows.npy")
         assert expected[0] == 0
         assert run("explain", "gather", *arguments.split()) == expected
+    np.save("one.npy", np.array([[2, 0]]))
+    expected = run("explain", "gather-nd", "--data", "4x3", "--values", "one.npy")
+    for arguments in (["gather-nd", "--values", "-"], ["--values", "-", "gather-nd"]):
+        stdin(b"2 0")  # a line is a tuple
+        assert run("explain", "--data", "4x3", *arguments) == expected
     run("explain", "gather", "--data", "4x3", "--values", "2,0", "--svg", "picture.svg")
     status, out, err = run("explain", "gather", "--data", "4x3", "--values", "2,0", "--svg", "-")
     assert (status, err) == (0, "")
@@ -401,6 +406,18 @@ def test_standard_input_that_is_closed(run, monkeypatch, arguments, role):
     command, *rest = arguments.split()
     why = f"{role} is -, but standard input is closed. See gatherum {command} --help."
     assert run(command, *rest) == (2, "", f"gatherum: {why}\n")
+
+
+def test_a_completion_reads_no_standard_input(run, stdin, monkeypatch, capfd):
+    stdin(npy(TABLE))
+    words = "gatherum explain gather --data - --values - --ind"
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    monkeypatch.setenv("_GATHERUM_COMPLETE", "bash_complete")
+    with pytest.raises(SystemExit):
+        cli.run([])
+    assert capfd.readouterr().out == "plain,--indices\nplain,--index-dtype\n"
+    assert sys.stdin.buffer.read() == npy(TABLE)
 
 
 def test_vectors_need_a_folder(run):

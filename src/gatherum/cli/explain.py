@@ -38,7 +38,10 @@ class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic in new 
 
 def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
     """Return the option that is standard input, and refuse a second one."""
-    roles: list[str] = (ctx or click.get_current_context()).meta.setdefault(__name__, [])
+    ctx = ctx or click.get_current_context()
+    if ctx.resilient_parsing:  # a shell completes a line: its input is not ours
+        raise click.UsageError("standard input is not read now.")
+    roles: list[str] = ctx.meta.setdefault(__name__, [])
     roles.append(param.opts[0] if param is not None else DASH)
     check_one(roles)
     return roles[0]
@@ -84,7 +87,8 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         """Return a list or an array."""
         if value == DASH:
             _role(param, ctx)
-            return array_input(OPERATORS["gather"], "INDICES")  # shaped for OP later
+            operator = (ctx or click.get_current_context()).params["operator"]  # as it is eager
+            return array_input(OPERATORS[operator], "INDICES")
         if value.endswith(".npy"):
             return map_file(value)
         numbers = integers(value)
@@ -95,7 +99,7 @@ class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
 
 @commands.command(short_help="Explain what a call would do.")
-@click.argument("operator", type=OperatorChoice(), metavar="OP")
+@click.argument("operator", type=OperatorChoice(), metavar="OP", is_eager=True)
 @click.option(
     "--data",
     type=OperandSpec(),
