@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gatherum import startup
+
 cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
 
 TABLE = np.arange(12.0).reshape(4, 3)
@@ -143,6 +145,10 @@ def test_a_text_file_of_something_else(run, tmp_path, text, message):
         ("gather - rows.npy -o o.npy --resume", "--resume needs files, not -."),
         ("gather table.npy rows.npy -o - --resume", "--resume needs files, not -."),
         (
+            "gather - rows.npy -o o.npy --format hdf5",
+            "--format is of a file, not of -, which is a .npy file.",
+        ),
+        (
             "scatter-nd - rows.npy ones.npy --in-place",
             "--in-place changes a file, not standard input.",
         ),
@@ -264,7 +270,7 @@ def npy(array):
     [
         ("gather table.npy -", npy(np.array([2, 0])), TABLE[[2, 0]]),
         ("gather table.npy -", b"2\n0\n", TABLE[[2, 0]]),
-        ("gather table.npy -", b"", TABLE[:0]),
+        ("gather table.npy -", b"row\n", TABLE[:0]),
         ("gather-nd table.npy -", b"row column\n2 0\n3 1", TABLE[[2, 3], [0, 1]]),
         ("gather - rows.npy", npy(-TABLE), -TABLE[[2, 0]]),
         ("gather - --values 3", npy(-TABLE), -TABLE[[3]]),
@@ -322,7 +328,7 @@ def test_a_check_of_standard_input(run, stdin):
     stdin(b"{")
     assert run("check", "-")[2].startswith("gatherum: standard input: not valid JSON: ")
     for arguments, why in (
-        ("- desc.json -", "FILE and FILE cannot both be standard input"),
+        ("- desc.json -", "two FILEs cannot both be standard input"),
         ("- --size rows=5", "--size is for ONNX models"),
     ):
         stdin(content)
@@ -402,10 +408,13 @@ def test_an_explanation_of_standard_input(run, stdin):
     ],
 )
 def test_standard_input_that_is_closed(run, monkeypatch, arguments, role):
-    monkeypatch.setattr(sys, "stdin", None)
     command, *rest = arguments.split()
     why = f"{role} is -, but standard input is closed. See gatherum {command} --help."
+    monkeypatch.setattr(sys, "stdin", None)
     assert run(command, *rest) == (2, "", f"gatherum: {why}\n")
+    startup.open_streams()
+    with sys.stdin:
+        assert run(command, *rest) == (2, "", f"gatherum: {why}\n")
 
 
 def test_a_completion_reads_no_standard_input(run, stdin, monkeypatch, capfd):
@@ -433,6 +442,9 @@ def test_standard_input_that_is_something_else(run, stdin, tmp_path):
         ("gather - rows.npy", npy(TABLE)[:-1], ": shape (4, 3) of float64 needs 96"),
         ("gather table.npy -", b"2 x", ", line 1: expected integers"),
         ("gather table.npy -", b"\xff", ": is not a text file"),
+        ("gather table.npy -", b"", ": is empty; a header alone is a text without numbers"),
+        ("gather table.npy -", b"[2, 0]", ", line 1: expected integers, got '[2, 0]'"),
+        ("gather table.npy -", b"# rows\n2;0", ", line 2: expected integers, got '2;0'"),
     ):
         stdin(content)
         status, out, err = run(*arguments.split(), "-o", "o.npy", "--spill-dir", ".")

@@ -287,6 +287,8 @@ def _check_usage(
         raise click.UsageError("--in-place changes a file, not standard input.")
     if options["resume"] and (streams or out == DASH):
         raise click.UsageError(f"--resume needs files, not {DASH}.")
+    if options["format"] is not None and "TABLE" in streams:
+        raise click.UsageError(f"--format is of a file, not of {DASH}, which is a .npy file.")
     flag = next((f"--{name}" for name in ("workers", "scheduler") if options[name]), None)
     if flag and ("TABLE" in streams or out == DASH):
         raise click.UsageError(f"{flag} needs files as TABLE and OUT, not {DASH}.")

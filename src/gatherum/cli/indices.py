@@ -94,22 +94,28 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
     except UnicodeDecodeError:
         raise ValueError(f"{name}: is not a text file") from None
     rows: list[list[int]] = []
-    headers = 0
+    header: tuple[int, str] | None = None
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0]
         row = integers(",".join(text.replace(",", " ").split()))
-        if row is None and not rows and not headers and _is_header(text):
-            headers = 1
+        if row is None and not rows and header is None and _is_header(text):
+            header = number, line
             continue
         if row is None:
-            raise ValueError(f"{name}, line {number}: expected integers, got {short(line)}")
+            raise _no_integers(name, number, line)
         if row and rows and len(row) != len(rows[0]):
             raise ValueError(
                 f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
             )
         rows += [row] if row else []
+    if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
+        raise _no_integers(name, *header)
     found = _array(name, rows)
     return found.ravel() if 1 in found.shape and not operator.tuples else found
+
+
+def _no_integers(name: str, number: int, line: str) -> ValueError:
+    return ValueError(f"{name}, line {number}: expected integers, got {short(line)}")
 
 
 def _is_header(line: str) -> bool:

@@ -46,6 +46,8 @@ def received(folder: str, operator: Operator, role: str) -> Location | Array:
                 file.write(start)
                 shutil.copyfileobj(stream, file, 1 << 20)
             return found
+        if not start:
+            raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
         content = start + stream.read(LARGEST + 1 - len(start))
     if len(content) > LARGEST:
         raise errors.file_too_big(INPUT, LARGEST)
@@ -61,7 +63,8 @@ def array_input(operator: Operator, role: str) -> Array:
 
 def opened(role: str) -> IO[bytes]:
     """Return standard input for an argument that is a dash."""
-    if sys.stdin is None:
+    # The command opens devnull in the place of a stream that is closed.
+    if sys.stdin is None or getattr(sys.stdin, "name", "") == os.devnull:
         raise click.UsageError(f"{role} is {DASH}, but standard input is closed.")
     return sys.stdin.buffer
 
@@ -78,7 +81,8 @@ def read(role: str, limit: int) -> bytes:
 def check_one(roles: Sequence[str]) -> None:
     """Refuse a second argument that is standard input; `roles` are those that are a dash."""
     if len(roles) > 1:
-        raise click.UsageError(f"{roles[0]} and {roles[1]} cannot both be standard input.")
+        both = f"two {roles[0]}s" if roles[0] == roles[1] else f"{roles[0]} and {roles[1]}"
+        raise click.UsageError(f"{both} cannot both be standard input.")
 
 
 def mapped_input(role: str) -> Array:
