@@ -44,7 +44,10 @@ else:
 """
 
 
-@pytest.mark.parametrize("hidden", [(), *([name] for name in private.NAMES), [*private.NAMES]])
+ALONE = [pytest.param([name], marks=pytest.mark.release) for name in private.NAMES]
+
+
+@pytest.mark.parametrize("hidden", [(), *ALONE, [*private.NAMES]])
 def test_calls_are_the_same_without_a_name(hidden) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CODE, *hidden], capture_output=True, text=True, check=False,
