@@ -17,6 +17,7 @@ constexpr int64_t kSharedByTwo = int64_t{1} << 20, kSharedByEights = int64_t{32}
                   kSharedOneByOne = int64_t{2} << 20;
 // A multiple of the threshold `many`: 1.2M updates fold as fast on one thread, which leaves a processor free.
 constexpr int64_t kSharedUpdates = 16;
+
 int64_t slab_bytes(const Program& p, int64_t slots) {
   return chosen_kernels().slab_bytes(p.combine, p.item, slots);
 }
