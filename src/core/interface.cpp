@@ -12,25 +12,12 @@
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
 #include "quantized.hpp"
-#include "row_lists.hpp"
-#include "row_reads.hpp"
-
-struct gatherum_lists {
-  gatherum::RowLists value;
-};
 
 namespace {
 
 using namespace gatherum;
 
 constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
-constexpr const char* kNoMemory = "there is no working memory";
-
-gatherum_status fail(gatherum_status status, gatherum_error* error, const char* message,
-                     const char* operand = "") {
-  if (error != nullptr) *error = {message, operand, -1, 0, 0};
-  return status;
-}
 
 Extent extent_of(const gatherum_buffer& b) {
   const auto* start = static_cast<const char*>(b.start);
@@ -53,31 +40,6 @@ Operands operands_of(const Program& p, const gatherum_operands& at) {
   to.data = static_cast<char*>(p.scatter ? at.out.start : at.data.start);
   to.other = static_cast<char*>(p.scatter ? at.updates.start : at.out.start);
   return to;
-}
-
-Poll poll_of(const gatherum_poll* poll) {
-  if (poll == nullptr || poll->ask == nullptr) return {};
-  const auto ask = [](void* context) {
-    const auto* given = static_cast<const gatherum_poll*>(context);
-    return given->ask(given->context) != 0;
-  };
-  return {ask, const_cast<gatherum_poll*>(poll)};
-}
-
-gatherum_status report(const Outcome& outcome, gatherum_error* error) {
-  switch (outcome.status) {
-    case Status::done:
-      return GATHERUM_OK;
-    case Status::interrupted:
-      return fail(GATHERUM_INTERRUPTED, error, "the call was interrupted");
-    case Status::no_memory:
-      return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
-    case Status::invalid_index:
-      break;
-  }
-  const Invalid& i = outcome.invalid;
-  if (error != nullptr) *error = {"an index is out of bounds", "indices", i.position, i.value, i.component};
-  return GATHERUM_INVALID_INDEX;
 }
 
 // The enumerator of that name; false where there is none.
@@ -164,30 +126,6 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   return compares ? small("result", at.result) : nullptr;
 }
 
-const char* name_of(ReadStatus status) {
-  switch (status) {
-    case ReadStatus::done:
-      return "done";
-    case ReadStatus::interrupted:
-      return "interrupted";
-    case ReadStatus::truncated:
-      return "truncated";
-    case ReadStatus::failed:
-      return "failed";
-    case ReadStatus::outside:
-      return "outside";
-    case ReadStatus::no_memory:
-      return "no memory";
-  }
-  return "unknown";
-}
-
-gatherum_status status_of(ReadStatus status) {
-  if (status == ReadStatus::done) return GATHERUM_OK;
-  if (status == ReadStatus::interrupted) return GATHERUM_INTERRUPTED;
-  return status == ReadStatus::no_memory ? GATHERUM_NO_MEMORY : GATHERUM_FAILED;
-}
-
 }  // namespace
 
 int32_t gatherum_abi_version(void) noexcept { return GATHERUM_ABI_VERSION; }
@@ -196,18 +134,18 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
                                       gatherum_error* error) noexcept {
   *program = nullptr;
   auto* made = new (std::nothrow) gatherum_program;
-  if (made == nullptr) return fail(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
+  if (made == nullptr) return report_failure(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
   const char* wrong = nullptr;
   try {
     wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
     if (wrong == nullptr) wrong = prepare(made->value);
   } catch (const std::bad_alloc&) {
     delete made;
-    return fail(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
+    return report_failure(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
   }
   if (wrong != nullptr) {
     delete made;
-    return fail(GATHERUM_INVALID_PROGRAM, error, wrong);
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
   }
   *program = made;
   return GATHERUM_OK;
@@ -238,7 +176,7 @@ gatherum_status gatherum_check(const gatherum_program* program, const gatherum_o
                                  functional ? extent_of(at->data) : Extent{})
                 : find_too_small(p, extent_of(at->data), extent_of(at->indices), extent_of(at->out), {});
   if (small == nullptr) return GATHERUM_OK;
-  return fail(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+  return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
 }
 
 gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* at,
@@ -256,7 +194,7 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
     to.fill = fill_block(p.nest, item, filled);
     return run();
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 
@@ -269,7 +207,7 @@ gatherum_status gatherum_first_invalid(const gatherum_program* program, const vo
   try {
     return report(find_invalid(program->value, static_cast<const char*>(indices), poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 
@@ -326,7 +264,7 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
     return report(
         accumulate(program->value, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 
@@ -350,14 +288,14 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
                                        const gatherum_poll* poll, gatherum_error* error) noexcept {
   const Program& p = program->value;
   if (!p.scatter || !has_gradients(p.combine))
-    return fail(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
   if (const char* small = find_too_small(p, *at); small != nullptr)
-    return fail(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
   const auto* index = static_cast<const char*>(at->indices.start);
   try {
     return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 
@@ -371,148 +309,21 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
   // An array without items may lie anywhere.
   const bool wrong = items > 0 && (in_place(*at) || (!wants_result && p.combine.include_self));
   if (!has_positions(p) || wrong)
-    return fail(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
   // The result and the positions are contiguous: they hold so many items behind their beginning.
   gatherum_operands contiguous = *at;
   const int64_t bytes = times(items, p.item);
   contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);
   if (gatherum_check(program, &contiguous, error) != GATHERUM_OK) return GATHERUM_TOO_SMALL;
   if (positions->behind < times(items, sizeof(int64_t)))
-    return fail(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
   const Operands to = operands_of(p, *at);
   const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
   const auto* source = static_cast<const char*>(at->data.start);
   try {
     return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
   } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
-}
-
-static RowReads reads_of(const gatherum_rows& r) {
-  return {r.file,     r.base,     r.stride,
-          r.item,     r.extent,   r.numbers,
-          r.places,   r.count,    static_cast<char*>(r.out),
-          r.capacity, r.waste,    r.once != 0,
-          r.scratch,  r.in_flight};
-}
-
-static EdgeEnds ends_of(const gatherum_edge_ends* one) {
-  if (one == nullptr) return {};
-  return {&one->program->value, static_cast<const char*>(one->indices)};
-}
-
-gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const gatherum_edge_ends* targets,
-                                    const gatherum_edge_ends* sources, int32_t numbered,
-                                    const gatherum_poll* poll, gatherum_lists** lists,
-                                    gatherum_error* error) noexcept {
-  *lists = nullptr;
-  const Program* from = sources == nullptr ? nullptr : &sources->program->value;
-  if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
-    return fail(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
-  if (block < 1 || block > 0xFFFFFFFF)
-    return fail(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
-  if (block > 1 && from != nullptr)
-    return fail(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
-  auto* made = new (std::nothrow) gatherum_lists;
-  int which = 0;
-  gatherum_status status = GATHERUM_NO_MEMORY;
-  if (made != nullptr) try {
-      status = report(made->value.make(destinations, block, ends_of(targets), ends_of(sources), numbered != 0,
-                                       poll_of(poll), which),
-                      error);
-    } catch (const std::bad_alloc&) {
-    }
-  if (status == GATHERUM_OK) return *lists = made, status;
-  delete made;
-  if (status == GATHERUM_NO_MEMORY) return fail(status, error, "there is no memory for the lists");
-  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
-    error->operand = which == 0 ? "targets" : "sources";
-  return status;
-}
-
-void gatherum_lists_free(gatherum_lists* lists) noexcept { delete lists; }
-int64_t gatherum_lists_bytes(const gatherum_lists* lists) noexcept { return lists->value.bytes(); }
-
-static constexpr const char* kNoRows = "this program says nothing of rows that are folded";
-
-static bool folds_rows(const Program& p) {
-  return p.scatter && p.combine.reduction != Reduction::none && p.copy.block > 0 && p.item <= kWidestBlock;
-}
-
-static ListFold fold_of(const Program& p, const gatherum_row_operands& at) {
-  ListFold call{};
-  call.combine = p.combine;
-  call.rows = &p.copy;
-  call.table = static_cast<const char*>(at.table);
-  call.table_step = at.table_step;
-  call.start = static_cast<const char*>(at.start);
-  if (at.fill != nullptr) std::memcpy(call.fill, at.fill, static_cast<size_t>(p.item));
-  call.out = static_cast<char*>(at.out);
-  call.out_step = at.out_step;
-  call.weights = static_cast<const char*>(at.weights);
-  call.weight_loops = &p.checks;
-  return call;
-}
-
-gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
-                                    const gatherum_row_operands* at, const gatherum_poll* poll,
-                                    gatherum_error* error) noexcept {
-  const Program& p = rows->value;
-  if (!folds_rows(p) || !(at->weights == nullptr || lists->value.numbered()))
-    return fail(GATHERUM_INVALID_PROGRAM, error, kNoRows);
-  const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
-  if (lists->value.block() > 1 && !(items && at->start != nullptr && at->weights == nullptr))
-    return fail(GATHERUM_INVALID_PROGRAM, error,
-                "lists of several destinations fold items into what there is");
-  const ListFold call = fold_of(p, *at);
-  try {
-    const bool finished = lists->value.fold(call, at->fresh != 0 ? poll_of(poll) : Poll{});
-    return finished ? GATHERUM_OK : report({Status::interrupted, {}}, error);
-  } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
-  }
-}
-
-gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const gatherum_edge_ends* sources,
-                                      const gatherum_program* rows, const gatherum_row_operands* at,
-                                      const gatherum_poll* poll, gatherum_error* error) noexcept {
-  const Program& p = rows->value;
-  if (!fits_pointer(pointer->program->value, sources->program->value))
-    return fail(GATHERUM_INVALID_PROGRAM, error, "these are no pointer and the sources of its edges");
-  const bool weighs = at->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);
-  if (!folds_rows(p) || !weighs) return fail(GATHERUM_INVALID_PROGRAM, error, kNoRows);
-  int which = 0;
-  try {
-    const gatherum_status status = report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *at),
-                                                       at->fresh != 0, poll_of(poll), which),
-                                          error);
-    if (status == GATHERUM_INVALID_INDEX && error != nullptr)
-      error->operand = which == 0 ? "pointer" : "sources";
-    return status;
-  } catch (const std::bad_alloc&) {
-    return fail(GATHERUM_NO_MEMORY, error, "there is no working memory");
-  }
-}
-
-gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
-                                   gatherum_rows_read* result) noexcept {
-  ReadOutcome outcome;
-  try {
-    outcome = read_rows(reads_of(*rows), poll_of(poll));
-  } catch (const std::bad_alloc&) {
-    outcome.status = ReadStatus::no_memory;
-  }
-  *result = {name_of(outcome.status), outcome.error, outcome.position,
-             outcome.until,           outcome.bytes, outcome.runs};
-  return status_of(outcome.status);
-}
-
-int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept {
-  try {
-    return choose_bridge(reads_of(*rows));
-  } catch (const std::bad_alloc&) {
-    return 0;  // more reads, of the same rows
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
   }
 }
 

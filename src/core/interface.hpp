@@ -1,8 +1,47 @@
-// What the C interface's own types hold.
+// What the C interface's own types hold, and what its functions share.
 #pragma once
 
+#include "engine.hpp"
+#include "include/gatherum.h"
 #include "program.hpp"
 
 struct gatherum_program {
   gatherum::Program value;
 };
+
+namespace gatherum {
+
+constexpr const char* kNoMemory = "there is no working memory";
+
+inline gatherum_status report_failure(gatherum_status status, gatherum_error* error, const char* message,
+                                      const char* operand = "") {
+  if (error != nullptr) *error = {message, operand, -1, 0, 0};
+  return status;
+}
+
+inline Poll poll_of(const gatherum_poll* poll) {
+  if (poll == nullptr || poll->ask == nullptr) return {};
+  const auto ask = [](void* context) {
+    const auto* given = static_cast<const gatherum_poll*>(context);
+    return given->ask(given->context) != 0;
+  };
+  return {ask, const_cast<gatherum_poll*>(poll)};
+}
+
+inline gatherum_status report(const Outcome& outcome, gatherum_error* error) {
+  switch (outcome.status) {
+    case Status::done:
+      return GATHERUM_OK;
+    case Status::interrupted:
+      return report_failure(GATHERUM_INTERRUPTED, error, "the call was interrupted");
+    case Status::no_memory:
+      return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
+    case Status::invalid_index:
+      break;
+  }
+  const Invalid& i = outcome.invalid;
+  if (error != nullptr) *error = {"an index is out of bounds", "indices", i.position, i.value, i.component};
+  return GATHERUM_INVALID_INDEX;
+}
+
+}  // namespace gatherum

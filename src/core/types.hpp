@@ -119,7 +119,6 @@ constexpr int64_t bytes_of(Value v) {
 }
 
 constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Value::int64; }
-constexpr bool is_unsigned_integer(Value v) { return v >= Value::uint8 && v <= Value::uint64; }
 
 // Sets of value types.
 using Kinds = unsigned;

@@ -1,0 +1,115 @@
+// Implements the functions of the C interface that list the edges of destinations and fold their rows.
+#include <cstring>
+#include <new>
+
+#include "interface.hpp"
+#include "row_lists.hpp"
+
+struct gatherum_lists {
+  gatherum::RowLists value;
+};
+
+using namespace gatherum;
+
+namespace {
+
+EdgeEnds ends_of(const gatherum_edge_ends* one) {
+  if (one == nullptr) return {};
+  return {&one->program->value, static_cast<const char*>(one->indices)};
+}
+
+constexpr const char* kNoRows = "this program says nothing of rows that are folded";
+
+bool folds_rows(const Program& p) {
+  return p.scatter && p.combine.reduction != Reduction::none && p.copy.block > 0 && p.item <= kWidestBlock;
+}
+
+ListFold fold_of(const Program& p, const gatherum_row_operands& at) {
+  ListFold call{};
+  call.combine = p.combine;
+  call.rows = &p.copy;
+  call.table = static_cast<const char*>(at.table);
+  call.table_step = at.table_step;
+  call.start = static_cast<const char*>(at.start);
+  if (at.fill != nullptr) std::memcpy(call.fill, at.fill, static_cast<size_t>(p.item));
+  call.out = static_cast<char*>(at.out);
+  call.out_step = at.out_step;
+  call.weights = static_cast<const char*>(at.weights);
+  call.weight_loops = &p.checks;
+  return call;
+}
+
+}  // namespace
+
+gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const gatherum_edge_ends* targets,
+                                    const gatherum_edge_ends* sources, int32_t numbered,
+                                    const gatherum_poll* poll, gatherum_lists** lists,
+                                    gatherum_error* error) noexcept {
+  *lists = nullptr;
+  const Program* from = sources == nullptr ? nullptr : &sources->program->value;
+  if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
+  if (block < 1 || block > 0xFFFFFFFF)
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
+  if (block > 1 && from != nullptr)
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
+  auto* made = new (std::nothrow) gatherum_lists;
+  int which = 0;
+  gatherum_status status = GATHERUM_NO_MEMORY;
+  if (made != nullptr) try {
+      status = report(made->value.make(destinations, block, ends_of(targets), ends_of(sources), numbered != 0,
+                                       poll_of(poll), which),
+                      error);
+    } catch (const std::bad_alloc&) {
+    }
+  if (status == GATHERUM_OK) return *lists = made, status;
+  delete made;
+  if (status == GATHERUM_NO_MEMORY) return report_failure(status, error, "there is no memory for the lists");
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+    error->operand = which == 0 ? "targets" : "sources";
+  return status;
+}
+
+void gatherum_lists_free(gatherum_lists* lists) noexcept { delete lists; }
+int64_t gatherum_lists_bytes(const gatherum_lists* lists) noexcept { return lists->value.bytes(); }
+
+gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
+                                    const gatherum_row_operands* at, const gatherum_poll* poll,
+                                    gatherum_error* error) noexcept {
+  const Program& p = rows->value;
+  if (!folds_rows(p) || !(at->weights == nullptr || lists->value.numbered()))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
+  const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
+  if (lists->value.block() > 1 && !(items && at->start != nullptr && at->weights == nullptr))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error,
+                          "lists of several destinations fold items into what there is");
+  const ListFold call = fold_of(p, *at);
+  try {
+    const bool finished = lists->value.fold(call, at->fresh != 0 ? poll_of(poll) : Poll{});
+    return finished ? GATHERUM_OK : report({Status::interrupted, {}}, error);
+  } catch (const std::bad_alloc&) {
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
+  }
+}
+
+gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const gatherum_edge_ends* sources,
+                                      const gatherum_program* rows, const gatherum_row_operands* at,
+                                      const gatherum_poll* poll, gatherum_error* error) noexcept {
+  const Program& p = rows->value;
+  if (!fits_pointer(pointer->program->value, sources->program->value))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error,
+                          "these are no pointer and the sources of its edges");
+  const bool weighs = at->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);
+  if (!folds_rows(p) || !weighs) return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
+  int which = 0;
+  try {
+    const gatherum_status status = report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *at),
+                                                       at->fresh != 0, poll_of(poll), which),
+                                          error);
+    if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+      error->operand = which == 0 ? "pointer" : "sources";
+    return status;
+  } catch (const std::bad_alloc&) {
+    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
+  }
+}
