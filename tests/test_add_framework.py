@@ -9,8 +9,8 @@ import pytest
 import gatherum
 from gatherum import frameworks
 from gatherum.call import ArraySpec, Attributes
-from gatherum.conversion import as_attributes
 from gatherum.functions import Functions
+from gatherum.plain_values import as_attributes
 from gatherum.plans import apply
 from strategies import OPERATORS, SCATTERS
 

@@ -27,7 +27,7 @@ ROWS = [
     {"conversion", "programs", "edge_lists"},
     {"casting", "derivatives", "edge_folds"},
     {"checks", "places", "xarray_labels"},
-    {"refusals", "functions", "elementary"},
+    {"refusals", "functions", "elementary", "plain_values"},
     {"frameworks"},
     {"call", "call_types"},
     {"operators"},

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, native
+from . import conversion, errors, native, plain_values
 from ._core import Reduction
 from .accumulator_state import (
     ALL,
@@ -106,7 +106,7 @@ class Accumulator:
         mode: ModeName = "raise",
         negative: bool = True,
     ) -> None:
-        how = conversion.as_attributes(NAME, 0, reduction, include_self, mode, negative)
+        how = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
         start = conversion.as_array(NAME, "data", data)
         check_data(start.shape, start.dtype, how.reduction)
         self._describe(start.dtype, start.shape, how)

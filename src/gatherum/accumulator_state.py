@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import conversion, errors, shape_limits
+from . import errors, plain_values, shape_limits
 from .call import Array, Attributes, FoldRule
 from .dtypes import DType, check_movable, is_reducible
 from .plans import apply
@@ -51,7 +51,7 @@ def checked_state(state: object) -> tuple[DType, Attributes, dict[str, Any]]:
     if not isinstance(kept["dtype"], np.dtype):
         raise errors.damaged_state("its dtype is not a dtype")
     try:
-        how = conversion.as_attributes(NAME, 0, *(kept[name] for name in _ATTRIBUTES))
+        how = plain_values.as_attributes(NAME, 0, *(kept[name] for name in _ATTRIBUTES))
         check_data(kept["counts"].shape, kept["dtype"], how.reduction)
     except (TypeError, ValueError) as why:
         raise errors.damaged_state(why) from None

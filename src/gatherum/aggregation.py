@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, native, shape_limits, sparse_edges
+from . import conversion, errors, frameworks, native, plain_values, shape_limits, sparse_edges
 from .call import Array, ArraySpec, FoldRule
 from .call_types import FoldName, Foreign, SparseMatrix
 from .callbacks import shares_memory
@@ -209,15 +209,15 @@ def aggregate(
         how_else: Any = {"mode": mode, "negative": negative, "out": out}
         with listed.renaming:
             return aggregate(data, *listed.ends, reduction, listed.weights, **how_else)
-    reduction = conversion.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
-    how = conversion.as_choice(NAME, "mode", mode, MODES)
-    negative = conversion.as_boolean(NAME, "negative", negative)
+    reduction = plain_values.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
+    how = plain_values.as_choice(NAME, "mode", mode, MODES)
+    negative = plain_values.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     if run := frameworks.namespace(NAME, operands | {"weights": weights}, "aggregate"):
         fold = AggregateOptions(size, reduction, how, negative)
         found: NDArray[Any] = run(data, gather_indices, scatter_indices, fold, weights, out)
         return found
-    rows = conversion.as_size(NAME, "size", size)
+    rows = plain_values.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
     sources = EdgeEnd("gather_indices", _as_indices("gather_indices", gather_indices), 0)
     pointed = isinstance(scatter_indices, Pointer)

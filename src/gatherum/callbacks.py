@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from . import conversion, errors, frameworks, native, shape_limits, xarray_labels
+from . import conversion, errors, frameworks, native, plain_values, shape_limits, xarray_labels
 from ._core import DType as DTypeCode
 from .call import Array, ArraySpec, Attributes, Call, same_spec
 from .checks import check_before_updates, check_dtypes
@@ -26,7 +26,7 @@ def _normalise(*call: object) -> object:
     kind = type(call[1])
     if kind not in frameworks.COMMON and (adapter := frameworks.adapter_of(kind)):
         op, data, indices, updates, *given, fill_value, out = call
-        attributes = conversion.as_attributes(str(op), *given)
+        attributes = plain_values.as_attributes(str(op), *given)
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         frameworks.check_one_framework(str(op), operands)
         result = adapter.call(attributes, data, indices, updates, fill_value, out)
@@ -36,7 +36,7 @@ def _normalise(*call: object) -> object:
             return result
     elif kind not in frameworks.COMMON and xarray_labels.has_labels(call[1]):
         op, data, indices, updates, *given, fill_value, out = call
-        attributes = conversion.as_attributes(str(op), *given)
+        attributes = plain_values.as_attributes(str(op), *given)
         return xarray_labels.run(attributes, data, indices, updates, fill_value, out)
     plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
     out = plain[-1]
@@ -47,7 +47,7 @@ def _normalise(*call: object) -> object:
 
 
 def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
-    attributes = conversion.as_attributes(op, axis, *rest)
+    attributes = plain_values.as_attributes(op, axis, *rest)
     if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits; no shape has so many
         operator, rank = attributes.operator, shape_limits.MAX_RANK
         low = 0 if operator.counts_indices else -rank

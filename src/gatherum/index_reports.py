@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, shape_limits
+from . import conversion, errors, frameworks, plain_values, shape_limits
 from .call import Array, ArraySpec, is_spec
 from .call_types import IndexAttributes, OperatorName
 from .checks import check_range
@@ -119,8 +119,8 @@ def reported(
     """Return the report on an operator's indices, as `index_report` does."""
     fill = () if operator.scatters else ("fill_value",)
     names = operator.attribute, "mode", "negative", *fill
-    a = conversion.attributes_from(operator.name, attributes, names)
-    shape = conversion.as_shape(operator.name, "data", data_shape)
+    a = plain_values.attributes_from(operator.name, attributes, names)
+    shape = plain_values.as_shape(operator.name, "data", data_shape)
     spec: Any = frameworks.spec(operator.name, "indices", indices)
     if spec is not indices and is_spec(spec):
         found = frameworks.foreign(type(indices))

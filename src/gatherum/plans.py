@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
-from . import conversion, errors, frameworks, native, shape_limits
+from . import conversion, errors, frameworks, native, plain_values, shape_limits
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .call_types import OperatorName, PlanAttributes
 from .checks import check_before_updates
@@ -244,7 +244,7 @@ def planned(
 ) -> Plan:
     """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
     op = operator.name
-    found = conversion.attributes_from(op, attributes, attribute_names(operator))
+    found = plain_values.attributes_from(op, attributes, attribute_names(operator))
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     device = "cuda" if frameworks.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
@@ -306,11 +306,11 @@ def _describe(op: str, operand: str, value: Any) -> ArraySpec:
         if not conversion.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return ArraySpec.of(value)
-    shape, dtype = conversion.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
+    shape, dtype = plain_values.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shape_limits.check_size(op, operand, shape, dtype.itemsize)
     if len(value) == 2:
         return ArraySpec.contiguous(shape, dtype)
-    return ArraySpec(shape, dtype, conversion.as_strides(op, operand, shape, value[2]))
+    return ArraySpec(shape, dtype, plain_values.as_strides(op, operand, shape, value[2]))
 
 
 def _dtype(op: str, operand: str, value: Any) -> AnyDType:
@@ -332,7 +332,7 @@ def apply(
 ) -> Array:
     """Run an operator by name, as the function of that name does."""
     operator = find_operator(op, "apply")
-    found = conversion.attributes_from(operator.name, attributes, attribute_names(operator))
+    found = plain_values.attributes_from(operator.name, attributes, attribute_names(operator))
     how = *found.positional, fill_value, out
     result: Array = native.call(operator.name, data, indices, updates, *how)
     return result

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import conversion, errors, frameworks, shape_limits
+from . import conversion, errors, frameworks, plain_values, shape_limits
 from .call import Array, is_spec
 from .dtypes import is_index
 from .edge_folds import NAME, Pointer
@@ -98,7 +98,7 @@ def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
 
 
 def _checked_size(size: object, found: int, operand: str) -> int:
-    if size is not None and conversion.as_size(NAME, "size", size) != found:
+    if size is not None and plain_values.as_size(NAME, "size", size) != found:
         raise errors.other_size(NAME, found, operand, size)
     return found
 

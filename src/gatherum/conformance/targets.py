@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gatherum import conversion
+from gatherum import plain_values
 from gatherum.operators import OPERATORS, find_operator
 
 from . import dxdispatch, npz, virtual, webnn
@@ -100,10 +100,10 @@ def vectors(
            [53.,  3.],
            [52.,  5.]], dtype=float32)
     """
-    target = TARGETS[conversion.as_choice(NAME, "format", format, tuple(TARGETS))]
+    target = TARGETS[plain_values.as_choice(NAME, "format", format, tuple(TARGETS))]
     rules = tuple(RULES)
     if rule is not None:
-        rules = (conversion.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
+        rules = (plain_values.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
     rows = OPERATORS.values() if op is None else (find_operator(op, NAME),)
     kind = np.dtype(np.float32 if dtype is None else dtype)
     for name, value, of in (
@@ -112,10 +112,10 @@ def vectors(
     ):
         if value is not None and format != of:
             raise ValueError(f"{NAME}: `{name}` is for format {of!r}, got {format!r}")
-    if opset is not None and conversion.as_integer(NAME, "opset", opset) < 1:
+    if opset is not None and plain_values.as_integer(NAME, "opset", opset) < 1:
         raise ValueError(f"{NAME}: `opset` must be at least 1, got {opset}")
     options = {"opset": opset, "feature_level": feature_level}
-    number = conversion.as_size(NAME, "seed", seed)
+    number = plain_values.as_size(NAME, "seed", seed)
     if rule == virtual.NAME:
         if format != "npz":
             raise ValueError(

@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from .. import conversion, frameworks
+from .. import conversion, frameworks, plain_values
 from ..call import Attributes
 from ..dtypes import AnyDType
 from ..frameworks import Framework, source_named
@@ -38,7 +38,7 @@ def _framework_of(value: object) -> DeviceFramework | None:
 
 def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Any:
     *how, fill_value = given
-    attributes = conversion.as_attributes(op, *how)
+    attributes = plain_values.as_attributes(op, *how)
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
     frameworks.check_one_framework(op, operands)
     adapter = frameworks.adapter_of(type(data))

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import dask.array as da
 
-from .. import conversion
+from .. import plain_values
 from ..call import ArraySpec, Attributes, is_spec
 from ..frameworks import Framework, source_named
 from ..functions import Functions
@@ -23,7 +23,7 @@ Array: TypeAlias = Any
 
 def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Array:
     *how, fill_value = given
-    return lazy_call(conversion.as_attributes(op, *how), data, indices, updates, fill_value)
+    return lazy_call(plain_values.as_attributes(op, *how), data, indices, updates, fill_value)
 
 
 FUNCTIONS: Functions[Array] = Functions(__name__, _run)

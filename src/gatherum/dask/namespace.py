@@ -13,7 +13,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from gatherum import conversion
+from gatherum import conversion, plain_values
 from gatherum.call import Attributes
 from gatherum.dtypes import AnyDType, check_movable
 from gatherum.errors import Shape
@@ -75,7 +75,7 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
 
 
 def as_size(op: str, name: str, value: object) -> int:
-    return conversion.as_size(op, name, value)
+    return plain_values.as_size(op, name, value)
 
 
 def kind(x: Array) -> AnyDType:

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import conversion, shape_limits
+from gatherum import plain_values, shape_limits
 from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import is_index
 from gatherum.errors import not_an_index_dtype, renamed
@@ -113,13 +113,13 @@ def reduce_file(
     >>> reduce_file(None, np.array([3, 1, 3]), func="count")
     array([0, 1, 0, 2])
     """
-    name = conversion.as_choice(REDUCE_FILE, "func", func, IN_FILES, ALIASES)
+    name = plain_values.as_choice(REDUCE_FILE, "func", func, IN_FILES, ALIASES)
     if values is None and name != "count":
         raise errors.no_values_of(REDUCE_FILE, name)
-    how = Attributes("scatter_slices", conversion.as_integer(REDUCE_FILE, "axis", axis))
+    how = Attributes("scatter_slices", plain_values.as_integer(REDUCE_FILE, "axis", axis))
     how = how._replace(
-        mode=conversion.as_choice(REDUCE_FILE, "mode", mode, MODES),
-        negative=conversion.as_boolean(REDUCE_FILE, "negative", negative),
+        mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
+        negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
     )
     options = {"memory": memory, "spill_dir": spill_dir, "storage_options": storage_options}
     with _messages():
@@ -213,7 +213,7 @@ def _examined(
     options: Mapping[str, Any],
 ) -> _Examined:
     """Check the shapes of operands, and read the groups where their number is not given."""
-    number = None if size is None else conversion.as_size(REDUCE_FILE, "size", size)
+    number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
     budget, remote = Budget.parse(options["memory"]), checked_options(options["storage_options"])
     folder = str(options["spill_dir"] or tempfile.gettempdir())

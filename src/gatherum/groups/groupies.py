@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gatherum import conversion, indices, shape_limits
+from gatherum import conversion, indices, plain_values, shape_limits
 from gatherum.call import Array
 from gatherum.casting import has_nan
 from gatherum.dtypes import check_movable, is_index
@@ -168,7 +168,7 @@ def aggregate(
     """
     name = _as_name(func)
     less = as_ddof(AGGREGATE, ddof)
-    layout: Any = conversion.as_choice(AGGREGATE, "order", order, ("C", "F"))
+    layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))
     try:
         values, by, shape = _grouped(group_idx, a, name, size, layout, axis)
         made = _made(name, values, by, fill_value, dtype, less)
@@ -204,7 +204,7 @@ def _grouped(
     check_movable(AGGREGATE, "a", values.dtype)
     along = 0
     if axis is not None:
-        along = conversion.as_integer(AGGREGATE, "axis", axis)
+        along = plain_values.as_integer(AGGREGATE, "axis", axis)
         if not -values.ndim <= along < values.ndim:
             raise out_of_range(AGGREGATE, "axis", along, -values.ndim, values.ndim)
         along %= values.ndim
@@ -252,10 +252,10 @@ def _sizes(entries: Array, size: object, several: bool) -> Shape:
         return tuple(max(int(row.max()) + 1, 0) if row.size else 0 for row in entries)
     if several != isinstance(size, (tuple, list, np.ndarray)):
         raise errors.other_sizes(AGGREGATE, len(entries) if several else None, size)
-    sizes = conversion.as_shape(AGGREGATE, "size", size) if several else (size,)  # type: ignore[arg-type]
+    sizes = plain_values.as_shape(AGGREGATE, "size", size) if several else (size,)  # type: ignore[arg-type]
     if len(sizes) != len(entries):
         raise errors.other_sizes(AGGREGATE, len(entries), size)
-    return tuple(conversion.as_size(AGGREGATE, "size", one) for one in sizes)
+    return tuple(plain_values.as_size(AGGREGATE, "size", one) for one in sizes)
 
 
 def _made(

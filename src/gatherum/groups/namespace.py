@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum import conversion, elementary, indices, native
+from gatherum import conversion, elementary, indices, native, plain_values
 from gatherum.call import Array, Attributes
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, DType, check_movable
@@ -60,7 +60,7 @@ def size_of(op: str, operand: str, groups: Array) -> int:
 
 
 def as_size(op: str, name: str, value: object) -> int:
-    return conversion.as_size(op, name, value)
+    return plain_values.as_size(op, name, value)
 
 
 def holds_any(mask: Array) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gatherum import conversion, frameworks, shape_limits
+from gatherum import frameworks, plain_values, shape_limits
 from gatherum.call_types import Foreign
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, is_index
@@ -201,7 +201,7 @@ def reduce(
     array([[ 3,  9],
            [12,  0]])
     """
-    name = conversion.as_choice(REDUCE, "func", func, REDUCES, ALIASES)
+    name = plain_values.as_choice(REDUCE, "func", func, REDUCES, ALIASES)
     less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = reduced(name, found, by, less, fill_value)
@@ -210,7 +210,7 @@ def reduce(
 
 def as_ddof(op: str, value: object) -> int:
     """Return `ddof` as an int of 64 bits: no group has more values."""
-    return min(conversion.as_size(op, "ddof", value), MAX_BYTES)
+    return min(plain_values.as_size(op, "ddof", value), MAX_BYTES)
 
 
 def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: object) -> Array:
@@ -379,7 +379,7 @@ def transform(
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """
-    name = conversion.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
+    name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = transformed(name, found, by)
     return result
@@ -409,9 +409,9 @@ def _grouped(
     negative: object,
 ) -> tuple[Array, Grouping]:
     """Return the values as an array and their grouping, or raise for arguments that do not fit."""
-    along = conversion.as_integer(op, "axis", axis)
-    how = conversion.as_choice(op, "mode", mode, MODES)
-    from_end = conversion.as_boolean(op, "negative", negative)
+    along = plain_values.as_integer(op, "axis", axis)
+    how = plain_values.as_choice(op, "mode", mode, MODES)
+    from_end = plain_values.as_boolean(op, "negative", negative)
     if isinstance(size, str) and (word := ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
     xp = frameworks.namespace(op, {"values": values, "groups": groups}) or namespace

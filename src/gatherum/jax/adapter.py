@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from .. import conversion, errors, native
+from .. import errors, native, plain_values
 from ..call import ArraySpec, Attributes
 from ..call_types import OperatorName
 from ..edge_folds import NAME, AggregateOptions
@@ -56,7 +56,7 @@ def _are_plain(given: _Given) -> bool:
 
 def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Given) -> Array:
     fill_value: Any = given[-1]
-    plain = conversion.as_attributes(op, *given[:-1])
+    plain = plain_values.as_attributes(op, *given[:-1])
     attributes, arrays = normalise(plain, data, indices, updates, fill_value)
     if _are_plain(given) and not attributes.fill and len(_known) < _KNOWN_MOST:
         for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:

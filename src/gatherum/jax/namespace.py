@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import conversion, errors
+from .. import conversion, errors, plain_values
 from ..call import Attributes
 from ..dtypes import AnyDType
 from ..places import Places
@@ -108,7 +108,7 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
 
 
 def as_size(op: str, name: str, value: object) -> int:
-    return conversion.as_size(op, name, value)
+    return plain_values.as_size(op, name, value)
 
 
 def kind(x: Array) -> AnyDType:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from ..conversion import as_choice
 from ..modes import MODES, ModeName
+from ..plain_values import as_choice
 from .reference_ops import reference_ops
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from .. import conversion, shape_limits
+from .. import plain_values, shape_limits
 from ..errors import Shape, other_dtype, out_of_range
 from ..modes import MODES
 from ..operators import OPERATORS
@@ -115,20 +115,20 @@ def as_attributes(
     negative: object,
 ) -> QuantizedAttributes:
     """Return the arguments that are no arrays, as plain values."""
-    block = conversion.as_integer(NAME, "block_size", block_size)
+    block = plain_values.as_integer(NAME, "block_size", block_size)
     if block < 1:
         raise errors.not_a_block(block)
     result = result_name(dtype)
     if result is None:
         raise errors.not_a_result(dtype)
     return QuantizedAttributes(
-        conversion.as_integer(NAME, "axis", axis),
-        conversion.as_integer(NAME, "quantize_axis", quantize_axis),
+        plain_values.as_integer(NAME, "axis", axis),
+        plain_values.as_integer(NAME, "quantize_axis", quantize_axis),
         block,
-        None if bits is None else conversion.as_integer(NAME, "bits", bits),
+        None if bits is None else plain_values.as_integer(NAME, "bits", bits),
         result,
-        conversion.as_choice(NAME, "mode", mode, MODES),
-        conversion.as_boolean(NAME, "negative", negative),
+        plain_values.as_choice(NAME, "mode", mode, MODES),
+        plain_values.as_boolean(NAME, "negative", negative),
     )
 
 

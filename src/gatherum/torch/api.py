@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import conversion, errors
+from .. import errors, plain_values
 from ..call import Attributes
 from ..call_types import ReductionName
 from ..checks import check_range
@@ -160,7 +160,7 @@ def _traced(
     include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any,
 ) -> Tensor:  # fmt: skip
     """Make a call while a graph is traced. Dynamo does not follow what changes error messages."""
-    attributes = conversion.as_attributes(op, axis, reduction, include_self, mode, negative)
+    attributes = plain_values.as_attributes(op, axis, reduction, include_self, mode, negative)
     if torch.compiler.is_dynamo_compiling():
         return call(attributes, data, indices, updates, fill_value, out)
     with errors.for_tensors():

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, errors, native
+from .. import conversion, errors, native, plain_values
 from ..call import Attributes, FoldRule
 from ..operators import OPERATORS
 from ..places import Places
@@ -91,7 +91,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
 
 def reduction_of(op: str, reduce: object) -> str:
     """Return the reduction of a word of torch_scatter or PyG."""
-    return _WORDS[conversion.as_choice(op, "reduce", reduce, tuple(_WORDS))]
+    return _WORDS[plain_values.as_choice(op, "reduce", reduce, tuple(_WORDS))]
 
 
 def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any

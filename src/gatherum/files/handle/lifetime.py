@@ -11,13 +11,13 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from gatherum.conversion import as_boolean, as_integer
 from gatherum.files.budget import size_of
 from gatherum.files.formats.format import Location
 from gatherum.files.handle.counts import Counts
 from gatherum.files.handle.state import RELOAD, Settings, State
 from gatherum.files.operands import Held, Operand, find_operand
 from gatherum.files.remote import checked_options
+from gatherum.plain_values import as_boolean, as_integer
 
 __all__ = ["Handle", "anchored"]
 
