@@ -256,6 +256,19 @@ class ScatterNdOperatorDesc(OperatorDesc):
         return self.input_tensor.sizes
 
 
+DESCS: dict[str, type[OperatorDesc]] = {
+    desc.operator: desc
+    for desc in (
+        GatherOperatorDesc,
+        GatherElementsOperatorDesc,
+        GatherNdOperatorDesc,
+        GatherNd1OperatorDesc,
+        ScatterOperatorDesc,
+        ScatterNdOperatorDesc,
+    )
+}
+
+
 def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
     """Record every tensor whose DimensionCount differs from the input's."""
     d = desc.input_tensor.dimension_count

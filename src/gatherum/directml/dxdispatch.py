@@ -12,12 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .descs import (
-    GatherElementsOperatorDesc,
-    GatherNd1OperatorDesc,
-    GatherNdOperatorDesc,
-    GatherOperatorDesc,
+    DESCS,
     OperatorDesc,
-    ScatterNdOperatorDesc,
     ScatterOperatorDesc,
 )
 from .jsontext import parse_json
@@ -34,17 +30,7 @@ from .members import (
 from .tensors import BufferTensorDesc
 from .types import UINT32_MAX, UINT64_MAX, TensorFlags
 
-_DESCS: Final[Mapping[str, type[OperatorDesc]]] = {
-    desc.operator: desc
-    for desc in (
-        GatherOperatorDesc,
-        GatherElementsOperatorDesc,
-        GatherNdOperatorDesc,
-        GatherNd1OperatorDesc,
-        ScatterOperatorDesc,
-        ScatterNdOperatorDesc,
-    )
-} | {"SCATTER_ELEMENTS": ScatterOperatorDesc}
+_DESCS: Final[Mapping[str, type[OperatorDesc]]] = DESCS | {"SCATTER_ELEMENTS": ScatterOperatorDesc}
 
 _OPERATOR_PREFIX: Final = "DML_OPERATOR_"
 _FLAG_PREFIX: Final = "DML_TENSOR_FLAG_"

@@ -23,6 +23,7 @@ from ..directml import (
     TensorDataType,
     check,
 )
+from ..directml.descs import DESCS
 from ..directml.levels import OPERATORS as LISTED
 from ..directml.levels import SUPPORT
 from ..operators import OPERATORS
@@ -53,20 +54,7 @@ class NodeCall:
         """The operator desc that the node becomes."""
         operator = OPERATORS[self.op]
         batched = operator.tuples and self.axis > 0  # the last of the names takes batches
-        return _DESCS[operator.directml[-1 if batched else 0]]
-
-
-_DESCS: dict[str, type[OperatorDesc]] = {
-    desc.operator: desc
-    for desc in (
-        GatherOperatorDesc,
-        GatherElementsOperatorDesc,
-        GatherNdOperatorDesc,
-        GatherNd1OperatorDesc,
-        ScatterOperatorDesc,
-        ScatterNdOperatorDesc,
-    )
-}
+        return DESCS[operator.directml[-1 if batched else 0]]
 
 
 def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
