@@ -702,6 +702,7 @@ def test_every_sentence_is_tested():
         "not_a_pointer",
         "not_on_cpu",  # frameworks/torch/test_tensor_quantized.py
         "no_gradient_of",
+        "not_axes",  # files/test_axes.py
         "no_space",  # files/test_grouped.py
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "unknown_groups",

@@ -381,6 +381,12 @@ def not_a_shape(op: str, name: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{name}` must be a tuple of integers, got {_short(value)}")
 
 
+def not_axes(op: str, value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `axes` must be a sequence of integers or names of dimensions, got {_short(value)}"
+    )
+
+
 def below_zero(op: str, name: str, value: int) -> ValueError:
     return ValueError(f"{op}: `{name}` must be at least 0, got {value}")
 

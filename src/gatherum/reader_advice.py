@@ -38,6 +38,11 @@ def hint(advice: str) -> str:
     return f"; {advice}" if advice and _READER.get() != "command" else ""
 
 
+def argument(name: str) -> str:
+    """Return what an argument is called: as Python has it, in backticks, or a flag."""
+    return option(name) if _READER.get() == "command" else f"`{name}`"
+
+
 def option(python: str) -> str:
     """Return how to set an option: as Python has it, such as ``resume=True``, or as a flag."""
     if _READER.get() != "command":

@@ -10,6 +10,8 @@ import pytest
 import gatherum
 from files.storage import FORMATS, MISSING, bits, put, put_zarr
 from gatherum import files
+from gatherum.files.durable import build
+from gatherum.files.windows import Windows
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 CUBE = np.random.default_rng(5).standard_normal((7, 10, 12)).astype(np.float32)
@@ -91,26 +93,133 @@ def test_names_of_zarr(tmp_path: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "axes", "more", "why"),
     [
-        (TypeError, (1.5, 2), {}, "`axes` must be an integer, got 1.5"),
-        (ValueError, (1, 3), {}, "axes must be in [-3, 3), got 3"),
-        (ValueError, (1, -2), {}, "axes must name each dimension once, got -2 twice"),
+        (ValueError, (1, 3), {}, "`axes` must be in [-3, 3), got 3"),
+        (ValueError, (1, -2), {}, "`axes` must name each dimension once, got -2 twice"),
         (
             ValueError, (1,), {},
-            "axes must name a dimension for each component of an index tuple, 2 here, got 1",
+            "`axes` must name a dimension for each component of an index tuple, 2 here, got 1",
         ),
         (
             ValueError, (1, 0), {"batch_dims": 1},
-            "axes must name no batch dimension, got 0 with batch_dims 1",
+            "`axes` must name no batch dimension, got 0 with `batch_dims` 1",
         ),
+        (ValueError, (1, 2), {"batch_dims": 5}, "`batch_dims` must be in [0, 2), got 5"),
+        (ValueError, (1, 2), {"batch_dims": -1}, "`batch_dims` must be in [0, 2), got -1"),
+        (TypeError, (1, 2), {"batch_dims": 0.5}, "`batch_dims` must be an integer, got 0.5"),
         (
             ValueError, ("lat", "lon"), {},
-            "the table has no names of dimensions, got 'lat'; write axes as numbers",
+            "the table has no names of dimensions, got 'lat'; write `axes` as numbers",
         ),
     ],
 )  # fmt: skip
 def test_what_axes_must_be(kind: type[Exception], axes: Any, more: Any, why: str) -> None:
     with pytest.raises(kind, match=re.escape(f"gather_nd: {why}") + "$"):
         files.gather_nd_file(CUBE, STATIONS, axes=axes, **more)
+
+
+@pytest.mark.parametrize(
+    ("axes", "found"),
+    [
+        *((axes, repr(axes)) for axes in (
+            True, 1, 1.5, "lat", "12", b"lat", {1}, {1: 2}, (1.5, 2), (True, 2), ("", "lat"),
+            (None, 2), ((1, 2),), object,
+        )),
+        (np.array([[1, 2]]), "an array of int64 (1, 2)"),
+        (np.array([1.0, 2.0]), "an array of float64 (2,)"),
+        (np.array(1), "an array of int64 ()"),
+    ],
+)  # fmt: skip
+def test_axes_are_a_sequence_of_integers_or_names(axes: Any, found: str) -> None:
+    why = f"gather_nd: `axes` must be a sequence of integers or names of dimensions, got {found}"
+    with pytest.raises(TypeError, match=re.escape(why) + "$"):
+        files.gather_nd_file(CUBE, STATIONS, axes=axes)
+
+
+@pytest.mark.parametrize("axes", [[1, 2], range(1, 3), np.array([1, -1]), np.uint8([1, 2])])
+def test_sequences_of_any_type(axes: Any) -> None:
+    assert bits(files.gather_nd_file(CUBE, STATIONS, axes=axes)) == bits(expected((1, 2)))
+
+
+def test_names_of_an_array_with_labels() -> None:
+    xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
+    for cube in (CUBE, np.asfortranarray(CUBE), np.repeat(CUBE, 2, 2)[..., ::2]):
+        labelled = xarray.DataArray(cube, dims=NAMES)
+        found = files.gather_nd_file(labelled, STATIONS, axes=("lat", "lon"))
+        assert bits(found) == bits(expected((1, 2)))
+    with pytest.raises(ValueError, match=r"'y'; its dimensions are 'time', 'lat', 'lon'$"):
+        files.gather_nd_file(labelled, STATIONS, axes=("y", "lon"))
+
+
+def test_names_of_coordinates_of_netcdf(tmp_path: Path) -> None:
+    netcdf = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
+    square = np.arange(120.0).reshape(10, 12)
+    with netcdf.Dataset(tmp_path / "t.nc", "w") as file:
+        file.createDimension("lat", 10)
+        file.createDimension("lon", 12)
+        inner = file.createGroup("inner")
+        inner.createDimension("y", 10)
+        for group, name, dims in (
+            (file, "lat", ("lat",)), (file, "lon", ("lat", "lon")), (inner, "y", ("y", "lon")),
+        ):  # fmt: skip
+            variable = group.createVariable(name, "f8", dims)
+            variable[:] = square if len(dims) == 2 else square[:, 0]
+    with netcdf.Dataset(tmp_path / "t.nc", "a") as file:
+        file.createDimension("x", 12)  # the last of the numbers
+        file.createVariable("x", "f8", ("x", "lat"))[:] = square.T
+    for table, axes, want in (
+        ("lat", ["lat"], square[:, 0]), ("lon", ["lon", "lat"], square.T),
+        ("inner/y", ["lon", "y"], square.T), ("x", ["lat", "x"], square),
+    ):  # fmt: skip
+        indices = np.arange(10)[:, None] % [want.shape]
+        found = files.gather_nd_file(f"{tmp_path}/t.nc:{table}", indices, axes=axes)
+        assert bits(found) == bits(gatherum.gather_nd(want, indices))
+
+
+def test_any_name_of_a_dimension_of_hdf5(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        cube = file.create_dataset("cube", data=CUBE)
+        cube.dims[0].label = "m/s"
+        for place, name in ((1, "lat"), (1, "deep/y"), (2, "lon")):
+            file[name] = np.arange(CUBE.shape[place])
+            file[name].make_scale()
+            cube.dims[place].attach_scale(file[name])
+        file["two"] = np.zeros((2, 2))
+        file["two"].make_scale()
+    table = f"{tmp_path}/t.h5:cube"
+    for axes, numbers in ((("m/s", "y"), (0, 1)), (("lat", "lon"), (1, 2))):
+        indices = STATIONS % [CUBE.shape[axis] for axis in numbers]
+        found = files.gather_nd_file(table, indices, axes=axes)
+        assert bits(found) == bits(expected(numbers, indices))
+    with pytest.raises(ValueError, match=r"'s'; its dimensions are 'm/s', 'lat' or 'y', 'lon'$"):
+        files.gather_nd_file(table, STATIONS, axes=("s", "y"))
+    with pytest.raises(ValueError, match=r"t.h5:two has no names of dimensions, got 'two'"):
+        files.gather_nd_file(f"{tmp_path}/t.h5:two", [[0]], axes=["two"])
+
+
+@pytest.mark.parametrize(
+    ("axes", "kept"), [((1, 2), True), ((-2, 2), True), ((2, 1), False), (None, False)]
+)
+def test_a_resume_has_the_same_axes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axes: Any, kept: bool
+) -> None:
+    table, indices, out = put(tmp_path, "t", CUBE), put(tmp_path, "i", STATIONS % 7), tmp_path / "o"
+    monkeypatch.setattr(build, "SYNC_BYTES", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Windows, "run", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            files.gather_nd_file(table, indices, f"{out}.npy", axes=(1, 2))
+    if not kept:
+        with pytest.raises(ValueError, match="cannot resume, attributes changed since it was star"):
+            files.gather_nd_file(table, indices, f"{out}.npy", axes=axes, resume=True)
+        return
+    files.gather_nd_file(table, indices, f"{out}.npy", axes=axes, resume=True)
+    assert bits(np.load(f"{out}.npy")) == bits(expected((1, 2), STATIONS % 7))
+
+
+def interrupt(*_: Any) -> None:
+    """End a run as a key does."""
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("indices", [[[0, 99]], [[0, 0], [0, -13]]])
@@ -169,6 +278,8 @@ def test_the_command_takes_names_and_numbers(
          "gatherum gather-nd --help."),
         (["cube.npy", "--values", "0,99", "--axes", "1,2"], 1,
          "gather_nd: index 99 is out of bounds for axis 2 of size 12 (indices[0, 1])"),
+        (["cube.npy", "--values", "0,99", "--axes", "1,2", "--batch-dims", "5"], 1,
+         "gather_nd: `batch_dims` must be in [0, 2), got 5"),
         (["cube.npy", "--values", "0,99", "--axes", "0,1", "--batch-dims", "1"], 1,
          "gather_nd: --axes must name no batch dimension, got 0 with --batch-dims 1"),
     ):  # fmt: skip

@@ -86,10 +86,9 @@ class FileCall:
         """Open the operands, the table's dimensions in the order in which they are addressed."""
         sources = open_all(operands, opening, in_place=self.in_place)
         if self.axes is not None:
-            components = sources["indices"].shape[-1:]
             sources["table"] = reordered(
-                self.op, sources["table"], components, self.axes, self.attributes["batch_dims"],
-                opening.meter,
+                self.op, sources["table"], sources["indices"].shape, self.axes,
+                self.attributes["batch_dims"], opening.meter,
             )  # fmt: skip
         return Inputs(self.op, sources, self.attributes, self.fill_value, opening)
 
@@ -177,9 +176,11 @@ class Session:
 
     def _fingerprint(self) -> Record:
         states = {role: source.state() for role, source in self.inputs.sources.items()}
+        order = {} if self.table.order is None else {"axes": self.table.order}
+        attributes = sorted((self.call.attributes | order).items())
         return {
             "operator": self.op,
-            "attributes": {k: repr(v) for k, v in sorted(self.call.attributes.items())},
+            "attributes": {k: repr(v) for k, v in attributes},
             "fill value": hashlib.sha256(self.inputs.fill().tobytes()).hexdigest(),
             "memory": self.budget.total,
             "output": [self.out.resolved, self.out.member],

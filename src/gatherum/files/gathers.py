@@ -222,9 +222,9 @@ def gather_nd_file(
         As in `gatherum.gather_nd`.
     axes : sequence of int or str, optional
         The dimensions of the table that the components of a tuple address, in their order: numbers,
-        or names where the file has some (netCDF, Zarr). By default the first behind the batch
-        dimensions. The result is that of the table with these in front, but only what the tuples
-        address is read.
+        or names where the table has some (netCDF, HDF5, Zarr, xarray). By default the first behind
+        the batch dimensions. The result is that of the table with these in front, but parts of the
+        table where no tuple points are not read.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
-from gatherum.files.tables.dimension_names import names_in
+from gatherum.files.tables.dimension_names import Names, names_in
 
 __all__ = ["Held", "Operand", "Path", "find_operand", "open_all"]
 
@@ -35,6 +35,7 @@ class Held:
 
     role: str
     array: Any
+    names: Names = tuple
     path: str = ""
     member: str | None = None
 
@@ -55,8 +56,11 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     """
     if isinstance(operand, (str, os.PathLike, Location)):
         return locate(operand)
-    if is_plain(operand) or _is_stored(operand):
+    if is_plain(operand):
         return Held(role, operand)
+    names = names_in(operand)
+    if _is_stored(operand):
+        return Held(role, operand, names)
     if is_masked(operand):
         raise TypeError(f"the {role} are a masked array, whose mask would be lost")
     name = "data" if role == "table" else role
@@ -70,7 +74,7 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
         return Held(role, Weak(op, found))
     if role in ("indices", "groups"):
         return Held(role, as_indices(op, found, name))
-    return Held(role, as_array(op, name, found))
+    return Held(role, as_array(op, name, found), names)
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ def _open_held(where: Held, opening: Opening) -> Source:
         return _open_plain(where, np.asarray(where.array), opening.meter)
     boxes = SlicedArray(where.array, str(where), opening.meter)
     opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
-    storage, names = BoxStorage(boxes, opening.meter), names_in(where.array)
-    return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=names)
+    storage = BoxStorage(boxes, opening.meter)
+    return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=where.names)
 
 
 def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
@@ -136,9 +140,9 @@ def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
     if plain and (array.flags.c_contiguous or fortran):
         file = MemoryFile(array.T if fortran else array, meter)
         flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
-        return Source(where, array.shape, array.dtype, flat, UNWATCHED)
-    boxes = SlicedArray(array, str(where), meter)
-    return Source(where, array.shape, array.dtype, BoxStorage(boxes, meter), UNWATCHED)
+        return Source(where, array.shape, array.dtype, flat, UNWATCHED, names=where.names)
+    boxes = BoxStorage(SlicedArray(array, str(where), meter), meter)
+    return Source(where, array.shape, array.dtype, boxes, UNWATCHED, names=where.names)
 
 
 class SlicedArray:

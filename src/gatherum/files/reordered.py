@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import errors
+from gatherum.conversion import as_axis
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, filled_first
 from gatherum.files.tables.grid import Announced, BoxArray
-from gatherum.reader_advice import option
+from gatherum.operators import OPERATORS
+from gatherum.reader_advice import argument
 
 __all__ = ["Axes", "reordered"]
 
@@ -25,7 +27,7 @@ Axes = Sequence[int | str]
 
 
 def reordered(
-    op: str, table: Source, components: tuple[int, ...], axes: Axes, batch_dims: int, meter: Meter
+    op: str, table: Source, indices: errors.Shape, axes: Axes, batch_dims: int, meter: Meter
 ) -> Source:  # fmt: skip
     """Return a table with its batch dimensions first, then those that `axes` lists.
 
@@ -35,9 +37,8 @@ def reordered(
         The operator, for messages.
     table : Source
         The table in the file's own order.
-    components : tuple of int
-        The last size of the indices, how many components a tuple has; empty where they are a
-        number, which the operator refuses.
+    indices : tuple of int
+        The shape of the indices.
     axes : sequence of int or str
         The dimension of each component, by its number or its name in the file.
     batch_dims : int
@@ -48,19 +49,20 @@ def reordered(
     Raises
     ------
     TypeError, ValueError
-        `axes` are not one dimension of the table for each component.
+        `axes` are not one dimension of the table for each component, or `batch_dims` is not one of
+        its values.
     """
     found = _resolved(op, table, axes)
-    if components not in ((), (len(found),)):
+    batch = range(OPERATORS[op].resolve(table.shape, indices, as_axis(op, batch_dims)))
+    if len(found) != indices[-1]:
         raise ValueError(
-            f"{op}: {option('axes')} must name a dimension for each component of an index tuple, "
-            f"{components[0]} here, got {len(found)}"
+            f"{op}: {argument('axes')} must name a dimension for each component of an index tuple, "
+            f"{indices[-1]} here, got {len(found)}"
         )
-    batch = range(min(batch_dims, len(table.shape)) if _is_integer(batch_dims) else 0)
     if shared := [axis for axis in found if axis in batch]:
         raise ValueError(
-            f"{op}: {option('axes')} must name no batch dimension, got {shared[0]} with "
-            f"{option('batch_dims')} {batch_dims}"
+            f"{op}: {argument('axes')} must name no batch dimension, got {shared[0]} with "
+            f"{argument('batch_dims')} {len(batch)}"
         )
     rest = (axis for axis in range(len(table.shape)) if axis not in batch and axis not in found)
     order = (*batch, *found, *rest)
@@ -73,23 +75,35 @@ def reordered(
 
 def _resolved(op: str, table: Source, axes: Axes) -> Order:
     """Return the dimensions that names and numbers stand for, each counted from the front."""
-    given: list[Any] = [axes] if isinstance(axes, str) or _is_integer(axes) else list(axes)
-    rank, found = len(table.shape), []
+    given, rank, found = _listed(op, axes), len(table.shape), list[int]()
     for axis in given:
         if isinstance(axis, str):
             found.append(_named(op, table, axis))
-        elif not _is_integer(axis):
-            raise errors.not_an_integer(op, "axes", axis)
-        elif not -rank <= axis < rank:
-            raise ValueError(f"{op}: {option('axes')} must be in [{-rank}, {rank}), got {axis}")
-        else:
+        elif -rank <= axis < rank:
             found.append(int(axis) % rank)
+        else:
+            raise ValueError(f"{op}: {argument('axes')} must be in [{-rank}, {rank}), got {axis}")
     for place, axis in enumerate(found):
         if axis in found[:place]:
             raise ValueError(
-                f"{op}: {option('axes')} must name each dimension once, got {given[place]!r} twice"
+                f"{op}: {argument('axes')} must name each dimension once, got {given[place]!r} "
+                "twice"
             )
     return tuple(found)
+
+
+def _listed(op: str, axes: Axes) -> list[int | str]:
+    """Return the integers and names in `axes`; texts, whose characters are a sequence, are none."""
+    listed: Any = axes
+    if isinstance(listed, np.ndarray):
+        ordered = listed.ndim == 1
+    else:
+        ordered = isinstance(listed, Sequence) and not isinstance(listed, (str, bytes, bytearray))
+    if not (
+        ordered and all(axis if isinstance(axis, str) else _is_integer(axis) for axis in listed)
+    ):
+        raise errors.not_axes(op, axes)
+    return list(listed)
 
 
 def _is_integer(value: object) -> bool:
@@ -101,14 +115,15 @@ def _named(op: str, table: Source, name: str) -> int:
     if not any(names):
         raise ValueError(
             f"{op}: {table.location} has no names of dimensions, got {name!r}; write "
-            f"{option('axes')} as numbers"
+            f"{argument('axes')} as numbers"
         )
-    if names.count(name) != 1:
-        known = ", ".join(map(repr, filter(None, names)))
+    found = [axis for axis, known in enumerate(names) if name in known]
+    if len(found) != 1:
+        known = ", ".join(" or ".join(map(repr, each)) for each in names if each)
         raise ValueError(
             f"{op}: {table.location} must have one dimension {name!r}; its dimensions are {known}"
         )
-    return names.index(name)
+    return found[0]
 
 
 def _boxes(storage: Any) -> BoxArray:

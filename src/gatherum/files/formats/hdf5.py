@@ -8,6 +8,7 @@ they may lead to any file.
 
 import math
 import tempfile
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -22,7 +23,7 @@ from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
-from gatherum.files.tables.dimension_names import names_in
+from gatherum.files.tables.dimension_names import DAMAGED, is_hard, names_in
 
 __all__ = ["Hdf5"]
 
@@ -31,6 +32,7 @@ FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as 
 MOST_LISTED = 1000
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USERBLOCKS = tuple(512 << n for n in range(7))  # where it may lie, but at the beginning
+DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
 PIECE = 1 << 20  # bytes of a dataset without chunks that are read at once
 
 
@@ -191,7 +193,7 @@ def _dataset(location: Location, file: DiskFile, opening: Opening) -> Any:
             names: list[str] = []
             _list_datasets(opened, "", names, 0)
             return opened[choose_member(location, "dataset", None, names)]
-        return _follow(location, opened, location.member.strip("/").split("/"))
+        return _variable(_follow(location, opened, location.member.strip("/").split("/")))
     except (OSError, RuntimeError, KeyError, TypeError) as error:
         raise ValueError(f"{location}: cannot be read as HDF5: {_line(error)}") from None
 
@@ -201,7 +203,7 @@ def _list_datasets(group: Any, prefix: str, names: list[str], depth: int) -> Non
     import h5py
 
     for key in group:
-        if len(names) >= MOST_LISTED or not isinstance(group.get(key, getlink=True), h5py.HardLink):
+        if len(names) >= MOST_LISTED or not is_hard(group, key):
             continue
         member = group[key]
         if isinstance(member, h5py.Dataset):
@@ -226,6 +228,19 @@ def _follow(location: Location, group: Any, parts: list[str]) -> Any:
     if not isinstance(group, h5py.Dataset):
         raise ValueError(f"{location}: is a group, not a dataset")
     return group
+
+
+def _variable(dataset: Any) -> Any:
+    """Return the variable of netCDF where a dataset is only the dimension of that name: a variable
+    lon(lat, lon) is kept beside the dimension, if that is not the variable's first one.
+    """
+    with suppress(*DAMAGED):
+        group, name = dataset.parent, dataset.attrs.get("NAME")
+        beside = "_nc4_non_coord_" + dataset.name.rpartition("/")[2]
+        if isinstance(name, bytes) and name.startswith(DIMENSION_ALONE) and is_hard(group, beside):
+            found = group[beside]
+            return found if isinstance(found, type(dataset)) else dataset
+    return dataset
 
 
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:

@@ -113,12 +113,12 @@ class Source:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def state(self) -> dict[str, Any]:
-        """Return what the journal keeps of an input."""
-        order = {} if self.order is None else {"order": list(self.order)}
-        return order | {
+        """Return what the journal keeps of an input, its dimensions in the order of the file."""
+        order = self.order or range(len(self.shape))
+        return {
             "path": self.location.path,
             "member": self.location.member,
-            "shape": list(self.shape),
+            "shape": [self.shape[order.index(axis)] for axis in range(len(order))],
             "dtype": repr(self.dtype),
             "fortran": self.fortran,
             "file": self.opened.state(),
