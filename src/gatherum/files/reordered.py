@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import errors
-from gatherum.conversion import as_axis
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, filled_first
 from gatherum.files.tables.grid import Announced, BoxArray
 from gatherum.operators import OPERATORS
+from gatherum.plain_values import as_axis
 from gatherum.reader_advice import argument
 
 __all__ = ["Axes", "reordered"]
