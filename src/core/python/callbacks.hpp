@@ -16,7 +16,7 @@ struct Callbacks {
   // an operand is an array of NumPy, or (shape, DType, strides), or None.
   nb::object make_plan;
   nb::object check_operands;  // (plan, data, indices, updates, out): raises for arrays that do not fit it
-  nb::object check_memory;       // (plan, data, indices, updates, out): raises when out cannot be written
+  nb::object check_memory;    // (plan, data, indices, updates, out): raises when out cannot be written
   nb::object make_fill;       // (plan, dtype, fill_value) -> 0-d array of the data's dtype, or raises
   nb::object raise_invalid;   // (plan, position, component, value): raises IndexError
   nb::object raise_changed;   // (plan, number of an operand): raises ValueError

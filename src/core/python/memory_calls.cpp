@@ -22,7 +22,7 @@ CachedPlan new_plan(const Call& call) {
 
 void check_memory(nb::handle plan, const Views& operands) {
   callbacks().check_memory(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
-                        array_on(operands[3]));
+                           array_on(operands[3]));
 }
 
 // A view as Python gives it, for tests and for adapters that are written in Python.
