@@ -93,6 +93,8 @@ def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
     return DaskOperands(call, made, layout)
 
 
+# Results by indices in memory may have larger chunks than the data, up to this many bytes.
+TINY_BYTES = 1 << 20
 # Indices of at most this size are read while a call is made, to skip chunks that none addresses.
 KNOWN_MOST = 1 << 20
 
@@ -123,63 +125,46 @@ def _index_chunks(
 ) -> Chunks:
     """Return the chunks of the indices.
 
-    Shared dimensions have the data's chunks. A scatter's indices have whole rows, since
-    neighbouring blocks must follow each other in row-major order.
+    Shared dimensions have the data's chunks. The others are cut in order, each only as far as one
+    place along those before it still has too many entries. So a scatter's blocks follow each other
+    in row-major order.
     """
     shape = call.call.indices.shape
     found: list[Sizes] = [(n,) for n in shape]
     for d in roles.shared:
         found[d] = leading_chunks(data[d], shape[d])
-        row *= max(found[d])
+        row *= max(1, *found[d])
+    most = chunk_bytes() // row
+    if not (call.operator.scatters or is_dask(given[1])):
+        # As `dask.array.Array.vindex`: results are no larger than blocks of the data.
+        places = prod(max(data[d], default=1) for d in roles.indexed)
+        most = min(most, max(places, TINY_BYTES // row))
     entry = _entry_chunks(roles, shape, given)
-    first = next((n for n, d in enumerate(roles.entries) if shape[d] != 1), 0)
     for n, d in enumerate(roles.entries):
-        if n > first and call.operator.scatters:
-            row *= max(1, shape[d])
-        elif n != first:
-            found[d] = entry[n]
-            row *= max(1, *entry[n])
-    if roles.entries:
-        d = roles.entries[first]
-        most = chunk_bytes() // max(row, 1)
-        if not (call.operator.scatters or is_dask(given[1])):
-            beside = prod(max(found[e], default=1) for e in roles.entries if e != d)
-            most = min(most, _as_in_data(roles, data, shape) // max(1, beside))
-        found[d] = refined(entry[first], max(1, most))
+        slices = prod(max(1, *sizes) for sizes in entry[n + 1 :])
+        found[d] = refined(entry[n], most // slices)
+        most //= max(1, *found[d])
     return tuple(found)
-
-
-def _as_in_data(roles: Dimensions, data: Chunks, shape: tuple[int, ...]) -> int:
-    """Return how many entries of indices in memory a block of a gather's result takes.
-
-    As many as a block of the data has places along the indexed dimensions, so that results are no
-    larger than data, as of `dask.array.Array.vindex`. But where blocks have few places, there are
-    no more results than blocks of data.
-    """
-    keyed = [data[d] for d in roles.indexed]
-    places = prod(max(sizes, default=1) for sizes in keyed)
-    blocks = prod(len(sizes) for sizes in keyed)
-    return max(places, -(-prod(shape[d] for d in roles.entries) // max(1, blocks)))
 
 
 def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:
     """Return the chunks of the entry dimensions: the updates' if they have them, as they are
-    larger, otherwise the indices'.
+    larger, otherwise the indices'. A scatter's are whole after the first of a size other than 1.
     """
     indices, updates = given[1], given[-1]
+    scatters = len(given) > 2
     found: list[Sizes] = []
     for d, number in zip(roles.entries, roles.moved_entries, strict=True):
         place = number - len(roles.moved)
-        sizes: Sizes = (shape[d],)
-        scatters = len(given) > 2
-        if (
+        if scatters and any(sum(sizes) != 1 for sizes in found):
+            found.append((shape[d],))
+        elif (
             scatters
             and is_dask(updates)
             and -place <= updates.ndim
             and updates.shape[place] == shape[d]
         ):
-            sizes = updates.chunks[place]
-        elif is_dask(indices):
-            sizes = indices.chunks[d]
-        found.append(sizes)
+            found.append(updates.chunks[place])
+        else:
+            found.append(indices.chunks[d] if is_dask(indices) else (shape[d],))
     return found

@@ -10,6 +10,7 @@ from cases import CASES
 from strategies import DATA_DTYPES, OPERATORS, PADDED, calls, outcome, same_bits, same_outcome
 
 da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[array]'")
+import dask  # noqa: E402
 from chunked import chunked, chunkings  # noqa: E402
 
 import gatherum.dask  # noqa: E402
@@ -45,6 +46,7 @@ def movement(request, monkeypatch):
     """Each of the strategies; small arrays would take only one."""
     if request.param != "as chosen":
         monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
+        monkeypatch.setattr(operands, "TINY_BYTES", 0)
     if request.param == "apart":
         monkeypatch.setattr(strategy, "partial_pays", lambda *sizes: True)
     if request.param in ("by routes in steps", "apart"):
@@ -81,16 +83,22 @@ def test_random_calls(op, movement):
     run()
 
 
+@pytest.fixture
+def cut_as_large(monkeypatch):
+    """Results of small data are cut as those of large data."""
+    monkeypatch.setattr(operands, "TINY_BYTES", 0)
+
+
 @pytest.mark.parametrize("chunks", [(50, 100), (2, 5), (100, 100), (1, 100)])
-@pytest.mark.parametrize("entries", [1, 99, 100, 401])
-def test_indices_in_memory_give_chunks_as_vindex_does(chunks, entries):
+@pytest.mark.parametrize("entries", [(1,), (99,), (100,), (401,), (2, 120), (1, 3, 40)])
+def test_indices_in_memory_give_chunks_as_vindex_does(chunks, entries, cut_as_large):
     data = da.arange(10_000).reshape(100, 100).rechunk(chunks)
-    points = np.random.default_rng(entries).integers(0, 100, (entries, 2))
+    points = np.random.default_rng(0).integers(0, 100, (*entries, 2))
     found = gatherum.gather_nd(data, points)
-    theirs = data.vindex[points[:, 0], points[:, 1]]
-    if data.npartitions >= theirs.npartitions:
+    theirs = data.vindex[points[..., 0], points[..., 1]]
+    assert np.prod(found.chunksize) <= np.prod(chunks)
+    if len(entries) == 1:
         assert found.numblocks == theirs.numblocks
-    assert max(found.chunks[0]) <= max(theirs.chunks[0])
     assert np.array_equal(found.compute(), theirs.compute())
 
 
@@ -99,17 +107,56 @@ def test_indices_in_memory_give_chunks_as_vindex_does(chunks, entries):
     [
         ("gather", (3, 5), (12,), ((3, 3, 3, 3), (5, 5))),
         ("gather", (3, 5), (4, 3), ((1, 1, 1, 1), (3,), (5, 5))),
+        ("gather", (3, 5), (2, 9), ((1, 1), (3, 3, 3), (5, 5))),
+        ("gather", (3, 5), (1, 2, 6), ((1,), (1, 1), (3, 3), (5, 5))),
+        ("gather", (8, 5), (2, 6, 3), ((1, 1), (2, 2, 2), (3,), (5, 5))),
+        ("gather", (3, 5), (0, 9), ((0,), (3, 3, 3), (5, 5))),
         ("gather", (3, 5), (), ((5, 5),)),
-        ("gather", (1, 10), (36,), ((3,) * 12, (10,))),  # no more than the data has
-        ("gather", (12, 5), (36,), ((36,), (5, 5))),
+        ("gather", (1, 10), (6,), ((1,) * 6, (10,))),
+        ("gather", (12, 5), (36,), ((12, 12, 12), (5, 5))),
         ("gather_elements", (3, 5), (12, 10), ((3, 3, 3, 3), (5, 5))),
         ("gather_nd", (3, 5), (40, 2), ((13, 13, 14),)),
+        ("gather_nd", (3, 5), (2, 9, 1), ((1, 1), (3, 3, 3), (5, 5))),
     ],
 )
-def test_the_chunks_of_results(op, chunks, indices, expected):
+def test_the_chunks_of_results(op, chunks, indices, expected, cut_as_large):
     data = da.zeros((12, 10), chunks=chunks)
     found = getattr(gatherum, op)(data, np.zeros(indices, int))
     assert found.chunks == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "indices"),
+    [(100_000, (300_000,)), (1000, (300_000,)), (1, (300_000,)), (1000, (2, 100_000))],
+)
+def test_results_are_no_larger_than_the_data_or_tiny(rows, indices):
+    data = da.zeros((200_000, 8), chunks=(rows, 8))
+    found = gatherum.gather(data, np.arange(np.prod(indices)).reshape(indices) % 200_000)
+    most = max(rows * 8 * 8, operands.TINY_BYTES)
+    assert most / 2 < np.prod(found.chunksize) * 8 <= most
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_no_chunk_is_larger_than_dask_wants(in_memory):
+    data = da.zeros((12, 10), chunks=(6, 5))
+    indices = np.zeros((2, 9), int)
+    given = indices if in_memory else da.from_array(indices, chunks=-1)
+    elements = np.zeros((9, 10), int)
+    elements = elements if in_memory else da.from_array(elements, chunks=-1)
+    with dask.config.set({"array.chunk-size": "150B"}):  # three rows of 5 items, and their indices
+        assert gatherum.gather(data, given).chunks == ((1, 1), (3, 3, 3), (5, 5))
+    with dask.config.set({"array.chunk-size": "1B"}):
+        assert gatherum.gather(data, given).chunks == ((1, 1), (1,) * 9, (5, 5))
+        assert gatherum.gather_elements(data, elements).chunks == ((1,) * 9, (5, 5))
+
+
+def test_a_scatter_cuts_its_updates_in_their_order():
+    data, indices = da.zeros((12, 5), chunks=(6, 5)), np.zeros((2, 9), int)
+    with dask.config.set({"array.chunk-size": "150B"}):
+        scattered = operands.normalise(
+            Attributes("scatter_slices", 0, reduction="add"), data, indices, 1.0, 0
+        )
+    assert scattered.layout.indices == ((1, 1), (3, 3, 3))
 
 
 def test_indices_of_dask_and_scatters_keep_their_chunks():
