@@ -244,6 +244,22 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path, form: str) -> None:
     assert stats.bytes_read < cube.nbytes // 8
 
 
+@pytest.mark.parametrize("form", ["npy", "zarr3"])
+def test_chunks_that_many_windows_need_are_read_once(tmp_path: Path, form: str) -> None:
+    rng = np.random.default_rng(3)
+    cube = rng.random((64, 256, 256), np.float32)
+    if form == "zarr3":
+        table = put_zarr(str(tmp_path / "t.zarr"), cube, chunks=(16, 32, 32))
+    else:
+        table = put(tmp_path, "t", cube, form)
+    stations = rng.integers(0, 256, (4096, 2))  # of four windows, each with stations in all chunks
+    out = tmp_path / "o.npy"
+    stats = files.gather_nd_file(table, stations, out, axes=(1, 2), memory="1MiB")
+    found = np.load(out)
+    assert bits(found) == bits(cube[:, stations[:, 0], stations[:, 1]].T)
+    assert stats.bytes_read < 1.5 * cube.nbytes
+
+
 def test_the_command_takes_names_and_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

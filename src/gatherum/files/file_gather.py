@@ -89,5 +89,6 @@ class FileGather:
 
     def _cost(self, buckets: Buckets, counts: Ints) -> int:
         """Estimate the bytes that reading so many rows of each bin takes."""
-        whole = buckets.bin_rows * self.windows.row_bytes
-        return int(np.minimum(counts * (self.windows.row_bytes + PAGE), whole).sum())
+        row, table = self.windows.row_bytes, self.table
+        each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
+        return int(np.minimum(counts * each, buckets.bin_rows * row).sum())
