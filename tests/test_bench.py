@@ -477,9 +477,10 @@ def test_the_readme_shows_the_last_report() -> None:
     if not kept.exists():
         pytest.skip("the benchmarks are not beside these tests")
     text = (root / "README.md").read_text()
-    shown = report.readme(json.loads(kept.read_text()))
-    assert shown in text
-    assert shown.count("\n| `") == len(report.SHOWN) == 6
+    for file, titles in ((kept, report.SHOWN), (kept.with_name("jobs.json"), report.SHOWN_JOBS)):
+        shown = report.readme(json.loads(file.read_text()))
+        assert shown in text
+        assert shown.count("\n| ") == len(titles) + 1 == 7
     assert report.MISSED not in text
 
 

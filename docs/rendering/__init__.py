@@ -31,6 +31,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "goals": benchmarks.render_goals,
     "groups": groups.render,
     "group-transforms": groups.render_transforms,
+    "jobs": benchmarks.render_jobs,
     "limits": benchmarks.render_limits,
     "onnx-cases": onnx_cases.render,
     "picture": pictures.render,

@@ -16,6 +16,11 @@ def render() -> str:
     return report.markdown_of_times(_last())
 
 
+def render_jobs() -> str:
+    """Return everyone's times in the last report of ``nox -s bench -- --only job``."""
+    return report.markdown_of_times(_last("jobs"))
+
+
 def render_goals() -> str:
     """Return what ``python benchmarks/show.py benchmarks/results.json --markdown`` prints."""
     return report.markdown(_last())
@@ -50,8 +55,8 @@ def render_bars(name: str) -> str:
     return f"````{{raw}} html\n{table}\n````\n"
 
 
-def _last() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FOLDER / "results.json").read_text())
+def _last(name: str = "results") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
     return found
 
 
