@@ -193,6 +193,18 @@ def test_ranges_of_destinations(far, reduction):
         assert found.tobytes() == expected.tobytes(), threads
 
 
+@pytest.mark.parametrize("dtype", ["f8", "i8", "c16"])
+def test_the_memory_of_counters_is_stated(dtype):
+    """They may be needed after all, for values that only the call knows."""
+    gatherum.set_num_threads(1)
+    operands = np.zeros(1_000, dtype), np.zeros(262_144, "i8"), np.zeros(262_144, dtype)
+    call = {"reduction": "add", "include_self": False}
+    stated = gatherum.plan("scatter_slices", *operands, **call).scratch
+    with chosen_from(NEVER):
+        counted = gatherum.plan("scatter_slices", *operands, **call).scratch
+    assert stated == counted + operands[0].nbytes
+
+
 @pytest.mark.parametrize(
     ("bins", "count", "reduction", "dtype", "names"),
     [

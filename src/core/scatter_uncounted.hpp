@@ -97,22 +97,59 @@ void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int
   call.step == packed ? run(packed) : run(call.step);
 }
 
-// Whether no update of these units is a NaN other than the canonical one, nor `neutral` where those count.
+// Whether none of n updates is a NaN other than the canonical one, nor the neutral value where those count.
+// Comparisons of the bits as integers, many at a time where `step` is a constant.
+template <class F, class Step>
+bool is_run_plain(const char* from, int n, Step step, bool neutral) {
+  using Stored = typename F::Stored;
+  using Sum = typename F::Sum;
+  bool rare = false;
+  if constexpr (requires(Sum v) { v.re; }) {
+    for (int j = 0; j < n; ++j) {
+      const auto update = load_value<Stored>(from + j * step);
+      const Sum sum = F::template widen<Selected>(update);
+      rare |=
+          !same_bits(F::template narrow<Selected>(settled(sum)), update) || (neutral && is_neutral<F>(sum));
+    }
+  } else {
+    using Wide = std::conditional_t<sizeof(Stored) == 8, int64_t, int32_t>;
+    using B = std::conditional_t<sizeof(Stored) >= 4, Wide,
+                                 std::conditional_t<sizeof(Stored) == 2, int16_t, int8_t>>;
+    const auto bits_of = [](Sum v) { return std::bit_cast<B>(F::template narrow<Selected>(v)); };
+    const B e = bits_of(Neutral<F>::value()), counts = static_cast<B>(-static_cast<B>(neutral));
+    B found = 0;
+    if constexpr (std::is_floating_point_v<Sum>) {
+      const B infinity = bits_of(std::numeric_limits<Sum>::infinity());
+      const B canonical = bits_of(Selected::canonical(std::numeric_limits<Sum>::quiet_NaN()));
+      for (int j = 0; j < n; ++j) {
+        const B b = load_value<B>(from + j * step);
+        const bool is_nan = (b & std::numeric_limits<B>::max()) > infinity;
+        found |=
+            static_cast<B>((static_cast<B>(b == e) & counts) | static_cast<B>(is_nan & (b != canonical)));
+      }
+    } else {
+      for (int j = 0; j < n; ++j) found |= static_cast<B>(load_value<B>(from + j * step) == e) & counts;
+    }
+    rare = found != 0;
+  }
+  return !rare;
+}
+
+// The same of the updates of these units.
 template <class F>
 bool are_plain(const PrivateScatter& call, const Operands& at, const Range& range, bool neutral) {
   using Stored = typename F::Stored;
   const Nest& ids = *call.ids;
   const int64_t step = ids.line_loop().other;
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   bool plain = true;
   Place place;
   int n = 0;
-  for (Blocks blocks(ids, ids.line, range); blocks.next(place, n) && plain;)
-    for (int j = 0; j < n; ++j) {
-      const auto update = load_value<Stored>(at.other + place.other + j * step);
-      const auto sum = F::template widen<Selected>(update);
-      plain &=
-          same_bits(F::template narrow<Selected>(settled(sum)), update) && !(neutral && is_neutral<F>(sum));
-    }
+  for (Blocks blocks(ids, ids.line, range); blocks.next(place, n) && plain;) {
+    const char* const from = at.other + place.other;
+    plain =
+        step == packed ? is_run_plain<F>(from, n, packed, neutral) : is_run_plain<F>(from, n, step, neutral);
+  }
   return plain;
 }
 

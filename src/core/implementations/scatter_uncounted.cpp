@@ -23,10 +23,16 @@ int64_t range_of(const Program& p, int threads) {
   return ((p.destinations - 1) / threads / kCacheLine + 1) * kCacheLine;
 }
 
-// What runs where counters are needed after all.
+// What runs where counters are needed after all, and the bytes that it takes besides ours.
 Run run_counted(const Program& p, const Call& call) {
   if (applies_partition(p, call.threads, nullptr)) return run_partition(p, call);
   return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call) : run_ranges(p, call);
+}
+
+int64_t scratch_counted(const Program& p, int threads) {
+  if (applies_partition(p, threads, nullptr)) return scratch_partition(p, threads);
+  if (applies_private_slabs(p, threads, nullptr)) return scratch_private_slabs(p, threads);
+  return scratch_shared_slabs(p, threads);
 }
 
 }  // namespace
@@ -42,7 +48,7 @@ bool applies_uncounted_slabs(const Program& p, int, std::string* why) {
 }
 
 int64_t scratch_uncounted_slabs(const Program& p, int threads) {
-  return times(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1);
+  return times(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1) + scratch_counted(p, threads);
 }
 
 // Nothing is written before all indices have been found valid, and no sum needs a counter.
