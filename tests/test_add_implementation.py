@@ -16,7 +16,7 @@ COMPILER = os.environ.get("CXX", "g++")
 KERNELS = "CMakeFiles/kernels_*.dir/src/core/*.o"
 BUILDS = sorted({path.parents[4] for path in ROOT.glob(f"build/*/{KERNELS}")})
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.release,  # it compiles most of the core
     pytest.mark.skipif(
         not COMPILER or shutil.which(COMPILER) is None,
         reason="compiles the core: install a C++ compiler, or name it in CXX",
