@@ -4,8 +4,6 @@ python benchmarks/limits/jobs.py [--only sum,max] [--threads 1] [--clock cpu] [-
 """
 
 import ctypes
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,15 +16,14 @@ from time import perf_counter
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from turns import head, parser, timed
+from run import compiled  # which makes the folder of `bench` known, behind this one
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+# isort: split
 from bench.job_workloads import JOBS
 from bench.jobs import Job
 from bench.peers import with_gatherum
+from turns import head, parser, timed
 
-HERE = Path(__file__).parent
-FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread")
 # The kernel of a job, by what it does and how its values combine. run.py has what only moves rows.
 KERNELS = {
     ("groups", "sum"): 0, ("groups", "mean"): 1, ("groups", "max"): 2, ("counts", "count"): 3,
@@ -46,14 +43,6 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_int64) for name in NUMBERS),
     )
-
-
-def compiled(folder: str) -> ctypes.CDLL:
-    """Compile the kernels for this processor."""
-    to = Path(folder) / "jobs.so"
-    compiler = os.environ.get("CXX", "c++")
-    subprocess.run([compiler, *FLAGS, str(HERE / "job_kernels.cpp"), "-o", str(to)], check=True)
-    return ctypes.CDLL(str(to))
 
 
 def operands_of(job: Job, answer: np.ndarray) -> dict[str, np.ndarray]:
@@ -96,7 +85,7 @@ def main() -> None:
     given = options.parse_args()
     print(head(given))
     with tempfile.TemporaryDirectory() as folder:
-        library = compiled(folder)
+        library = compiled(folder, "job_kernels.cpp")
         for workload in JOBS:
             job = workload.make(given.scale, np.random.default_rng(0))
             wanted = any(part in workload.name for part in given.only.split(","))

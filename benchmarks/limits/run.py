@@ -148,14 +148,12 @@ def seconds(run: Callable[[], object]) -> float:
     return clock() - begin
 
 
-def compiled(folder: str) -> ctypes.CDLL:
-    """Compile the kernels for this processor."""
+def compiled(folder: str, source: str = "kernels.cpp") -> ctypes.CDLL:
+    """Compile kernels for this processor."""
     to = Path(folder) / "limits.so"
     compiler = os.environ.get("CXX", "c++")
-    subprocess.run([compiler, *FLAGS, str(HERE / "kernels.cpp"), "-o", str(to)], check=True)
-    library = ctypes.CDLL(str(to))
-    library.run_limit.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p]
-    return library
+    subprocess.run([compiler, *FLAGS, str(HERE / source), "-o", str(to)], check=True)
+    return ctypes.CDLL(str(to))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -165,7 +163,7 @@ def same(one: Any, other: Any) -> bool:
 
 def best_peers(case: Case, answer: Any) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the fastest right method of each peer that is installed."""
-    for family in peers.installed():
+    for family in sorted({*peers.OPERATOR_PEERS} & {*peers.installed()}):
         able = {}
         for name, method in peers.load(family).methods(case).items():
             try:
@@ -231,6 +229,7 @@ def main() -> None:
     print(report.head())
     with tempfile.TemporaryDirectory() as folder:
         library = compiled(folder)
+        library.run_limit.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p]
         for workload in WORKLOADS:
             if workload.name in chosen:
                 report.rows.append(measured(workload, library, given.scale, given.rounds))

@@ -63,7 +63,7 @@ def as_shape(op: str, name: str, value: Iterable[object]) -> Shape:
 
 
 def as_strides(op: str, operand: str, shape: Shape, value: object) -> Shape:
-    """Return strides in bytes as a tuple of int, one a dimension."""
+    """Return strides in bytes as a tuple of int, one for each dimension."""
     try:
         strides = tuple(operator.index(step) for step in value)  # type: ignore[attr-defined]
     except TypeError:
