@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from os import PathLike, fspath
 from os.path import splitext
 from typing import Final, TypeAlias
@@ -103,15 +104,8 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
 def op_types(source: onnx.ModelProto | bytes | str | PathLike[str]) -> list[str]:
     """Return the names of a model's operators, those in bodies and functions among them."""
     model = load(source)
-    names: set[str] = set()
-    pending = [*model.graph.node, *(node for one in model.functions for node in one.node)]
-    while pending:
-        node = pending.pop()
-        names.add(node.op_type)
-        for attribute in node.attribute:
-            for body in (attribute.g, *attribute.graphs):
-                pending += body.node
-    return sorted(names)
+    nodes = (*model.graph.node, *(node for one in model.functions for node in one.node))
+    return sorted({node.op_type for node in _all_nodes(nodes)})
 
 
 def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Occurrence]:
@@ -180,7 +174,7 @@ def _function(
     body.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
     for formal, actual in zip(function.input, call.input, strict=False):
         constant = scope.constants.get(actual)
-        if constant is not None and _count(constant) <= _SHAPE_LIKE:
+        if constant is not None and prod(constant.dims) <= _SHAPE_LIKE:
             body.initializer.add().CopyFrom(constant)
             body.initializer[-1].name = formal
         else:
@@ -367,13 +361,6 @@ def _constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 
 def _type_of(tensor: onnx.TensorProto) -> onnx.TypeProto:
     return onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-
-
-def _count(tensor: onnx.TensorProto) -> int:
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count
 
 
 def _opset(imports: object) -> int:

@@ -102,13 +102,23 @@ class NodeOp(OpRun):
 
 
 class VersionedOp(NodeOp):
-    """One operator of ONNX itself; its subclasses, ``Name_N``, are its versions.
+    """One operator of ONNX itself. A class lists the opsets that each begin a version of it, and
+    has a subclass for each, ``Name_N``.
 
     ONNX's evaluator finds classes given to it by operator name alone. Therefore the class that
     bears the name makes an instance of the version that the model's opset asks for.
     """
 
     since: ClassVar[int] = 0
+    _versions: ClassVar[dict[int, type[VersionedOp]]]
+
+    def __init_subclass__(cls, opsets: tuple[int, ...] = (), **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if opsets:
+            names = {"__module__": cls.__module__}
+            cls._versions = {
+                n: type(f"{cls.__name__}_{n}", (cls,), names | {"since": n}) for n in opsets
+            }
 
     def __new__(
         cls, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
@@ -131,7 +141,7 @@ class VersionedOp(NodeOp):
     @classmethod
     def versions(cls) -> dict[int, type[VersionedOp]]:
         """Return the operator's versions by the opset that each begins with."""
-        return {version.since: version for version in cls.__subclasses__() if version.since}
+        return cls._versions
 
     @classmethod
     def _version_at(cls, opset: int, node: onnx.NodeProto) -> type[VersionedOp]:
@@ -188,16 +198,16 @@ class VersionedOp(NodeOp):
 class FamilyOp(VersionedOp):
     """One of the six operators of the family.
 
-    An evaluator whose class has a `mode` treats invalid indices by it.
+    An evaluator whose class has a `mode` treats invalid indices by it. The texts know negative
+    indices from opset 11 on.
     """
-
-    negative: ClassVar[bool] = True
 
     def __init__(
         self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
     ) -> None:
         super().__init__(onnx_node, run_params, schema)
         self._mode = getattr(run_params.get("evaluator_cls"), "mode", "raise")
+        self._negative = self.since >= 11
 
     def _run(
         self, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
@@ -210,14 +220,15 @@ class FamilyOp(VersionedOp):
         compute = apply_to_strings if is_string(data.dtype) else apply
         try:
             self._require_shapes(operands, attributes)
-            how = {"negative": self.negative, "mode": self._mode, **attributes}
+            how = {"negative": self._negative, "mode": self._mode, **attributes}
             return (compute(self.op, *operands.values(), **how),)
         except (TypeError, ValueError, IndexError) as error:
             raise type(error)(self._worded(error)) from error
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
-        """Check what ONNX's text asks of shapes and the functions of gatherum do not."""
-        raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
+        """Check what ONNX's text asks of shapes and the functions of gatherum do not: nothing,
+        where an operator does not say more.
+        """
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
         known = known_to_onnx(self.since)
@@ -243,7 +254,7 @@ class FamilyOp(VersionedOp):
             return super()._worded(error)
         text = str(error).removeprefix(f"{self.op}: ")
         text = f"{self._input('indices')}: {text}"
-        if not self.negative and ": index -" in text:
+        if not self._negative and ": index -" in text:
             text += "; negative indices begin with opset 11"
         return self._said(text)
 

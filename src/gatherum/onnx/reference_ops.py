@@ -12,53 +12,16 @@ from .operators import Array, FamilyOp, NodeOp
 from .tensor_scatter import TensorScatter
 
 
-class Gather(FamilyOp):
+class Gather(FamilyOp, opsets=(1, 11, 13)):
     """Slices of `data` along one axis."""
 
     op = "gather"
 
-    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
-        pass  # the function's own rules are ONNX's
 
-
-class Gather_1(Gather):
-    """From opset 1: indices within [0, s)."""
-
-    since = 1
-    negative = False
-
-
-class Gather_11(Gather):
-    """From opset 11: negative indices count from the end."""
-
-    since = 11
-
-
-class Gather_13(Gather):
-    """From opset 13: bfloat16."""
-
-    since = 13
-
-
-class GatherElements(FamilyOp):
+class GatherElements(FamilyOp, opsets=(11, 13)):
     """Elements of `data`, one for each index."""
 
     op = "gather_elements"
-
-    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
-        pass  # the function's own rules are ONNX's
-
-
-class GatherElements_11(GatherElements):
-    """From opset 11."""
-
-    since = 11
-
-
-class GatherElements_13(GatherElements):
-    """From opset 13: bfloat16."""
-
-    since = 13
 
 
 class _TupleOp(FamilyOp):
@@ -80,28 +43,10 @@ class _TupleOp(FamilyOp):
             )
 
 
-class GatherND(_TupleOp):
+class GatherND(_TupleOp, opsets=(11, 12, 13)):
     """Slices of `data`, one for each index tuple."""
 
     op = "gather_nd"
-
-
-class GatherND_11(GatherND):
-    """From opset 11: without `batch_dims`."""
-
-    since = 11
-
-
-class GatherND_12(GatherND):
-    """From opset 12: `batch_dims`."""
-
-    since = 12
-
-
-class GatherND_13(GatherND):
-    """From opset 13: bfloat16."""
-
-    since = 13
 
 
 class _ScatterAlongAxis(FamilyOp):
@@ -113,52 +58,15 @@ class _ScatterAlongAxis(FamilyOp):
         self._require_updates(operands, operands["indices"].shape)
 
 
-class Scatter(_ScatterAlongAxis):
+class Scatter(_ScatterAlongAxis, opsets=(9, 11)):
     """The operator that opset 11 renamed to ScatterElements."""
 
 
-class Scatter_9(Scatter):
-    """From opset 9: the text knows no negative indices."""
-
-    since = 9
-    negative = False
-
-
-class Scatter_11(Scatter):
-    """From opset 11, where it is deprecated; as ScatterElements 11."""
-
-    since = 11
-
-
-class ScatterElements(_ScatterAlongAxis):
+class ScatterElements(_ScatterAlongAxis, opsets=(11, 13, 16, 18)):
     """A copy of `data` with elements written along one axis."""
 
 
-class ScatterElements_11(ScatterElements):
-    """From opset 11: without `reduction`."""
-
-    since = 11
-
-
-class ScatterElements_13(ScatterElements):
-    """From opset 13: bfloat16."""
-
-    since = 13
-
-
-class ScatterElements_16(ScatterElements):
-    """From opset 16: the reductions add and mul."""
-
-    since = 16
-
-
-class ScatterElements_18(ScatterElements):
-    """From opset 18: the reductions max and min."""
-
-    since = 18
-
-
-class ScatterND(_TupleOp):
+class ScatterND(_TupleOp, opsets=(11, 13, 16, 18)):
     """A copy of `data` with slices written, one for each index tuple."""
 
     op = "scatter_nd"
@@ -168,30 +76,6 @@ class ScatterND(_TupleOp):
         data, indices = operands["data"].shape, operands["indices"].shape
         shape = OPERATORS["scatter_nd"].addressing.moved(self.op, data, indices, 0)
         self._require_updates(operands, shape)
-
-
-class ScatterND_11(ScatterND):
-    """From opset 11: without `reduction`."""
-
-    since = 11
-
-
-class ScatterND_13(ScatterND):
-    """From opset 13: bfloat16."""
-
-    since = 13
-
-
-class ScatterND_16(ScatterND):
-    """From opset 16: the reductions add and mul."""
-
-    since = 16
-
-
-class ScatterND_18(ScatterND):
-    """From opset 18: the reductions max and min."""
-
-    since = 18
 
 
 FAMILY: dict[str, type[FamilyOp]] = {

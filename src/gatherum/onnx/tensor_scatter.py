@@ -13,7 +13,7 @@ from .strings import apply_to_strings, is_string
 _MODES = ("linear", "circular")
 
 
-class TensorScatter(VersionedOp):
+class TensorScatter(VersionedOp, opsets=(24,)):
     """A copy of `past_cache` with `update` written from a position of its own in each sample."""
 
     op = "scatter_nd"
@@ -82,12 +82,6 @@ class TensorScatter(VersionedOp):
                 f"`write_indices` must be in [0, {longest - length}], so that {length} positions "
                 f"fit into the cache's {longest}, got {starts[first]} (write_indices[{first}])"
             )
-
-
-class TensorScatter_24(TensorScatter):
-    """From opset 24."""
-
-    since = 24
 
 
 def _positions(starts: Array, longest: int, entries: tuple[int, ...]) -> Array:
