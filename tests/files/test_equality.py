@@ -266,6 +266,14 @@ def test_rows_larger_than_memory(tmp_path: Path) -> None:
     check(tmp_path, "scatter_nd", operands, ["npy"] * 3, "b.npy", reduction="mul", **call)
 
 
+def test_rows_larger_than_memory_scattered_into_memory() -> None:
+    rng = np.random.default_rng(12)
+    table, indices = rng.random((4, 9000)), np.array([3, 1])
+    updates = rng.random((2, 9000))
+    found = files.scatter_slices_file(table, indices, updates, memory=SMALL)
+    assert bits(found) == bits(apply("scatter_slices", table, indices, updates))
+
+
 def test_zarr_rows_cut_by_chunks_larger_than_memory_together(tmp_path: Path) -> None:
     rng = np.random.default_rng(11)
     table = numbers(rng, (40, 3000), "float32")

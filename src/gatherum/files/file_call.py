@@ -213,13 +213,13 @@ class Session:
             return
         target = self.out.format.copy(self.out, self.table, context)
         self.inputs.scatter(context, target)
-        target.finish()
+        target.complete()
 
     def _scatter_in_place(self, context: Context) -> None:
         patch = self.table.storage.patch(context)
         with closing(patch):
             self.inputs.scatter(context, patch, in_place=True)
-            patch.finish()
+            patch.complete()
             with uninterrupted():
                 patch.lay()
                 mark(self.out.resolved, self._fingerprint(), patch.state())

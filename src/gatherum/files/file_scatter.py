@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gatherum.accumulator import begin, element_bytes
 from gatherum.call import Attributes
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import BlockStore
+from gatherum.files.durable.stores import ScatterTarget
 from gatherum.files.tables.flat import FlatArray, FlatRows
 from gatherum.files.tables.partition import Buckets, Partition
 from gatherum.files.tables.table import Block, Panel, RowTable, blocks, taken
@@ -83,17 +83,17 @@ class Updates:
 
 
 class FileScatter:
-    """One scatter: `updates` into `table` rows, handed block by block to a store."""
+    """One scatter: `updates` into `table` rows, handed block by block to a target."""
 
     def __init__(
         self,
         context: Context,
         table: RowTable,
         updates: Updates,
-        store: BlockStore,
+        target: ScatterTarget,
         attributes: Attributes,
     ) -> None:
-        self.context, self.table, self.updates, self.store = context, table, updates, store
+        self.context, self.table, self.updates, self.target = context, table, updates, target
         self.requests, self.budget, self.build = context.requests, context.budget, context.build
         self.meter, self.attributes = context.meter, attributes
         self.accumulates = attributes.fold.needs_accumulator(table.dtype)
@@ -105,7 +105,7 @@ class FileScatter:
         """Check every index, then scatter."""
         buckets = self.survey()
         self.meter.expect(2 * self.requests.count * self.row_bytes)
-        self.store.prepare()
+        self.into = self.target.rows(self.updates.panel)
         if self.requests.count <= self.most:
             self._direct(0, *self._read(0, self.requests.count))
         else:
@@ -163,9 +163,9 @@ class FileScatter:
             self.meter.chunks_touched += block.first.size
             places = block.locate(ordered[start:stop])
             self._apply(block.rows, places, taken(rows, order[start:stop]))
-            self.store.store(block)
+            self.into.write(block)
             stored += block.rows.nbytes
-        self.store.finish(part, stored)
+        self.target.finish_part(part, stored)
 
     def _folded(self, bucket: int, partition: Partition) -> None:
         """Apply more updates than fit in memory to the few rows they share, slice by slice."""
@@ -179,9 +179,9 @@ class FileScatter:
             self.meter.chunks_touched += block.first.size
             for rows, columns in self._tiles(wanted[start:stop]):
                 self._fold(block, rows, columns, self._slices(partition, bucket))
-            self.store.store(block)
+            self.into.write(block)
             stored += block.rows.nbytes
-        self.store.finish(part, stored)
+        self.target.finish_part(part, stored)
 
     def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
         """Cut rows into parts, of some rows and columns, whose accumulators fit in memory."""

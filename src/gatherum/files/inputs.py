@@ -12,7 +12,7 @@ from gatherum.conversion import as_narrow, is_integer_zero
 from gatherum.dtypes import Extension
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import BlockStore, ScatterTarget
+from gatherum.files.durable.stores import ScatterTarget
 from gatherum.files.file_scatter import FileScatter, Updates
 from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
 from gatherum.files.formats.format import Opening
@@ -23,7 +23,6 @@ from gatherum.files.tables.table import (
     Block,
     Panel,
     RowTable,
-    TableLayout,
     changed_rows,
     stretches,
     taken,
@@ -210,17 +209,14 @@ class Inputs:
 
     def scatter(self, context: Context, target: ScatterTarget, *, in_place: bool = False) -> None:
         """Give every changed block of the table to a target."""
-        layout = target.layout
-        parts = tuple(layout.panels())
-        in_memory = in_place and len(parts) == 1 and self._pays_whole()
-        for panel in parts:
-            store = target.store(panel)
-            if context.build.replacing:
-                continue
-            if in_memory:
-                self._scatter_whole(context, layout.rows(panel), store)
-            else:
-                self._scatter_panel(context, layout, panel, store)
+        if context.build.replacing:
+            return
+        panels = tuple(target.layout.panels())
+        if in_place and len(panels) == 1 and self._pays_whole():
+            self._scatter_whole(context, panels[0], target)
+        else:
+            for panel in panels:
+                self._scatter_panel(context, panel, target)
 
     def _pays_whole(self) -> bool:
         """Whether a table that is changed in place is better read whole: it is no larger than what
@@ -229,10 +225,10 @@ class Inputs:
         others = sum(source.nbytes for role, source in self.sources.items() if role != "table")
         return self.table.nbytes <= others and self._fits_whole()
 
-    def _scatter_whole(self, context: Context, rows: RowTable, store: BlockStore) -> None:
+    def _scatter_whole(self, context: Context, panel: Panel, target: ScatterTarget) -> None:
         """Scatter in memory, and store the rows whose bytes have changed."""
         part = {"in_memory": True}
-        store.prepare()
+        rows = target.rows(panel)
         if context.build.has(part):
             return
         table, result = self._scattered()
@@ -243,24 +239,17 @@ class Inputs:
             if changed.size:
                 rows_of = taken(new[start : start + most], changed)
                 block = Block(*stretches(start + changed), rows_of, rows_of)
-                store.store(block)
+                rows.write(block)
                 stored += block.rows.nbytes
                 self.meter.chunks_touched += block.first.size
-        store.finish(part, stored)
+        target.finish_part(part, stored)
 
-    def _scatter_panel(
-        self, context: Context, layout: TableLayout, panel: Panel, store: BlockStore
-    ) -> None:
-        requests = context.requests
+    def _scatter_panel(self, context: Context, panel: Panel, target: ScatterTarget) -> None:
+        requests, layout = context.requests, target.layout
         if requests.count == 0 or math.prod(layout.row_shape) == 0:
             requests.check(self.budget.entries)
-            store.prepare()
+            target.rows(panel)
             return
         updates = Updates(self.flat("updates"), requests.shape, layout.row_shape, panel)
-        FileScatter(
-            context,
-            layout.rows(panel),
-            updates,
-            store,
-            self.call.attributes,
-        ).run()
+        table, attributes = layout.rows(panel), self.call.attributes
+        FileScatter(context, table, updates, target, attributes).run()

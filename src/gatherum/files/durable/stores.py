@@ -8,85 +8,77 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.durable.build import CREATE, Build
+from gatherum.files.durable.build import CREATE
 from gatherum.files.durable.context import Context
+from gatherum.files.durable.journal import Record
 from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray
 from gatherum.files.tables.layouts import FlatLayout, FortranLayout
-from gatherum.files.tables.table import Block, Panel, RowTable, TableLayout
+from gatherum.files.tables.table import Panel, RowTable, TableLayout
 from gatherum.regular_files import naming
 
-__all__ = [
-    "BlockStore",
-    "FlatPatchTarget",
-    "FlatTarget",
-    "PatchTarget",
-    "ScatterTarget",
-    "lay_patch",
-]
+__all__ = ["FlatPatchTarget", "FlatTarget", "PatchTarget", "ScatterTarget"]
 
 PIECE_HEADER = struct.Struct("<QQ")  # where in the table, how many bytes
 BUFFERED = 1 << 20
 LOG_END = "log"
 
 
-class BlockStore(Protocol):
-    """Takes the changed blocks of one panel."""
+class ScatterTarget:
+    """Takes the changed blocks of a table for a copy of it; `layout` is that of the table."""
+
+    def __init__(self, context: Context, layout: TableLayout) -> None:
+        self.context, self.build, self.layout = context, context.build, layout
+        self._prepared = False
+
+    def rows(self, panel: Panel) -> RowTable:
+        """Return where a panel's changed blocks are written; all else is copied before."""
+        if not self._prepared:
+            self.prepare()
+            self._prepared = True
+        return self.rows_of(panel)
 
     def prepare(self) -> None:
         """Copy everything that no update touches."""
+        raise NotImplementedError
 
-    def store(self, block: Block) -> None:
-        """Take one changed block of rows."""
+    def rows_of(self, panel: Panel) -> RowTable:
+        """Return where a panel's changed blocks are written."""
+        raise NotImplementedError
 
-    def finish(self, record: dict[str, Any], nbytes: int) -> None:
+    def finish_part(self, record: Record, nbytes: int) -> None:
         """Note a finished part in the journal."""
+        self.build.finish(record, nbytes)
+
+    def complete(self) -> None:
+        """Put the copy in its place."""
+        self.build.replace()
 
 
-class ScatterTarget(Protocol):
-    """The target of a scatter's changes: a copy of its table."""
+class PatchTarget(ScatterTarget):
+    """Takes the changed blocks of a table for the table itself."""
 
-    @property
-    def layout(self) -> TableLayout:
-        """The table's rows."""
-
-    def store(self, panel: Panel) -> BlockStore:
-        """Return what takes the changed blocks of a panel."""
-
-    def finish(self) -> None:
-        """Put the copy in its place, or make the patch complete."""
-
-
-class PatchTarget(ScatterTarget, Protocol):
-    """A patch for the table itself."""
+    def complete(self) -> None:
+        """Record that the patch is complete."""
+        self.build.seal()
 
     def lay(self) -> None:
         """Lay the complete patch over the table; doing so again changes nothing."""
+        raise NotImplementedError
 
     def state(self) -> list[Any]:
         """Return the table's current version."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close the open files."""
 
 
-class FlatTarget:
-    """A copy of a flat table in the output's partial file.
-
-    Parameters
-    ----------
-    context : Context
-        The call.
-    layout : FlatLayout or FortranLayout
-        The table's rows.
-    source, copy : FlatArray
-        The table, and what becomes its copy.
-    put : callable
-        Puts the complete copy in the place of the output.
-    """
+class FlatTarget(ScatterTarget):
+    """A copy of the flat table `source` in `copy`, which `put` puts in the place of the output."""
 
     def __init__(
         self,
@@ -96,46 +88,31 @@ class FlatTarget:
         copy: FlatArray,
         put: Callable[[], None],
     ) -> None:
-        self.context, self.layout = context, layout
-        self.source, self.copy, self.finish = source, copy, put
-
-    def store(self, panel: Panel) -> BlockStore:
-        """Return what takes the changed blocks of a panel."""
-        rows = self.layout.rows_of(self.copy, panel)
-        piece = self.context.budget.block
-        return FlatCopy(self.context.build, self.source, self.copy, rows, piece)
-
-
-class FlatCopy:
-    """A copy of a flat table in the output's partial file."""
-
-    def __init__(
-        self, build: Build, source: FlatArray, target: FlatArray, rows: RowTable, piece: int
-    ) -> None:
-        self.build, self.source, self.target, self.rows = build, source, target, rows
-        self.piece = max(1, piece)
+        super().__init__(context, layout)
+        self.source, self.copy, self._put = source, copy, put
+        self._rows_of = layout.rows_of
 
     def prepare(self) -> None:
         """Copy the whole table."""
-        size = self.source.nbytes
+        size, piece = self.source.nbytes, max(1, self.context.budget.block)
         self.build.meter.expect(size)
-        buffer = memoryview(bytearray(min(self.piece, size)))
-        for start in range(0, size, self.piece):
+        buffer = memoryview(bytearray(min(piece, size)))
+        for start in range(0, size, piece):
             part = {"copied": start}
-            view = buffer[: min(self.piece, size - start)]
+            view = buffer[: min(piece, size - start)]
             if not self.build.has(part):
                 self.source.file.read_into(self.source.offset + start, view)
-                self.target.file.write_from(self.target.offset + start, view)
+                self.copy.file.write_from(self.copy.offset + start, view)
                 self.build.finish(part, len(view))
             self.build.meter.advance(len(view))
 
-    def store(self, block: Block) -> None:
-        """Put a changed block in its place."""
-        self.rows.write(block)
+    def rows_of(self, panel: Panel) -> RowTable:
+        """Return the rows of the copy."""
+        return self._rows_of(self.copy, panel)
 
-    def finish(self, record: dict[str, Any], nbytes: int) -> None:
-        """Note a finished part."""
-        self.build.finish(record, nbytes)
+    def complete(self) -> None:
+        """Put the copy in its place."""
+        self._put()
 
 
 class PatchLog(DiskFile):
@@ -176,29 +153,42 @@ class PatchLog(DiskFile):
                     offset, length = offset + len(piece), length - len(piece)
 
 
-class FlatPatchTarget:
+class FlatPatchTarget(PatchTarget):
     """The changes of a flat table, logged beside it until they are complete."""
 
     def __init__(
         self, context: Context, layout: FlatLayout | FortranLayout, table: FlatArray
     ) -> None:
-        self.context, self.layout, self.table = context, layout, table
+        super().__init__(context, layout)
+        self.table, self._rows_of = table, layout.rows_of
         self._file = DiskFile(table.file.path, context.meter, os.O_RDWR)
-        self._log = PatchLog(context.build.partial, context.meter, CREATE)
-        context.build.use(self._log, 0)
+        self._log = PatchLog(self.build.partial, context.meter, CREATE)
+        self.build.use(self._log, 0)
 
-    def store(self, panel: Panel) -> BlockStore:
-        """Return what takes the changed blocks of a panel."""
-        rows = self.layout.rows_of(replace(self.table, file=self._log), panel)
-        return FlatPatch(self.context.build, self._log, rows)
+    def prepare(self) -> None:
+        """Drop everything after the last recorded part."""
+        ends = [int(record[LOG_END]) for record in self.build.records() if LOG_END in record]
+        self._log.end = max(ends, default=0)
+        self._log.resize(self._log.end)
 
-    def finish(self) -> None:
-        """Record that the patch is complete."""
-        self.context.build.seal()
+    def rows_of(self, panel: Panel) -> RowTable:
+        """Return rows that are logged."""
+        return self._rows_of(replace(self.table, file=self._log), panel)
+
+    def finish_part(self, record: Record, nbytes: int) -> None:
+        """Note a finished part, and how long the log is with it."""
+        self._log.flush()
+        self.build.finish({LOG_END: self._log.end}, 0)
+        self.build.finish(record, nbytes)
 
     def lay(self) -> None:
-        """Lay the patch over the table."""
-        lay_patch(self._log, replace(self.table, file=self._file), self.context.budget.block)
+        """Write everything in the log where it belongs in the table."""
+        table, log = self.table, self._log
+        for offset, piece in log.pieces(self.context.budget.block):
+            if not table.offset <= offset <= table.offset + table.nbytes - len(piece):
+                raise OSError(f"{log.path}: a piece lies outside of the table")
+            self._file.write_from(offset, piece)
+        self._file.sync()
 
     def state(self) -> list[Any]:
         """Return the table's current version."""
@@ -207,36 +197,3 @@ class FlatPatchTarget:
     def close(self) -> None:
         """Close the table's own file."""
         self._file.close()
-
-
-class FlatPatch:
-    """The changed blocks of a flat table, in a log."""
-
-    def __init__(self, build: Build, log: PatchLog, rows: RowTable) -> None:
-        self.build, self.log, self.rows = build, log, rows
-
-    def prepare(self) -> None:
-        """Drop everything after the last recorded part."""
-        ends = [int(record[LOG_END]) for record in self.build.records() if LOG_END in record]
-        self.log.end = max(ends, default=0)
-        self.log.resize(self.log.end)
-
-    def store(self, block: Block) -> None:
-        """Log a changed block."""
-        self.rows.write(block)
-
-    def finish(self, record: dict[str, Any], nbytes: int) -> None:
-        """Note a finished part, and how long the log is with it."""
-        self.log.flush()
-        self.build.finish({LOG_END: self.log.end}, 0)
-        self.build.finish(record, nbytes)
-
-
-def lay_patch(log: PatchLog, table: FlatArray, longest: int) -> None:
-    """Write everything in the log where it belongs; doing so again changes nothing."""
-    for offset, piece in log.pieces(longest):
-        inside = table.offset <= offset <= table.offset + table.nbytes - len(piece)
-        if not inside:
-            raise OSError(f"{log.path}: a piece lies outside of the table")
-        table.file.write_from(offset, piece)
-    table.file.sync()
