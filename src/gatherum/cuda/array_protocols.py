@@ -22,6 +22,7 @@ from ..dtypes import AnyDType, Extension, dtype_of
 from ..errors import Shape
 from ..shape_limits import contiguous_strides
 from . import errors as cuda_errors
+from .device import Pairs
 from .device_views import View
 from .driver import LEGACY_STREAM, Driver, Kept, open_driver
 
@@ -133,20 +134,11 @@ class Protocols:
         """Return memory of the driver's pool."""
         return Memory(open_driver(), nbytes, device, stream)
 
-    def sort(
-        self,
-        keys: Memory,
-        payload: Memory,
-        count: int,
-        widths: tuple[int, int],
-        bits: int,
-        device: int,
-        stream: int,
-    ) -> tuple[Memory, Memory]:
+    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
         """Sort by CUB's radix sort, which is stable."""
         from .cub import radix_sort
 
-        return radix_sort(self, keys, payload, count, widths, bits, device, stream)
+        return radix_sort(self, pairs, device, stream)
 
     def lasting(self, result: object, device: int, stream: int) -> AbstractContextManager[None]:
         """Do nothing: no graph is captured."""

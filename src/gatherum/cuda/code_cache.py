@@ -55,19 +55,7 @@ def cached_code(
 ) -> bytes:
     """Return what `compile_` returns, from disk where it is there.
 
-    Parameters
-    ----------
-    parts : iterable of str
-        All that the result depends on: the source, the options, the architecture, the compiler.
-    compile_ : callable
-        Compiles.
-    suffix : str
-        Of the file's name.
-
-    Returns
-    -------
-    bytes
-        The compiled code.
+    `parts` are all that it depends on: the source, the options, the architecture, the compiler.
     """
     if (where := folder()) is None:
         return compile_()

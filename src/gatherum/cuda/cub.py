@@ -16,6 +16,7 @@ import numpy as np
 
 from . import code_cache
 from . import errors as cuda_errors
+from .device import Pairs
 from .driver import open_compiler, open_driver
 from .nvidia import architecture_of
 
@@ -50,33 +51,25 @@ class _Stream:
         return 0, self._stream
 
 
-def radix_sort(
-    framework: Any,
-    keys: Any,
-    payload: Any,
-    count: int,
-    widths: tuple[int, int],
-    bits: int,
-    device: int,
-    stream: int,
-) -> tuple[Any, Any]:
-    """Sort pairs of scratch memory; the results are in scratch memory of the same framework."""
-    driver = open_driver()
-    found = [framework.allocate(count * width, device, stream) for width in widths]
+def radix_sort(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
+    """Sort pairs in scratch memory; the results are in scratch memory of the same framework."""
+    driver, (keys, payload, count, widths) = open_driver(), pairs
+    found = [framework.allocate(count * width, device, stream) for width in widths[:2]]
     operands = {
-        "d_in_keys": _Array(keys.address, count, widths[0]),
-        "d_out_keys": _Array(found[0].address, count, widths[0]),
-        "d_in_values": _Array(payload.address, count, widths[1]),
-        "d_out_values": _Array(found[1].address, count, widths[1]),
+        "d_in_keys": _Array(keys.address, count, widths.key),
+        "d_out_keys": _Array(found[0].address, count, widths.key),
+        "d_in_values": _Array(payload.address, count, widths.payload),
+        "d_out_values": _Array(found[1].address, count, widths.payload),
     }
     with _sorting, driver.on(device):
-        sorter = _loaded(widths, architecture_of(driver, device))
-        more = {"num_items": count, "begin_bit": 0, "end_bit": bits, "stream": _Stream(stream)}
+        sorter = _loaded(widths[:2], architecture_of(driver, device))
+        ends = {"begin_bit": 0, "end_bit": widths.bits}
+        more = {"num_items": count, "stream": _Stream(stream), **ends}
         nbytes = sorter(temp_storage=None, **operands, **more)
         nbytes = max(nbytes, 1)  # without an address the next call would only ask for the size
         scratch = framework.allocate(nbytes, device, stream)
         sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
-    return found[0], found[1]
+    return pairs._replace(keys=found[0], payload=found[1])
 
 
 @cache
@@ -86,19 +79,8 @@ def _loaded(widths: tuple[int, int], architecture: str) -> Any:
 
 
 def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
-    """Return the bytes of a sorter, from disk where they are there; it needs no device.
-
-    Parameters
-    ----------
-    widths : tuple of int
-        Bytes of a key and of what is moved with it.
-    architecture : str
-        As compilers call it: ``"sm_90"``.
-
-    Returns
-    -------
-    bytes
-        What `cuda.compute.deserialize` takes.
+    """Return what `cuda.compute.deserialize` makes a sorter of for keys and payloads of so many
+    bytes, from disk where it is there; it needs no device.
     """
     compute = _compute()
 

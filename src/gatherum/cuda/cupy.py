@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..call import ArraySpec
 from ..dtypes import AnyDType
 from ..errors import Shape
+from .device import Pairs
 from .device_views import View
 from .driver import LEGACY_STREAM, Kept, open_driver
 from .host_transfer import OnDevice
@@ -63,25 +64,17 @@ class CuPy:
         with self._cupy.cuda.Device(device):
             return _Scratch(self._cupy.cuda.alloc(nbytes))
 
-    def sort(
-        self,
-        keys: _Scratch,
-        payload: _Scratch,
-        count: int,
-        widths: tuple[int, int],
-        bits: int,
-        device: int,
-        stream: int,
-    ) -> tuple[_Scratch, _Scratch]:
+    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
         """Sort by `cupy.argsort`, which is stable, and since CuPy 14 does not wait."""
         with self._cupy.cuda.Device(device):
-            unsorted, moved = (
-                self._cupy.ndarray((count,), np.dtype(f"i{width}"), memory.memory)
-                for memory, width in zip((keys, payload), widths, strict=True)
+            keys, payload = (
+                self._cupy.ndarray((pairs.length,), np.dtype(f"i{width}"), scratch.memory)
+                for scratch, width in zip(pairs[:2], pairs.widths[:2], strict=True)
             )
-            order = self._cupy.argsort(unsorted)
-            found = self._cupy.take(unsorted, order), self._cupy.take(moved, order)
-            return _Scratch(found[0].data), _Scratch(found[1].data)
+            order = self._cupy.argsort(keys)
+            found = self._cupy.take(keys, order), self._cupy.take(payload, order)
+            one, other = (_Scratch(each.data) for each in found)
+            return pairs._replace(keys=one, payload=other)
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
         """Keep all memory that CuPy takes for a captured graph, its sort's too, with the result:

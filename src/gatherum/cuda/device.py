@@ -16,14 +16,14 @@ The protocol, in short:
   `read` a call can be captured in a CUDA graph; then nothing that `run` does waits for the device.
 - **Scratch** lives as long as its `Buffer` is referenced, and what was launched before it went may
   still use it: a device frees in stream order, as torch's and CuPy's allocators do.
-- **Sorting** is stable, of unsigned keys below ``2**bits``, where ``bits`` is at most
-  ``8 * key_width - 1``, so that signed sorts do. Neither keys nor payloads mean anything to it.
+- **Sorting** is stable, of unsigned keys whose highest bit is 0, so that signed sorts do. Neither
+  keys nor payloads mean anything to it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Macros: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -65,7 +65,25 @@ class Buffer(Protocol):
     @property
     def address(self) -> int:
         """Where it starts; a multiple of 256."""
-        ...
+
+
+class Widths(NamedTuple):
+    """Bytes of a key, 4 or 8, and of a payload, 4 or 8; and how many bits of a key count."""
+
+    key: int
+    payload: int
+    bits: int
+
+
+class Pairs(NamedTuple):
+    """What is sorted: `length` keys, at least one, and as many integers that go with them, in
+    scratch memory. All keys are below ``2**bits``; there are 1 to ``8 * key - 1`` bits.
+    """
+
+    keys: Any
+    payload: Any
+    length: int
+    widths: Widths
 
 
 class Device(Protocol):
@@ -74,7 +92,6 @@ class Device(Protocol):
     @property
     def processors(self) -> int:
         """How many multiprocessors it has: grids are a multiple of it."""
-        ...
 
     def allocate(self, nbytes: int) -> Buffer:
         """Return at least `nbytes` (at least 1) of scratch, with anything in it.
@@ -84,45 +101,18 @@ class Device(Protocol):
         MemoryError
             If the device has none left, or what the framework's allocator raises.
         """
-        ...
 
     def clear(self, buffer: Buffer, nbytes: int) -> None:
         """Set the first `nbytes` of scratch to zero, in stream order."""
-        ...
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         """Start `grid` blocks of `block` threads, in stream order."""
-        ...
 
-    def sort(
-        self,
-        keys: Buffer,
-        payload: Buffer,
-        count: int,
-        key_width: int,
-        payload_width: int,
-        bits: int,
-    ) -> tuple[Buffer, Buffer]:
-        """Sort `count` pairs by their keys, equal keys in the order they stand, in stream order.
+    def sort(self, pairs: Pairs) -> Pairs:
+        """Sort pairs by their keys, equal keys in the order they stand, in stream order.
 
-        Parameters
-        ----------
-        keys, payload : Buffer
-            Arrays of `count` integers, which may be overwritten.
-        count : int
-            At least 1.
-        key_width, payload_width : int
-            Bytes of a key, 4 or 8, and of a payload, 4 or 8.
-        bits : int
-            All keys are below ``2**bits``; at least 1, at most ``8 * key_width - 1``.
-
-        Returns
-        -------
-        tuple of Buffer
-            The sorted keys and the payload in their order: the same buffers or others.
+        What is given may be overwritten, and may hold what is returned.
         """
-        ...
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream, and return the first `nbytes` of scratch."""
-        ...

@@ -52,25 +52,10 @@ def call(
     fill: Fill,
     out: Any = None,
 ) -> object:
-    """Run an operator on arrays of a framework that are on one device.
+    """Run an operator on arrays of a framework that are on one device; return the result, or `out`.
 
-    Parameters
-    ----------
-    framework : DeviceFramework
-        Of the data.
-    attributes : Attributes
-        Of the call, checked already.
-    data, indices, updates : array
-        The operands. Indices and updates may be NumPy's, lists or numbers: they are copied.
-    fill : callable
-        Gives what a gather stores for an invalid index.
-    out : array, optional
-        Where the result goes: a new array otherwise.
-
-    Returns
-    -------
-    array
-        The result, of the same framework.
+    The attributes are checked already. Indices and updates may be NumPy's, lists or numbers: they
+    are copied.
     """
     op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)

@@ -22,13 +22,7 @@ LEGACY_STREAM = 1
 
 
 class Driver:
-    """The calls of the driver that this package makes.
-
-    Parameters
-    ----------
-    api : module
-        `cuda.bindings.driver`, or what answers like it.
-    """
+    """The calls of the driver that this package makes, by `cuda.bindings.driver`."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -182,13 +176,7 @@ class Kept:
 
 
 class Compiler:
-    """NVRTC, which compiles for any architecture, with a device or without.
-
-    Parameters
-    ----------
-    api : module
-        `cuda.bindings.nvrtc`, or what answers like it.
-    """
+    """NVRTC, by `cuda.bindings.nvrtc`: it compiles for any architecture, and needs no device."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -205,21 +193,8 @@ class Compiler:
         return ".".join(map(str, self.call("nvrtcVersion")))
 
     def compile(self, name: str, sources: Mapping[str, str], options: Sequence[str]) -> bytes:
-        """Return a kernel's code for the architecture that the options name.
-
-        Parameters
-        ----------
-        name : str
-            The kernel's; its source is the file ``<name>.cu``.
-        sources : mapping
-            The texts of all files by their names; the others are what it includes.
-        options : sequence of str
-            The compiler's.
-
-        Returns
-        -------
-        bytes
-            A cubin.
+        """Return the cubin of a kernel, whose source is ``<name>.cu``, for the architecture that
+        the options name. `sources` are the texts of all files by their names.
         """
         headers = {file: text for file, text in sources.items() if file.endswith(".cuh")}
         program = self.call(

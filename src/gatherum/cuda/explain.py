@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..operators import find_operator
 from ..plans import Description, Plan, planned
-from .device import Buffer, Kernel
+from .device import Buffer, Kernel, Pairs
 from .driver import LEGACY_STREAM, open_driver
 from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN
 from .plan_launches import run, scratch
@@ -76,20 +76,13 @@ class Listing:
         copies = self._scatters and kernel.name == "gather"
         self.lines.append(_line(kernel.name, dict(kernel.macros), copies))
 
-    def sort(
-        self,
-        keys: Buffer,
-        payload: Buffer,
-        count: int,
-        key_width: int,
-        payload_width: int,
-        bits: int,
-    ) -> tuple[Buffer, Buffer]:
+    def sort(self, pairs: Pairs) -> Pairs:
         """Note the sort."""
+        key, payload, bits = pairs.widths
         self.steps.append("sort")
-        found = f"{bits} bits of keys of {key_width} bytes, payload of {payload_width} bytes"
+        found = f"{bits} bits of keys of {key} bytes, payload of {payload} bytes"
         self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {found}")
-        return keys, payload
+        return pairs
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Return zeros: a record without an invalid index."""

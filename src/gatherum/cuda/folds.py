@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .._core import Reduction, is_exact
 from ..call import Call
 from ..dtypes import value_of
 from ..reductions import ROWS
 from . import kernel_tables
 from .checks import address
-from .device import Buffer, Kernel
+from .device import Buffer, Kernel, Pairs, Widths
 from .execution import NARROW, THREADS, Execution, Macros
 from .kernel_tables import Fields, Steps, count_points
 from .loops import Work
@@ -33,22 +31,6 @@ _MOST_CARRIED = 8
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
-class Widths(NamedTuple):
-    """Bytes of a key and of a payload, and the bits of a key that count."""
-
-    key: int
-    payload: int
-    bits: int
-
-
-class Sorted(NamedTuple):
-    """Pairs of keys and payload in order."""
-
-    keys: Buffer
-    payload: Buffer
-    widths: Widths
-
-
 def carried_bytes(s: Call, work: Work) -> int:
     """Return the bytes of an update that the sort carries itself, or 0: then it carries where the
     update stands. Single items of a fold are carried.
@@ -65,7 +47,7 @@ def widths_of(s: Call, work: Work) -> Widths:
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
-def sort(run: Execution) -> Sorted:
+def sort(run: Execution) -> Pairs:
     """Return the tuples in order of their destination, those of each in row-major order."""
     s, device, work = run.plan.call, run.device, run.work
     n, widths = work.entries, widths_of(s, work)
@@ -76,7 +58,7 @@ def sort(run: Execution) -> Sorted:
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
     first = run.indices, run.other, keys.address, payload.address, work.destinations
     run.launch_nest("keys", first, work.tuples, work.parts, macros)
-    return Sorted(*device.sort(keys, payload, n, *widths), widths)
+    return device.sort(Pairs(keys, payload, n, widths))
 
 
 def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
@@ -131,7 +113,7 @@ def _part(s: Call) -> tuple[str, int]:
 def _launch(
     run: Execution,
     name: str,
-    pairs: Sorted,
+    pairs: Pairs,
     row: Steps,
     guard: Buffer | None,
     total: Fields,

@@ -7,23 +7,13 @@ from functools import cache
 from typing import Any
 
 from . import code_cache, kernels
-from .device import COMPILER_OPTIONS, Buffer, Kernel
+from .device import COMPILER_OPTIONS, Buffer, Kernel, Pairs
 from .device_views import DeviceFramework
 from .driver import Driver, open_compiler, open_driver
 
 
 class Nvidia:
-    """A GPU with one stream, and a framework whose memory it uses.
-
-    Parameters
-    ----------
-    framework : DeviceFramework
-        Whose scratch memory and sort are used.
-    number : int
-        Of the device.
-    stream : int
-        Where everything goes.
-    """
+    """A GPU by its number, with one stream, and a framework whose memory and sort it uses."""
 
     def __init__(self, framework: DeviceFramework, number: int, stream: int) -> None:
         self._framework = framework
@@ -51,18 +41,9 @@ class Nvidia:
             function = loaded(self._driver, kernel, architecture_of(self._driver, self._number))
             self._driver.launch(function, grid, block, self._stream, arguments)
 
-    def sort(
-        self,
-        keys: Buffer,
-        payload: Buffer,
-        count: int,
-        key_width: int,
-        payload_width: int,
-        bits: int,
-    ) -> tuple[Buffer, Buffer]:
+    def sort(self, pairs: Pairs) -> Pairs:
         """Sort by the framework's stable sort."""
-        widths = key_width, payload_width
-        return self._framework.sort(keys, payload, count, widths, bits, self._number, self._stream)
+        return self._framework.sort(pairs, self._number, self._stream)
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream, and return the first bytes of scratch."""
@@ -90,20 +71,7 @@ def loaded(driver: Driver, kernel: Kernel, architecture: str) -> Any:
 
 
 def kernel_code(kernel: Kernel, architecture: str) -> bytes:
-    """Return a kernel's machine code for an architecture, from disk where it is there.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    architecture : str
-        As compilers call it: ``"sm_90"``.
-
-    Returns
-    -------
-    bytes
-        A cubin.
-    """
+    """Return a kernel's cubin for an architecture, from disk where it is there."""
     compiler = open_compiler()
     options = options_of(kernel, architecture)
     sources = _sources()

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..call import ArraySpec, Attributes
 from ..cuda import cub, device_calls, elementary
 from ..cuda import errors as cuda_errors
+from ..cuda.device import Pairs
 from ..cuda.device_views import View
 from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
@@ -76,22 +77,15 @@ class _Torch:
     def _place(self, device: int) -> torch.device:
         return torch.device("cuda", device)
 
-    def sort(
-        self,
-        keys: _Scratch,
-        payload: _Scratch,
-        count: int,
-        widths: tuple[int, int],
-        bits: int,
-        device: int,
-        stream: int,
-    ) -> tuple[_Scratch, _Scratch]:
+    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
         """Sort by `torch.sort`, asked to be stable, or, where that refuses so many, by CUB."""
+        count, widths = pairs.length, pairs.widths
         if count > _MOST_SORTED:
-            return cub.radix_sort(self, keys, payload, count, widths, bits, device, stream)
-        found, order = torch.sort(keys.integers(count, widths[0]), stable=True)
-        moved = payload.integers(count, widths[1]).index_select(0, order)
-        return tuple(_Scratch(each.view(torch.uint8)) for each in (found, moved))  # type: ignore[return-value]
+            return cub.radix_sort(self, pairs, device, stream)
+        keys, order = torch.sort(pairs.keys.integers(count, widths.key), stable=True)
+        payload = pairs.payload.integers(count, widths.payload).index_select(0, order)
+        one, other = (_Scratch(each.view(torch.uint8)) for each in (keys, payload))
+        return pairs._replace(keys=one, payload=other)
 
     def lasting(self, result: object, device: int, stream: int) -> AbstractContextManager[None]:
         """Do nothing: torch gives each of its graphs a pool of its own."""

@@ -19,6 +19,7 @@ from doubles import DriverDouble, run_on_core
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
 from gatherum.cuda import driver
+from gatherum.cuda.device import Pairs
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -54,18 +55,18 @@ def on_shim(machine, monkeypatch):
     if COMPILER is None:
         pytest.skip(NO_COMPILER)
 
-    def sort(framework, keys, payload, count, widths, bits, device, stream):
-        pairs = [
-            np.frombuffer(bytearray(ctypes.string_at(memory.address, count * width)), f"u{width}")
-            for memory, width in zip((keys, payload), widths, strict=True)
+    def sort(framework, pairs, device, stream):
+        given = [
+            np.frombuffer(bytearray(ctypes.string_at(at.address, width * pairs[2])), f"u{width}")
+            for at, width in zip(pairs[:2], pairs.widths[:2], strict=True)
         ]
-        assert int(pairs[0].max()) < 2**bits
-        order = np.argsort(pairs[0], kind="stable")
-        found = [framework.allocate(pair.nbytes, device, stream) for pair in pairs]
-        for memory, pair in zip(found, pairs, strict=True):
-            moved = pair[order]
+        assert int(given[0].max()) < 2**pairs.widths.bits
+        order = np.argsort(given[0], kind="stable")
+        found = [framework.allocate(each.nbytes, device, stream) for each in given]
+        for memory, each in zip(found, given, strict=True):
+            moved = each[order]
             ctypes.memmove(memory.address, moved.ctypes.data, moved.nbytes)
-        return tuple(found)
+        return Pairs(*found, *pairs[2:])
 
     monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
     monkeypatch.setattr("gatherum.cuda.device_calls.open_device", ShimGpu)

@@ -13,6 +13,7 @@ import gatherum
 import gatherum.cuda
 from cases import CASES
 from gatherum.cuda import adapter
+from gatherum.cuda.device import Pairs, Widths
 from strategies import same_bits
 
 
@@ -173,7 +174,7 @@ def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatc
         keys, payload = device.allocate(4 * 4), device.allocate(4 * 4)
         for memory in (keys, payload):
             ctypes.memset(memory.address, 0, 16)
-        device.sort(keys, payload, 4, 4, 4, 3)
+        device.sort(Pairs(keys, payload, 4, Widths(4, 4, 3)))
 
     monkeypatch.setattr("gatherum.cuda.plan_launches.run", run)
     data, index = cupy.array(np.zeros(4)), cupy.array(np.arange(4))

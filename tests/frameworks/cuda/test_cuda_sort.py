@@ -16,6 +16,7 @@ from doubles import CompilerDouble
 
 from gatherum.cuda import code_cache, cub, driver
 from gatherum.cuda.array_protocols import Protocols
+from gatherum.cuda.device import Pairs, Widths
 from source import SOURCE
 
 
@@ -80,7 +81,7 @@ def forget():
 def sort(widths=(4, 4), count=4):
     framework = Protocols()
     given = [framework.allocate(count * width, 0, 40) for width in widths]
-    return framework.sort(*given, count, widths, 2, 0, 40)
+    return framework.sort(Pairs(*given, count, Widths(*widths, 2)), 0, 40)
 
 
 def test_pairs_are_sorted(machine, compute):
@@ -89,7 +90,7 @@ def test_pairs_are_sorted(machine, compute):
     given = [framework.allocate(a.nbytes, 0, 40) for a in (keys, payload)]
     for memory, array in zip(given, (keys, payload), strict=True):
         ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
-    found = framework.sort(*given, 4, (4, 8), 2, 0, 40)
+    found = framework.sort(Pairs(*given, 4, Widths(4, 8, 2)), 0, 40)
     assert ctypes.string_at(found[0].address, 16) == np.array([0, 1, 3, 3], np.uint32).tobytes()
     assert ctypes.string_at(found[1].address, 32) == np.array([3, 1, 0, 2], np.uint64).tobytes()
     assert compute.made == [("up", 90, "<u4", "<u4", "<u8", "<u8")]
@@ -172,10 +173,11 @@ def make(**given):
     return made(**given)
 cub._compute().make_radix_sort = make
 from gatherum.cuda.array_protocols import Protocols
+from gatherum.cuda.device import Pairs, Widths
 framework = Protocols()
 given = [framework.allocate(400, 0, 40) for _ in range(2)]
 try:
-    framework.sort(*given, 100, (4, 8), 31, 0, 40)
+    framework.sort(Pairs(*given, 100, Widths(4, 8, 31)), 0, 40)
 except RuntimeError as error:  # CUB asks CUDA's runtime, which finds no device
     print("#", error)
 """

@@ -15,6 +15,7 @@ import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
 from gatherum.call import Attributes  # noqa: E402
 from gatherum.cuda import device_views  # noqa: E402
+from gatherum.cuda.device import Pairs, Widths  # noqa: E402
 from gatherum.operators import OPERATORS as ROWS  # noqa: E402
 from gatherum.reductions import FOLDS  # noqa: E402
 from gatherum.torch import cuda, gradients, ops  # noqa: E402
@@ -190,9 +191,9 @@ def test_the_sort_is_stable(as_cuda, widths):
     keys = random.integers(0, 5, 100).astype(f"u{widths[0]}")
     payload = np.arange(100).astype(f"u{widths[1]}")
     memory = [cuda._Scratch(torch.from_numpy(a.view(np.uint8).copy())) for a in (keys, payload)]
-    found = cuda.FRAMEWORK.sort(*memory, 100, widths, 3, 0, 40)
+    found = cuda.FRAMEWORK.sort(Pairs(*memory, 100, Widths(*widths, 3)), 0, 40)
     order = np.argsort(keys, kind="stable")
-    for each, expected in zip(found, (keys[order], payload[order]), strict=True):
+    for each, expected in zip(found[:2], (keys[order], payload[order]), strict=True):
         assert each.memory.numpy().tobytes() == expected.tobytes()
 
 
@@ -201,8 +202,9 @@ def test_what_torch_does_not_sort_cub_does(monkeypatch):
     monkeypatch.setattr(cuda.cub, "radix_sort", lambda *given: asked.append(given) or "sorted")
     monkeypatch.setattr(cuda, "_MOST_SORTED", 3)
     memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
-    assert cuda.FRAMEWORK.sort(*memory, 4, (4, 4), 3, 0, 40) == "sorted"
-    assert asked == [(cuda.FRAMEWORK, *memory, 4, (4, 4), 3, 0, 40)]
+    pairs = Pairs(*memory, 4, Widths(4, 4, 3))
+    assert cuda.FRAMEWORK.sort(pairs, 0, 40) == "sorted"
+    assert asked == [(cuda.FRAMEWORK, pairs, 0, 40)]
 
 
 def test_the_default_stream_has_a_number_of_its_own(monkeypatch):

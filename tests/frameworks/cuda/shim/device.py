@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.cuda import kernels
-from gatherum.cuda.device import Kernel
+from gatherum.cuda.device import Kernel, Pairs
 
 __all__ = ["AT_ONCE", "COMPILER", "NO_COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
 
@@ -169,28 +169,19 @@ class ShimDevice:
         waits = kernel.name in WAITING
         _runner().shim_launch(entry, arguments, grid, block, waits, AT_ONCE, self.seed)
 
-    def sort(
-        self,
-        keys: ShimBuffer,
-        payload: ShimBuffer,
-        count: int,
-        key_width: int,
-        payload_width: int,
-        bits: int,
-    ) -> tuple[ShimBuffer, ShimBuffer]:
-        assert count >= 1 and 1 <= bits <= 8 * key_width - 1
-        unsorted = _integers(keys, count, key_width)
+    def sort(self, pairs: Pairs) -> Pairs:
+        keys, payload, count, (key, other, bits) = pairs
+        assert count >= 1 and 1 <= bits <= 8 * key - 1
+        unsorted = _integers(keys, count, key)
         assert int(unsorted.max()) < 2**bits
         order = np.argsort(unsorted, kind="stable")
-        outs = self.allocate(count * key_width), self.allocate(count * payload_width)
-        _integers(outs[0], count, key_width)[...] = unsorted[order]
-        _integers(outs[1], count, payload_width)[...] = _integers(payload, count, payload_width)[
-            order
-        ]
-        outs[0].put_behind(outs[0].inside[-key_width:])  # as if the last run went on
+        outs = self.allocate(count * key), self.allocate(count * other)
+        _integers(outs[0], count, key)[...] = unsorted[order]
+        _integers(outs[1], count, other)[...] = _integers(payload, count, other)[order]
+        outs[0].put_behind(outs[0].inside[-key:])  # as if the last run went on
         keys.inside[...] = JUNK
         payload.inside[...] = JUNK
-        return outs
+        return Pairs(*outs, count, pairs.widths)
 
     def read(self, buffer: ShimBuffer, nbytes: int) -> bytes:
         self.reads += 1
