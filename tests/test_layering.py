@@ -51,8 +51,8 @@ ROWS = [
 FILES = [  # likewise inside of `files`: a room imports only what comes behind it
     "casts", "grouped", "gathers", "scatters", "handle", "stream", "batches", "options",
     "file_call", "lookups", "receivers", "results", "inputs", "operands", "reordered", "progress",
-    "file_gather", "table_pass", "windows", "file_scatter", "formats", "remote", "memory",
-    "durable", "row_requests", "tables", "disk", "budget", "stats", "os_calls",
+    "file_gather", "table_pass", "windows", "file_scatter", "formats", "remote", "durable",
+    "row_requests", "tables", "memory", "disk", "budget", "stats", "os_calls",
 ]  # fmt: skip
 # What they import when it is used.
 LATER = {"__main__": {"cli"}, "torch_compile": {"torch"}, "plans": {"explanations"}}

@@ -1,4 +1,4 @@
-"""An array in memory takes the place of a file; its output keeps no journal."""
+"""An array in memory takes the place of a file."""
 
 from typing import Any
 
@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile, StoredRows, byte_view
-from gatherum.files.durable.build import Build
-from gatherum.files.durable.journal import Record
 from gatherum.files.stats import Meter
 from gatherum.plans import apply
 
-__all__ = ["MemoryBuild", "MemoryFile"]
+__all__ = ["MemoryFile"]
 
 TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
 
@@ -70,26 +68,3 @@ class MemoryFile(DiskFile):
 
     def sync(self) -> None:
         """There is no disk."""
-
-
-class MemoryBuild(Build):
-    """An output that disappears with the process: nothing is recorded."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.meter = meter
-
-    @property
-    def replacing(self) -> bool:
-        """Whether the output was complete when an earlier run stopped."""
-        return False
-
-    def has(self, record: Record) -> bool:
-        """Whether a part is finished: no earlier run has left one."""
-        return False
-
-    def records(self) -> list[Record]:
-        """Return the records of the finished parts."""
-        return []
-
-    def finish(self, record: Record, nbytes: int) -> None:
-        """Note that a part is written."""

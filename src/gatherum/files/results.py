@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import byte_view
+from gatherum.files.durable.build import MemoryBuild
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatTarget
 from gatherum.files.inputs import Inputs
-from gatherum.files.memory import MemoryBuild, MemoryFile
+from gatherum.files.memory import MemoryFile
 from gatherum.files.tables.table import Panel, RowTable
 from gatherum.files.windows import best_order
 

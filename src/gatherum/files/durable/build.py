@@ -14,7 +14,7 @@ from gatherum.files.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.stats import Meter
 from gatherum.reader_advice import option
 
-__all__ = ["CREATE", "Build", "remove_path", "replace_path"]
+__all__ = ["CREATE", "Build", "MemoryBuild", "remove_path", "replace_path"]
 
 CREATE = os.O_RDWR | os.O_CREAT | NO_LINK
 SYNC_BYTES = 512 << 20
@@ -189,6 +189,29 @@ class Build:
     def _close_data(self) -> None:
         if self.data is not None:
             self.data.close()
+
+
+class MemoryBuild(Build):
+    """An output that disappears with the process: nothing is recorded."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+
+    @property
+    def replacing(self) -> bool:
+        """Whether the output was complete when an earlier run stopped."""
+        return False
+
+    def has(self, record: Record) -> bool:
+        """Whether a part is finished: no earlier run has left one."""
+        return False
+
+    def records(self) -> list[Record]:
+        """Return the records of the finished parts."""
+        return []
+
+    def finish(self, record: Record, nbytes: int) -> None:
+        """Note that a part is written."""
 
 
 def replace_path(partial: str, target: str) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.disk import DiskFile, byte_view
+from gatherum.files.disk import DiskFile
+from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
+from gatherum.files.tables.flat import FlatArray
 
 __all__ = ["Buckets", "Partition"]
 
@@ -52,38 +54,6 @@ class Buckets:
         return self.of_bin[numbers // self.bin_rows]
 
 
-class RequestColumn:
-    """One value for each request, bucket after bucket, in memory or spilled."""
-
-    def __init__(self, dtype: np.dtype[Any], width: int, count: int, spill: DiskFile | None):
-        self.dtype, self.width, self._spill, self._base = dtype, width, spill, 0
-        self._values = np.empty((0 if spill else count, width), dtype)
-
-    @property
-    def item(self) -> int:
-        """Bytes for each request."""
-        return self.width * self.dtype.itemsize
-
-    def place(self, base: int) -> None:
-        """Lay the column out from byte `base` of the spill file."""
-        self._base = base
-
-    def put(self, at: int, values: NDArray[Any]) -> None:
-        """Store values from request `at` on."""
-        if self._spill is None:
-            self._values[at : at + len(values)] = values
-        else:
-            self._spill.write_from(self._base + at * self.item, byte_view(values))
-
-    def get(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the values of requests `start` to `stop`."""
-        if self._spill is None:
-            return self._values[start:stop]
-        values = np.empty((stop - start, self.width), self.dtype)
-        self._spill.read_into(self._base + start * self.item, byte_view(values))
-        return values
-
-
 class Partition:
     """Requests by bucket: row number, request number and, for scatters, the update row.
 
@@ -116,14 +86,20 @@ class Partition:
         self.buckets = buckets
         total = int(buckets.sizes.sum())
         size = total * sum(dtype.itemsize * width for dtype, width in columns)
-        self.spill = DiskFile.scratch(directory, meter) if size > resident else None
+        spilled = size > resident
+        self._file = (
+            DiskFile.scratch(directory, meter)
+            if spilled
+            else MemoryFile(np.empty(size, "u1"), meter)
+        )
         self.starts = np.cumsum(buckets.sizes) - buckets.sizes
         self.filled = self.starts.copy()
-        self._columns = [RequestColumn(dtype, width, total, self.spill) for dtype, width in columns]
+        self._columns: list[FlatArray] = []
         base = 0
-        for column in self._columns:
-            column.place(base)
-            base += total * column.item
+        for dtype, width in columns:
+            column = FlatArray(self._file, base, (total, width), dtype)
+            self._columns.append(column)
+            base += column.nbytes
 
     def put(self, numbers: Ints, *columns: NDArray[Any]) -> None:
         """Add requests, in order."""
@@ -135,9 +111,11 @@ class Partition:
             raise OSError("the indices changed while they were being read")
         done = np.cumsum(counts)
         for column, values in zip(self._columns, columns, strict=True):
-            ordered = values[order].reshape(len(order), column.width)
+            width = column.shape[1]
+            ordered = values[order].reshape(len(order), width)
             for b in np.flatnonzero(counts):
-                column.put(int(self.filled[b]), ordered[done[b] - counts[b] : done[b]])
+                at = int(self.filled[b]) * width
+                column.write(at, ordered[done[b] - counts[b] : done[b]])
         self.filled = ends
 
     def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -145,9 +123,9 @@ class Partition:
         start, stop = int(self.starts[bucket]), int(self.filled[bucket])
         for at in range(start, stop, most):
             end = min(stop, at + most)
-            yield tuple(column.get(at, end) for column in self._columns)
+            parts = ((column, column.shape[1]) for column in self._columns)
+            yield tuple(c.read(at * n, end * n).reshape(-1, n) for c, n in parts)
 
     def close(self) -> None:
         """Give the spill file back."""
-        if self.spill is not None:
-            self.spill.close()
+        self._file.close()

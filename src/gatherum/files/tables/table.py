@@ -5,9 +5,8 @@ numbers close together: sorting requests by number puts them in the order of the
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -236,23 +235,8 @@ def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, in
     most = max(1, limit // max(1, table.width * table.dtype.itemsize))
     first, count = table.runs(distinct(ordered), most)
     batches = list(_batches(ordered, first, count, most))
-    if len(batches) == 1:
-        start, stop, runs = batches[0]
-        yield start, stop, table.read(first[runs], count[runs])
-        return
-    # the next block is read while the last one is used
-    with ThreadPoolExecutor(1) as reader, stopped_early(table.stop):
-        ahead = deque[tuple[int, int, Future[Block]]]()
-        for start, stop, runs in batches:
-            ahead.append((start, stop, reader.submit(table.read, first[runs], count[runs])))
-            if len(ahead) > 1:
-                yield _arrived(*ahead.popleft())
-        while ahead:
-            yield _arrived(*ahead.popleft())
-
-
-def _arrived(start: int, stop: int, block: "Future[Block]") -> tuple[int, int, Block]:
-    return start, stop, block.result()
+    found = ((start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches)
+    yield from found if len(batches) == 1 else ahead(found, table.stop)
 
 
 def _batches(
