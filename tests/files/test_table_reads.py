@@ -16,7 +16,7 @@ from files.open_tables import TABLE
 from files.storage import bits, put
 from gatherum import files, native
 from gatherum.files import disk
-from gatherum.files.handle import direct_reads, row_reads, state
+from gatherum.files.handle import row_reads, state
 
 pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 
@@ -124,7 +124,7 @@ def test_a_row_is_read_once_however_often_it_is_asked_for(tmp_path: Path) -> Non
     assert table.stats().bytes_read - before <= 4096
 
 
-@pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
+@pytest.mark.skipif(row_reads.DIRECT is None, reason="needs O_DIRECT: run on Linux")
 @pytest.mark.parametrize("cache", ["0", "8KiB"])
 @pytest.mark.parametrize("readers", [1, 4])
 @pytest.mark.parametrize("width", [3, 500, 4096, 9000])
@@ -147,14 +147,14 @@ def test_rows_past_the_page_cache(tmp_path: Path, width: int, readers: int, cach
         assert bits(table.gather_nd([[1, 2]])) == bits(array[[1], [2]])
         assert bits(table.submit([8]).result()) == bits(array[[8]])
         again = pickle.loads(pickle.dumps(table))
-        assert isinstance(again._state.reads, direct_reads.DirectReads)
+        assert isinstance(again._state.reads, row_reads.DirectReads)
         again.close()
         os.truncate(path.partition(":")[0], 2000)
         with pytest.raises(OSError, match=r"(truncated|changed) while it was being read"):
             table.gather([250, 3])
 
 
-@pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
+@pytest.mark.skipif(row_reads.DIRECT is None, reason="needs O_DIRECT: run on Linux")
 @pytest.mark.parametrize("width", [1 << 20, (5 << 19) + 7])
 def test_long_rows_past_the_page_cache(tmp_path: Path, width: int) -> None:
     array = np.random.default_rng(4).integers(0, 256, (5, width), np.uint8)
@@ -164,7 +164,7 @@ def test_long_rows_past_the_page_cache(tmp_path: Path, width: int) -> None:
         assert pages <= table.stats().bytes_read <= pages + 16 * disk.PAGE
 
 
-@pytest.mark.skipif(direct_reads.FLAG is None, reason="needs O_DIRECT: run on Linux")
+@pytest.mark.skipif(row_reads.DIRECT is None, reason="needs O_DIRECT: run on Linux")
 def test_direct_reads_are_for_flat_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for form in ("zarr3", "fortran"):
         with pytest.raises(ValueError, match="direct=True is for files on this machine whose rows"):
@@ -176,7 +176,7 @@ def test_direct_reads_are_for_flat_files(tmp_path: Path, monkeypatch: pytest.Mon
         files.open(path, direct=1)  # type: ignore[arg-type]
     before = len(os.listdir("/proc/self/fd"))
     files.open(path, direct=True).close()
-    monkeypatch.setattr(direct_reads, "FLAG", None)
+    monkeypatch.setattr(row_reads, "DIRECT", None)
     with pytest.raises(ValueError, match="needs O_DIRECT, which this system does not have"):
         files.open(path, direct=True)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -1,5 +1,7 @@
 """Whole rows of an open table are read by their numbers, a few at a time."""
 
+import os
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
@@ -9,45 +11,60 @@ from numpy.typing import NDArray
 from gatherum import native
 from gatherum.files.disk import DiskFile, StoredRows, byte_view
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.files.handle.direct_reads import DirectReads
-from gatherum.files.handle.protocol import RowReads
 from gatherum.files.lookups import Lookups
 from gatherum.indices import first_invalid
+from gatherum.regular_files import naming
 
-__all__ = ["CALL", "OtherReads", "reads_of"]
+__all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_of"]
 
 Ints = NDArray[np.int64]
 WAITED_ROW, WAITED_CALL = 2_000, 20_000  # nanoseconds, from which on the disk was waited for
 SAMPLED = 8  # one row in so many is asked for, to find out whether all are in the page cache
+DIRECT: int | None = getattr(os, "O_DIRECT", None)
+SET = 8  # rows of a cache that share places
+NOTED = 9  # bytes that a cache keeps of a row besides its own
 CALL: dict[str, Any] = {"axis": 0, "mode": "raise", "negative": False}
 
 
-def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
-    """Return what reads rows along the first dimension; None where there are none.
+class RowReads:
+    """Reads rows by number into a flat array of bytes."""
 
-    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`.
+    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read row `numbers[i]` to place `places[i]` (None: `i`).
 
-    Raises
-    ------
-    ValueError
-        The table is no such file, or the system has no direct reads.
-    """
-    if not table.shape or not table.nbytes:
-        return None
-    storage, nbytes = table.storage, table.nbytes // table.shape[0]
-    if isinstance(storage, FlatStorage) and not storage.fortran:
-        stored = StoredRows(storage.array.offset, nbytes, nbytes, table.shape[0])
-        file = storage.array.file
-        if file.local and not file.in_memory:
-            if direct:
-                return DirectReads(file, stored, readers, lookups.opening.at_end)
-            return FlatReads(file, stored)
-    if direct:
-        raise ValueError(
-            f"open: direct=True is for files on this machine whose rows lie in one piece, got "
-            f"{table.location}"
-        )
-    return OtherReads(table, lookups)
+        Returns False, and writes nothing, where a number is no row's.
+        """
+        raise NotImplementedError
+
+    def read_kept(
+        self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
+    ) -> bool:
+        """Read rows as `read` does: those that the cache has not, and they are kept."""
+        missing = cache.lookup(numbers, places, flat)
+        if missing is None or missing is False:
+            return missing is None
+        wanted = numbers[missing]
+        fresh = np.empty(wanted.size * cache.item, np.uint8)  # nobody else writes there
+        if not self.read(wanted, None, fresh):
+            return False
+        cache.insert(wanted, None, fresh)
+        to = missing if places is None else places[missing]
+        flat.reshape(-1, cache.item)[to] = fresh.reshape(-1, cache.item)
+        return True
+
+    def are_resident(self, numbers: Ints) -> bool:
+        """Whether the rows are most likely in memory, so that reading them waits for nothing."""
+        return False
+
+    def expect(self, numbers: Ints) -> bool:
+        """Let the system begin to read rows; False where it keeps none of them."""
+        return False
+
+
+def _sorted(numbers: Ints, places: Ints | None) -> tuple[Ints, Ints]:
+    """Put rows in the order of the file: those that share a page are read once."""
+    order = numbers.argsort()
+    return numbers[order], order if places is None else places[order]
 
 
 class FlatReads(RowReads):
@@ -62,12 +79,11 @@ class FlatReads(RowReads):
         self._waited = False
 
     def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read rows in the order of the file: those that share a page are read once."""
+        """Read rows in the order of the file."""
         count = numbers.size
         begun = perf_counter_ns()
         if count > 1:
-            order = numbers.argsort()
-            numbers, places = numbers[order], order if places is None else places[order]
+            numbers, places = _sorted(numbers, places)
             if self._waited and not self.expect(numbers):
                 return False
         done = self._file.read_few(self._stored, numbers, places, flat)
@@ -98,6 +114,28 @@ class FlatReads(RowReads):
         return True
 
 
+class DirectReads(RowReads):
+    """Rows of a flat file, read past the page cache (O_DIRECT) by `readers` threads of the core."""
+
+    def __init__(
+        self, file: DiskFile, stored: StoredRows, readers: int,
+        at_end: Callable[[Callable[[], object]], object],
+    ) -> None:  # fmt: skip
+        if DIRECT is None:
+            raise ValueError("open: direct=True needs O_DIRECT, which this system does not have")
+        with naming(file.path):
+            self._file = DiskFile(file.path, file.meter, os.O_RDONLY | DIRECT)
+        at_end(self._file.close)
+        if not os.path.sameopenfile(self._file.fd, file.fd):
+            raise OSError(f"{file.path}: was replaced while it was being opened")
+        self._file.in_flight = readers
+        self._stored = stored
+
+    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read rows in the order of the file."""
+        return self._file.read_few(self._stored, *_sorted(numbers, places), flat)
+
+
 class OtherReads(RowReads):
     """Rows of any other table, by a gather: at a URL, in chunks, in Fortran order, in memory."""
 
@@ -114,10 +152,42 @@ class OtherReads(RowReads):
         flat.reshape(-1, self._item)[slice(None) if places is None else places] = found
         return True
 
-    def are_resident(self, numbers: Ints) -> bool:
-        """Return False: nothing is known."""
-        return False
 
-    def expect(self, numbers: Ints) -> bool:
-        """Return False: the system keeps nothing."""
-        return False
+def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
+    """Return what reads rows along the first dimension; None where there are none.
+
+    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`.
+
+    Raises
+    ------
+    ValueError
+        The table is no such file, or the system has no direct reads.
+    """
+    if not table.shape or not table.nbytes:
+        return None
+    storage, nbytes = table.storage, table.nbytes // table.shape[0]
+    if isinstance(storage, FlatStorage) and not storage.fortran:
+        stored = StoredRows(storage.array.offset, nbytes, nbytes, table.shape[0])
+        file = storage.array.file
+        if file.local and not file.in_memory:
+            if direct:
+                return DirectReads(file, stored, readers, lookups.opening.at_end)
+            return FlatReads(file, stored)
+    if direct:
+        raise ValueError(
+            f"open: direct=True is for files on this machine whose rows lie in one piece, got "
+            f"{table.location}"
+        )
+    return OtherReads(table, lookups)
+
+
+def cache_of(nbytes: int, extent: int, item: int) -> native.RowCache:
+    """Return a cache of `nbytes` for a table of `extent` rows of `item` bytes each; the core has
+    it. ValueError where not one row fits.
+    """
+    places = min(nbytes // (item + NOTED), extent + SET)
+    if places < 1:
+        raise ValueError(
+            f"cache must hold at least one row, {item + NOTED} bytes, got {nbytes} bytes"
+        )
+    return native.make_row_cache(places, extent, item)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from gatherum import conversion, errors, frameworks, native
 from gatherum.files.budget import Budget
 from gatherum.files.formats.format import Location, Opening
-from gatherum.files.handle.row_cache import cache_of
-from gatherum.files.handle.row_reads import CALL, OtherReads, reads_of
+from gatherum.files.handle.row_reads import CALL, OtherReads, cache_of, reads_of
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, open_all
 from gatherum.files.receivers import Receiver
